@@ -1,0 +1,2 @@
+//! The binary `kubewright`.
+fn main() {}
