@@ -3,3 +3,23 @@
 //! Nothing here does I/O, reads a clock or draws a random number, and nothing here knows tokio: the same
 //! input gives the same answer. The API server, the manifest generator and the runtime call these rules;
 //! they never write their own.
+
+pub mod convert;
+pub mod defaults;
+pub mod facts;
+pub mod field;
+pub mod gvk;
+pub mod object;
+pub mod status;
+pub mod strategy;
+pub mod validation;
+pub mod json;
+pub mod names;
+pub mod time;
+pub mod selector;
+pub mod selectable;
+pub mod duration;
+pub mod patch;
+pub mod quantity;
+pub mod decode;
+pub mod table;

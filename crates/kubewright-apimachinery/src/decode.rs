@@ -1,0 +1,412 @@
+//! From the bytes of a request to an object of a built-in type, and back to what Go would write.
+//!
+//! Upstream decodes into Go structs and encodes those again; what users see is the trace that this leaves:
+//! unknown fields go, empty values go unless a field is a pointer, some fields are always written, quantities
+//! and times take their canonical form. [`normalise`] leaves the same trace on plain JSON. It is idempotent.
+
+mod strict;
+
+use serde_json::{Map, Value};
+
+use crate::facts::{Field, FieldType, Type};
+use crate::json::{self, ParseError, ParseOptions};
+use crate::quantity::Quantity;
+use crate::time;
+
+/// A decoded object.
+#[derive(Debug)]
+pub struct Decoded {
+    /// The object, normalised.
+    pub value: Value,
+    /// What strict validation complains of, in the order of the document: `unknown field "spec.x"`,
+    /// `duplicate field "data.a"`.
+    pub strict: Vec<String>,
+}
+
+/// Bytes that are no object of the type.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Not JSON.
+    #[error(transparent)]
+    Syntax(#[from] ParseError),
+    /// JSON of another shape.
+    #[error(transparent)]
+    Type(#[from] TypeError),
+}
+
+/// A value of the wrong type. The text is Go's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TypeError(String);
+
+/// Decodes `bytes` as an object of type `ty`.
+pub fn decode(ty: &'static Type, bytes: &[u8]) -> Result<Decoded, DecodeError> {
+    let parsed = json::parse(bytes, ParseOptions::default())?;
+    let mut value = parsed.value;
+    let unknown = complete(ty, &mut value)?;
+    let strict = if unknown || !parsed.duplicates.is_empty() { strict::errors(ty, bytes)? } else { Vec::new() };
+    Ok(Decoded { value, strict })
+}
+
+/// What strict validation complains of in a value that was never text: unknown fields, sorted by name.
+pub fn unknown_fields(ty: &'static Type, value: &Value) -> Vec<String> {
+    strict::unknown_of_value(ty, value)
+}
+
+/// Brings an object into the form that Go would write. True if it had fields that the type does not know.
+pub fn normalise(ty: &'static Type, value: &mut Value) -> Result<bool, TypeError> {
+    Context::new(Collections::DropEmpty).run(ty, value)
+}
+
+/// As [`normalise`], but lists and maps that are there and empty stay, as they do in Go's memory: some rules
+/// tell them from absent ones.
+pub fn complete(ty: &'static Type, value: &mut Value) -> Result<bool, TypeError> {
+    Context::new(Collections::KeepEmpty).run(ty, value)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Collections {
+    KeepEmpty,
+    DropEmpty,
+}
+
+struct Context {
+    collections: Collections,
+    /// Names of the fields on the way, as Go's errors list them.
+    path: Vec<&'static str>,
+    unknown: bool,
+}
+
+impl Context {
+    fn new(collections: Collections) -> Self {
+        Self { collections, path: Vec::new(), unknown: false }
+    }
+
+    fn run(mut self, ty: &'static Type, value: &mut Value) -> Result<bool, TypeError> {
+        self.object(ty, value)?;
+        Ok(self.unknown)
+    }
+
+    fn object(&mut self, ty: &'static Type, value: &mut Value) -> Result<(), TypeError> {
+        if ty.any {
+            return Ok(());
+        }
+        let Value::Object(map) = value else {
+            return Err(self.error(ty.name, value, &go_name(ty)));
+        };
+        let mut failed = None;
+        map.retain(|name, value| {
+            if failed.is_some() {
+                return true;
+            }
+            let Some(field) = ty.field(name) else {
+                self.unknown = true;
+                return false;
+            };
+            match self.field(ty, field, value) {
+                Ok(keep) => keep,
+                Err(error) => {
+                    failed = Some(error);
+                    true
+                }
+            }
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        for field in &ty.fields {
+            if field.always && !map.contains_key(field.name) {
+                map.insert(field.name.to_owned(), zero(field));
+            }
+        }
+        Ok(())
+    }
+
+    /// Normalises the value of a field; false if Go would leave it out.
+    fn field(&mut self, ty: &'static Type, field: &'static Field, value: &mut Value) -> Result<bool, TypeError> {
+        if value.is_null() {
+            // The zero value is put in its place later, where the field is always written.
+            return Ok(false);
+        }
+        self.path.push(field.name);
+        self.value(ty.name, &field.ty, value)?;
+        self.path.pop();
+        if matches!(field.ty, FieldType::List(_) | FieldType::Map(_)) && is_empty(&field.ty, value) {
+            // Dropped also where it is always written: storage does not tell empty from absent.
+            return Ok(self.collections == Collections::KeepEmpty);
+        }
+        Ok(field.always || field.pointer || !is_empty(&field.ty, value))
+    }
+
+    fn value(&mut self, owner: &str, ty: &'static FieldType, value: &mut Value) -> Result<(), TypeError> {
+        match ty {
+            FieldType::String => match value {
+                Value::String(_) => Ok(()),
+                other => Err(self.error(owner, other, "string")),
+            },
+            FieldType::Bool => match value {
+                Value::Bool(_) => Ok(()),
+                other => Err(self.error(owner, other, "bool")),
+            },
+            FieldType::Int32 => self.integer(owner, value, "int32", i32::try_from),
+            FieldType::Int64 => self.integer(owner, value, "int64", Ok::<i64, std::convert::Infallible>),
+            FieldType::Number => match value {
+                Value::Number(_) => Ok(()),
+                other => Err(self.error(owner, other, "float64")),
+            },
+            FieldType::Bytes => match value {
+                Value::String(text) => check_base64(text),
+                other => Err(self.error(owner, other, "[]uint8")),
+            },
+            FieldType::Quantity => quantity(value),
+            FieldType::IntOrString => match value {
+                Value::String(_) => Ok(()),
+                other => self.integer(owner, other, "int32", i32::try_from),
+            },
+            FieldType::Time | FieldType::MicroTime => self.time(owner, ty, value),
+            FieldType::FieldsV1 | FieldType::Raw | FieldType::Json => Ok(()),
+            FieldType::List(of) => match value {
+                Value::Array(items) => {
+                    for item in items {
+                        self.element(owner, of, item)?;
+                    }
+                    Ok(())
+                }
+                other => Err(self.error(owner, other, &go_type(ty))),
+            },
+            FieldType::Map(of) => match value {
+                Value::Object(entries) => {
+                    for (_, entry) in entries.iter_mut() {
+                        self.element(owner, of, entry)?;
+                    }
+                    Ok(())
+                }
+                other => Err(self.error(owner, other, &go_type(ty))),
+            },
+            FieldType::Object(of) => self.object(of.get(), value),
+        }
+    }
+
+    /// A list's or map's element: Go reads null as the zero value.
+    fn element(&mut self, owner: &str, ty: &'static FieldType, value: &mut Value) -> Result<(), TypeError> {
+        if value.is_null() {
+            *value = zero_of(ty);
+        }
+        if value.is_null() { Ok(()) } else { self.value(owner, ty, value) }
+    }
+
+    fn integer<T, E>(
+        &self,
+        owner: &str,
+        value: &Value,
+        go: &str,
+        fits: impl Fn(i64) -> Result<T, E>,
+    ) -> Result<(), TypeError> {
+        match value.as_i64() {
+            Some(number) if fits(number).is_ok() => Ok(()),
+            _ => Err(self.error(owner, value, go)),
+        }
+    }
+
+    fn time(&self, owner: &str, ty: &FieldType, value: &mut Value) -> Result<(), TypeError> {
+        let Value::String(text) = value else {
+            return Err(self.error(owner, value, "string"));
+        };
+        let micro = matches!(ty, FieldType::MicroTime);
+        let canonical = if micro {
+            time::parse_rfc3339_micros(text).map(time::format_rfc3339_micro)
+        } else {
+            time::parse_rfc3339(text).map(time::format_rfc3339)
+        };
+        let Some(canonical) = canonical else {
+            let layout = if micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
+            let quoted = crate::field::quote(text);
+            return Err(TypeError(format!("parsing time {quoted} as \"{layout}\": cannot parse {quoted} as \"2006\"")));
+        };
+        if canonical != *text {
+            *text = canonical;
+        }
+        Ok(())
+    }
+
+    fn error(&self, owner: &str, value: &Value, go: &str) -> TypeError {
+        let what = match value {
+            Value::Null => "null".to_owned(),
+            Value::Bool(_) => "bool".to_owned(),
+            // Go shows the number where a number was wanted, but not this one.
+            Value::Number(number) if go.starts_with("int") || go.starts_with("float") => format!("number {number}"),
+            Value::Number(_) => "number".to_owned(),
+            Value::String(_) => "string".to_owned(),
+            Value::Array(_) => "array".to_owned(),
+            Value::Object(_) => "object".to_owned(),
+        };
+        if self.path.is_empty() {
+            return TypeError(format!("json: cannot unmarshal {what} into Go value of type {go}"));
+        }
+        let owner = owner.rsplit('.').next().unwrap_or_default();
+        let path = self.path.join(".");
+        TypeError(format!("json: cannot unmarshal {what} into Go struct field {owner}.{path} of type {go}"))
+    }
+}
+
+fn quantity(value: &mut Value) -> Result<(), TypeError> {
+    let canonical = Quantity::from_json(value).map_err(|error| TypeError(error.to_string()))?.to_string();
+    if value.as_str() != Some(&canonical) {
+        *value = Value::String(canonical);
+    }
+    Ok(())
+}
+
+/// Go decodes with the standard alphabet and padding, and skips line breaks.
+fn check_base64(text: &mut String) -> Result<(), TypeError> {
+    if text.contains(['\n', '\r']) {
+        text.retain(|c| c != '\n' && c != '\r');
+    }
+    let bad = |at: usize| TypeError(format!("illegal base64 data at input byte {at}"));
+    let bytes = text.as_bytes();
+    let padding = bytes.iter().rev().take_while(|b| **b == b'=').count();
+    let body = bytes.len() - padding;
+    for (at, byte) in bytes[..body].iter().enumerate() {
+        if !(byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')) {
+            return Err(bad(at));
+        }
+    }
+    match (body % 4, padding) {
+        (0, 0) | (2, 2) | (3, 1) => Ok(()),
+        (1, _) => Err(bad(body)),
+        (0, _) => Err(bad(body)),
+        _ => Err(bad(bytes.len())),
+    }
+}
+
+/// What Go calls empty: zero, nothing in it, but never a struct.
+fn is_empty(ty: &FieldType, value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(number) => !matches!(ty, FieldType::IntOrString) && number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty() && !matches!(ty, FieldType::IntOrString | FieldType::Quantity),
+        Value::Array(items) => items.is_empty(),
+        // Only fields that are omitted when zero come here with a struct; then an empty one is zero.
+        Value::Object(map) => map.is_empty() && !matches!(ty, FieldType::Raw | FieldType::Json),
+    }
+}
+
+fn zero(field: &'static Field) -> Value {
+    if field.pointer { Value::Null } else { zero_of(&field.ty) }
+}
+
+fn zero_of(ty: &'static FieldType) -> Value {
+    match ty {
+        FieldType::String | FieldType::Bytes => Value::String(String::new()),
+        FieldType::Bool => Value::Bool(false),
+        FieldType::Int32 | FieldType::Int64 | FieldType::Number | FieldType::IntOrString => Value::from(0),
+        FieldType::Quantity => Value::String("0".to_owned()),
+        FieldType::Time
+        | FieldType::MicroTime
+        | FieldType::FieldsV1
+        | FieldType::Raw
+        | FieldType::Json
+        | FieldType::List(_)
+        | FieldType::Map(_) => Value::Null,
+        FieldType::Object(of) => {
+            let mut map = Map::new();
+            for field in of.get().fields.iter().filter(|field| field.always) {
+                map.insert(field.name.to_owned(), zero(field));
+            }
+            Value::Object(map)
+        }
+    }
+}
+
+/// The type as Go's errors name it.
+fn go_type(ty: &FieldType) -> String {
+    match ty {
+        FieldType::String | FieldType::Time | FieldType::MicroTime | FieldType::Quantity => "string".to_owned(),
+        FieldType::Bool => "bool".to_owned(),
+        FieldType::Int32 | FieldType::IntOrString => "int32".to_owned(),
+        FieldType::Int64 => "int64".to_owned(),
+        FieldType::Number => "float64".to_owned(),
+        FieldType::Bytes => "[]uint8".to_owned(),
+        FieldType::FieldsV1 | FieldType::Raw | FieldType::Json => "interface {}".to_owned(),
+        FieldType::List(of) => format!("[]{}", go_type(of)),
+        FieldType::Map(of) => format!("map[string]{}", go_type(of)),
+        FieldType::Object(of) => go_name(of.get()),
+    }
+}
+
+fn go_name(ty: &Type) -> String {
+    let mut parts = ty.name.rsplit('.');
+    let name = parts.next().unwrap_or_default();
+    format!("{}.{name}", parts.next().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::type_named;
+    use serde_json::json;
+
+    fn decoded(ty: &str, text: &str) -> Decoded {
+        decode(type_named(ty).unwrap(), text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn empty_values_go_unless_a_field_is_a_pointer() {
+        let deployment = decoded(
+            "apps.v1.DeploymentSpec",
+            r#"{"replicas":0,"minReadySeconds":0,"paused":false,"selector":null,"template":{"metadata":{"labels":{}}}}"#,
+        );
+        assert_eq!(
+            deployment.value,
+            json!({"replicas": 0, "selector": null, "strategy": {}, "template": {"metadata": {}, "spec": {"containers": null}}})
+        );
+    }
+
+    #[test]
+    fn strict_complaints_come_in_the_order_of_the_document() {
+        let map = decoded(
+            "core.v1.ConfigMap",
+            r#"{"metadata":{"name":"a","bogus":1},"nosuch":"x","data":{"a":"1","a":"2"},"nosuch2":{"x":1}}"#,
+        );
+        assert_eq!(
+            map.strict,
+            [
+                r#"unknown field "metadata.bogus""#,
+                r#"unknown field "nosuch""#,
+                r#"duplicate field "data.a""#,
+                r#"unknown field "nosuch2""#
+            ]
+        );
+        assert_eq!(map.value, json!({"metadata": {"name": "a"}, "data": {"a": "2"}}));
+    }
+
+    #[test]
+    fn a_wrong_type_is_told_in_gos_words() {
+        let ty = type_named("apps.v1.Deployment").unwrap();
+        let error = |text: &str| decode(ty, text.as_bytes()).unwrap_err().to_string();
+        assert_eq!(
+            error(r#"{"spec":{"replicas":"x"}}"#),
+            "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32"
+        );
+        assert_eq!(error("[]"), "json: cannot unmarshal array into Go value of type v1.Deployment");
+    }
+
+    #[test]
+    fn quantities_and_times_take_their_canonical_form() {
+        let limits = decoded("core.v1.ResourceRequirements", r#"{"limits":{"cpu":"0.5","memory":1073741824}}"#);
+        assert_eq!(limits.value, json!({"limits": {"cpu": "500m", "memory": "1073741824"}}));
+        let meta = decoded("meta.v1.ObjectMeta", r#"{"deletionTimestamp":"2026-01-02T03:04:05.5+01:00"}"#);
+        assert_eq!(meta.value, json!({"deletionTimestamp": "2026-01-02T02:04:05Z"}));
+    }
+
+    #[test]
+    fn normalising_twice_is_normalising_once() {
+        let ty = type_named("core.v1.Pod").unwrap();
+        let mut value = json!({"spec": {"containers": [{"name": "a", "env": [{"name": "A", "value": ""}]}], "hostNetwork": false}});
+        normalise(ty, &mut value).unwrap();
+        let once = value.clone();
+        normalise(ty, &mut value).unwrap();
+        assert_eq!(value, once);
+    }
+}

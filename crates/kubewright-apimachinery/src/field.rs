@@ -1,0 +1,313 @@
+//! Errors about fields, and the paths that name them.
+//!
+//! Owns the wording that users see behind `is invalid:`; it is upstream's to the letter, since people and
+//! programs match on it. Which rule is broken is decided elsewhere.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// Where in an object a field is: `spec.containers[0].name`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Path(String);
+
+impl Path {
+    /// A path that starts at `name`.
+    pub fn new(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+
+    /// The object itself. Its name is empty; children stand alone.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// The field `name` below this one.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        if self.0.is_empty() { Self(name.to_owned()) } else { Self(format!("{}.{name}", self.0)) }
+    }
+
+    /// The element `index` of this list.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        Self(format!("{}[{index}]", self.0))
+    }
+
+    /// The entry `key` of this map.
+    #[must_use]
+    pub fn key(&self, key: &str) -> Self {
+        Self(format!("{}[{key}]", self.0))
+    }
+
+    /// The path as users see it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Go prints a nil path so.
+        f.write_str(if self.0.is_empty() { "<nil>" } else { &self.0 })
+    }
+}
+
+/// What is wrong with a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The value should be somewhere, and is not.
+    NotFound,
+    /// The value is missing.
+    Required,
+    /// The value stands elsewhere too.
+    Duplicate,
+    /// The value breaks a rule.
+    Invalid,
+    /// The value is none of the known ones.
+    NotSupported,
+    /// The value may not be set here, or now.
+    Forbidden,
+    /// Too many bytes or characters.
+    TooLong,
+    /// Too few bytes or characters.
+    TooShort,
+    /// Too many items.
+    TooMany,
+    /// Too few items.
+    TooFew,
+    /// The check itself failed.
+    Internal,
+    /// The value is of another type.
+    TypeInvalid,
+}
+
+impl ErrorKind {
+    /// The `reason` of a cause in a Status.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::NotFound => "FieldValueNotFound",
+            Self::Required => "FieldValueRequired",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::Invalid => "FieldValueInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooShort => "FieldValueTooShort",
+            Self::TooMany => "FieldValueTooMany",
+            Self::TooFew => "FieldValueTooFew",
+            Self::Internal => "InternalError",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::NotFound => "Not found",
+            Self::Required => "Required value",
+            Self::Duplicate => "Duplicate value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::Forbidden => "Forbidden",
+            Self::TooLong => "Too long",
+            Self::TooShort => "Too short",
+            Self::TooMany => "Too many",
+            Self::TooFew => "Too few",
+            Self::Internal => "Internal error",
+        }
+    }
+}
+
+/// One broken rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FieldError {
+    /// What is wrong.
+    pub kind: ErrorKind,
+    /// The field, as users see it.
+    pub field: String,
+    /// The value as it is printed, or nothing where upstream leaves it out.
+    pub value: Option<String>,
+    /// The rule.
+    pub detail: String,
+}
+
+impl FieldError {
+    fn new(kind: ErrorKind, field: &Path, value: Option<String>, detail: impl Into<String>) -> Self {
+        Self { kind, field: field.to_string(), value, detail: detail.into() }
+    }
+
+    /// The value breaks the rule that `detail` states.
+    pub fn invalid(field: &Path, value: impl Into<Value>, detail: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Invalid, field, Some(printed(&value.into())), detail)
+    }
+
+    /// As [`FieldError::invalid`], for a value that upstream prints in its own way.
+    pub fn invalid_printed(field: &Path, value: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Invalid, field, Some(value.into()), detail)
+    }
+
+    /// The value is missing. The detail may be empty.
+    pub fn required(field: &Path, detail: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Required, field, None, detail)
+    }
+
+    /// The value stands elsewhere too.
+    pub fn duplicate(field: &Path, value: impl Into<Value>) -> Self {
+        Self::new(ErrorKind::Duplicate, field, Some(printed(&value.into())), "")
+    }
+
+    /// The value should be somewhere, and is not.
+    pub fn not_found(field: &Path, value: impl Into<Value>) -> Self {
+        Self::new(ErrorKind::NotFound, field, Some(printed(&value.into())), "")
+    }
+
+    /// The value is none of `supported`, which are printed in the order given.
+    pub fn not_supported(field: &Path, value: impl Into<Value>, supported: &[&str]) -> Self {
+        let quoted: Vec<String> = supported.iter().map(|s| quote(s)).collect();
+        let detail = if quoted.is_empty() { String::new() } else { format!("supported values: {}", quoted.join(", ")) };
+        Self::new(ErrorKind::NotSupported, field, Some(printed(&value.into())), detail)
+    }
+
+    /// The value may not be set here, or now.
+    pub fn forbidden(field: &Path, detail: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Forbidden, field, None, detail)
+    }
+
+    /// More than `max` bytes.
+    pub fn too_long(field: &Path, max: usize) -> Self {
+        Self::new(ErrorKind::TooLong, field, None, format!("may not be more than {max} byte{}", plural(max)))
+    }
+
+    /// More than `max` items.
+    pub fn too_many(field: &Path, actual: usize, max: usize) -> Self {
+        let detail = format!("must have at most {max} item{}", plural(max));
+        Self::new(ErrorKind::TooMany, field, Some(actual.to_string()), detail)
+    }
+
+    /// The value is of another type.
+    pub fn type_invalid(field: &Path, value: impl Into<Value>, detail: impl Into<String>) -> Self {
+        Self::new(ErrorKind::TypeInvalid, field, Some(printed(&value.into())), detail)
+    }
+
+    /// The check itself failed.
+    pub fn internal(field: &Path, detail: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Internal, field, None, detail)
+    }
+
+    /// The message without the field, as causes in a Status have it.
+    pub fn body(&self) -> String {
+        let mut body = self.kind.text().to_owned();
+        if let Some(value) = &self.value {
+            body.push_str(": ");
+            body.push_str(value);
+        }
+        if !self.detail.is_empty() {
+            body.push_str(": ");
+            body.push_str(&self.detail);
+        }
+        body
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.body())
+    }
+}
+
+/// Broken rules in the order in which they were found.
+pub type ErrorList = Vec<FieldError>;
+
+/// Many errors as one line: one as it is, several in brackets, each once.
+pub fn aggregate(errors: &[FieldError]) -> String {
+    let mut messages: Vec<String> = Vec::with_capacity(errors.len());
+    for error in errors {
+        let message = error.to_string();
+        if !messages.contains(&message) {
+            messages.push(message);
+        }
+    }
+    if messages.len() == 1 { messages.remove(0) } else { format!("[{}]", messages.join(", ")) }
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+/// A value as error messages print it: strings quoted as Go does, everything else as JSON.
+pub fn printed(value: &Value) -> String {
+    match value {
+        Value::String(text) => quote(text),
+        other => other.to_string(),
+    }
+}
+
+/// A string as Go's `%q` prints it.
+pub fn quote(text: &str) -> String {
+    use std::fmt::Write as _;
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\u{7}' => quoted.push_str("\\a"),
+            '\u{8}' => quoted.push_str("\\b"),
+            '\u{b}' => quoted.push_str("\\v"),
+            '\u{c}' => quoted.push_str("\\f"),
+            c if (c as u32) < 0x20 || c as u32 == 0x7f => write!(quoted, "\\x{:02x}", c as u32).unwrap_or_default(),
+            c if (0x80..0xa0).contains(&(c as u32)) || matches!(c, '\u{ad}' | '\u{feff}' | '\u{2028}' | '\u{2029}') => {
+                write!(quoted, "\\u{:04x}", c as u32).unwrap_or_default();
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_reads_as_users_write_it() {
+        let path = Path::new("spec").child("containers").index(0).child("env").key("a");
+        assert_eq!(path.as_str(), "spec.containers[0].env[a]");
+        assert_eq!(Path::root().child("spec").as_str(), "spec");
+    }
+
+    #[test]
+    fn errors_have_upstreams_words() {
+        let at = Path::new("spec").child("x");
+        assert_eq!(
+            FieldError::invalid(&at, "a\"b", "must be nice").to_string(),
+            r#"spec.x: Invalid value: "a\"b": must be nice"#
+        );
+        assert_eq!(FieldError::invalid(&at, -1, "must be more").to_string(), "spec.x: Invalid value: -1: must be more");
+        assert_eq!(FieldError::required(&at, "").to_string(), "spec.x: Required value");
+        assert_eq!(
+            FieldError::not_supported(&at, "c", &["a", "b"]).to_string(),
+            r#"spec.x: Unsupported value: "c": supported values: "a", "b""#
+        );
+        assert_eq!(FieldError::too_long(&at, 63).to_string(), "spec.x: Too long: may not be more than 63 bytes");
+        assert_eq!(FieldError::too_many(&at, 3, 1).to_string(), "spec.x: Too many: 3: must have at most 1 item");
+    }
+
+    #[test]
+    fn several_errors_stand_in_brackets_and_each_once() {
+        let at = Path::new("a");
+        let one = FieldError::required(&at, "");
+        let two = FieldError::forbidden(&at, "no");
+        assert_eq!(aggregate(std::slice::from_ref(&one)), "a: Required value");
+        assert_eq!(aggregate(&[one.clone(), two, one]), "[a: Required value, a: Forbidden: no]");
+    }
+
+    #[test]
+    fn strings_are_quoted_as_go_does() {
+        assert_eq!(quote("a\tb\u{1}é\u{7f}"), "\"a\\tb\\x01é\\x7f\"");
+    }
+}

@@ -1,0 +1,79 @@
+//! Group, version and kind: how Kubernetes names the type of an object.
+
+use serde_json::Value;
+
+use crate::object::Fields as _;
+use crate::status::Qualified;
+
+/// Group, version and kind of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Gvk<'a> {
+    /// API group, empty for core.
+    pub group: &'a str,
+    /// API version.
+    pub version: &'a str,
+    /// Kind.
+    pub kind: &'a str,
+}
+
+impl<'a> Gvk<'a> {
+    /// What an object says of itself in `apiVersion` and `kind`; absent parts are empty.
+    pub fn of(object: &'a Value) -> Self {
+        let (group, version) = split_api_version(object.str_at("apiVersion"));
+        Self { group, version, kind: object.str_at("kind") }
+    }
+
+    /// Group and kind, as messages name an invalid object.
+    pub fn qualified_kind(self) -> Qualified<'a> {
+        Qualified { group: self.group, name: self.kind }
+    }
+
+    /// `apiVersion` of objects of this kind.
+    pub fn api_version(self) -> String {
+        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+    }
+}
+
+/// Splits `apps/v1` into group and version; `v1` has the empty group.
+pub fn split_api_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
+
+/// Families of built-in kinds whose rules stand together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Area {
+    /// Pod, PodTemplate, Node.
+    Pods,
+    /// apps, batch, autoscaling, policy and ReplicationController.
+    Workloads,
+    /// Service, Endpoints and everything of networking and discovery.
+    Services,
+    /// All the rest.
+    Misc,
+}
+
+/// The family of a built-in kind.
+pub(crate) fn area(gvk: Gvk<'_>) -> Area {
+    match (gvk.group, gvk.kind) {
+        ("", "Pod" | "PodTemplate" | "Node" | "Binding") => Area::Pods,
+        ("", "ReplicationController") | ("apps" | "batch" | "autoscaling" | "policy", _) => Area::Workloads,
+        ("", "Service" | "Endpoints") | ("networking.k8s.io" | "discovery.k8s.io", _) => Area::Services,
+        _ => Area::Misc,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_object_tells_its_kind() {
+        let object = json!({"apiVersion": "apps/v1", "kind": "Deployment"});
+        let gvk = Gvk::of(&object);
+        assert_eq!(gvk, Gvk { group: "apps", version: "v1", kind: "Deployment" });
+        assert_eq!(gvk.api_version(), "apps/v1");
+        assert_eq!(gvk.qualified_kind().to_string(), "Deployment.apps");
+        assert_eq!(Gvk::of(&json!({})), Gvk { group: "", version: "", kind: "" });
+    }
+}

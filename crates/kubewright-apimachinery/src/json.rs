@@ -1,0 +1,319 @@
+//! JSON as Kubernetes reads and writes it.
+//!
+//! [`parse`] answers what `sigs.k8s.io/json` answers: the last of two equal fields wins, but every repeated
+//! field is reported, integers stay integers while they fit an `i64`, broken text becomes U+FFFD, and a
+//! syntax error is worded as Go's `encoding/json` words it, because clients see that text.
+//! [`Document`] is the same input as it was written, for errors that depend on the order of the fields.
+//! [`to_string`] is the way back: numbers and escapes as Go prints them.
+//!
+//! Nothing here recurses over the input while reading it; depth is limited by [`ParseOptions::max_depth`].
+//! Nothing here knows a schema.
+
+mod document;
+mod parser;
+mod quote;
+mod write;
+
+use serde_json::Value;
+
+pub use document::Document;
+pub use quote::quote;
+pub use write::{to_string, to_vec};
+
+/// How deep arrays and objects may nest. Upstream allows 10,000; dropping, cloning and writing a [`Value`]
+/// recurse, and this is what the smallest stack that we run on holds in a debug build. See docs/differences.md.
+pub const MAX_DEPTH: usize = 400;
+
+/// How many strict errors upstream reports before it stops collecting.
+pub const MAX_STRICT_ERRORS: usize = 100;
+
+/// The limits of [`parse`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ParseOptions {
+    /// How deep arrays and objects may nest. Dropping, cloning and comparing a [`Value`] recurse, so a
+    /// caller on a small stack may want less than the default, which is [`MAX_DEPTH`].
+    pub max_depth: usize,
+}
+
+impl Default for ParseOptions {
+    fn default() -> Self {
+        Self { max_depth: MAX_DEPTH }
+    }
+}
+
+/// What [`parse`] read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parsed {
+    /// The value; of repeated fields it holds the last.
+    pub value: Value,
+    /// The paths of the fields that came more than once, such as `spec.containers[0].name`: in the order in
+    /// which the repetition was written, each path once, at most [`MAX_STRICT_ERRORS`].
+    pub duplicates: Vec<String>,
+}
+
+impl Parsed {
+    /// The duplicates as the server words them: `duplicate field "spec.replicas"`.
+    pub fn strict_errors(&self) -> impl Iterator<Item = String> + '_ {
+        self.duplicates.iter().map(|path| format!("duplicate field {}", quote(path)))
+    }
+}
+
+/// Why [`parse`] refused the input. The texts are upstream's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParseError {
+    /// The input is not JSON.
+    #[error("{message}")]
+    Syntax {
+        /// What was found, and where in the grammar.
+        message: String,
+        /// How many bytes were read before the offending one.
+        offset: usize,
+    },
+    /// The input is JSON, but has a number that no `f64` can hold.
+    #[error("json: cannot unmarshal number {literal} into Go value of type float64")]
+    Number {
+        /// The number as it was written.
+        literal: String,
+    },
+}
+
+/// Reads one JSON value; anything but white space after it is an error.
+pub fn parse(bytes: &[u8], options: ParseOptions) -> Result<Parsed, ParseError> {
+    let (value, duplicates) = parser::parse(bytes, options.max_depth)?;
+    Ok(Parsed { value, duplicates })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn value(text: &str) -> Value {
+        parse(text.as_bytes(), ParseOptions::default()).expect(text).value
+    }
+
+    fn duplicates(text: &str) -> Vec<String> {
+        parse(text.as_bytes(), ParseOptions::default()).expect(text).duplicates
+    }
+
+    fn error(bytes: impl AsRef<[u8]>) -> String {
+        parse(bytes.as_ref(), ParseOptions::default()).expect_err("the input is wrong").to_string()
+    }
+
+    #[test]
+    fn values_of_every_kind_are_read() {
+        assert_eq!(
+            value(" {\"a\" : [1, -2.5, true,false , null,\"x\"],\t\"b\":{ }, \"c\":[ ]}\r\n"),
+            json!({"a": [1, -2.5, true, false, null, "x"], "b": {}, "c": []})
+        );
+    }
+
+    #[test]
+    fn an_integer_stays_one_while_it_fits_an_i64() {
+        assert_eq!(value("9223372036854775807"), json!(i64::MAX));
+        assert_eq!(value("-9223372036854775808"), json!(i64::MIN));
+        assert_eq!(value("-0"), json!(0));
+        assert!(value("9223372036854775808").is_f64());
+        assert!(value("-9223372036854775809").is_f64());
+        assert!(value("1e3").is_f64());
+        assert!(value("1.0").is_f64());
+    }
+
+    #[test]
+    fn a_number_too_big_for_a_float_is_an_error_unless_the_syntax_is_wrong_too() {
+        assert_eq!(error("[1e999]"), "json: cannot unmarshal number 1e999 into Go value of type float64");
+        assert_eq!(
+            error("[1e999,-1e400]"),
+            "json: cannot unmarshal number 1e999 into Go value of type float64"
+        );
+        assert_eq!(error("[1e999"), "unexpected end of JSON input");
+        assert_eq!(value("1e-999"), json!(0.0));
+    }
+
+    #[test]
+    fn the_last_of_repeated_fields_wins_and_each_is_reported_once() {
+        let text = r#"{"spec":{"a":1,"a":2,"a":3},"kind":"x"}"#;
+        assert_eq!(value(text), json!({"spec": {"a": 3}, "kind": "x"}));
+        assert_eq!(duplicates(text), ["spec.a"]);
+    }
+
+    #[test]
+    fn a_repeated_field_is_named_by_its_whole_path_in_the_order_written() {
+        assert_eq!(
+            duplicates(r#"{"s":{"c":[{},{"n":1,"n":1}],"x":1},"s":{"y":1,"y":2},"k":1,"k":1}"#),
+            ["s.c[1].n", "s", "s.y", "k"]
+        );
+        assert_eq!(duplicates(r#"[[{"a":1,"a":1}]]"#), ["[0][0].a"]);
+    }
+
+    #[test]
+    fn strict_errors_quote_the_path_as_go_does() {
+        let parsed = parse(br#"{"a":{"x\"y":1,"x\"y":2}}"#, ParseOptions::default()).unwrap();
+        assert_eq!(parsed.strict_errors().collect::<Vec<_>>(), [r#"duplicate field "a.x\"y""#]);
+    }
+
+    #[test]
+    fn at_most_a_hundred_repeated_fields_are_reported() {
+        let fields: Vec<String> = (0..150).map(|i| format!("\"f{i}\":1,\"f{i}\":1")).collect();
+        assert_eq!(duplicates(&format!("{{{}}}", fields.join(","))).len(), MAX_STRICT_ERRORS);
+    }
+
+    #[test]
+    fn escapes_are_decoded() {
+        assert_eq!(value(r#""\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00""#), json!("\"\\/\u{8}\u{c}\n\r\té😀"));
+        assert_eq!(value(r#"{"\u0061\n":1}"#), json!({"a\n": 1}));
+    }
+
+    #[test]
+    fn lone_surrogates_become_the_replacement_character() {
+        assert_eq!(value(r#""\ud83dx""#), json!("\u{fffd}x"));
+        assert_eq!(value(r#""\ude00""#), json!("\u{fffd}"));
+        assert_eq!(value(r#""\ud83d\ud83d\ude00""#), json!("\u{fffd}😀"));
+        assert_eq!(value(r#""\ud83d\n""#), json!("\u{fffd}\n"));
+    }
+
+    #[test]
+    fn every_byte_that_is_not_utf8_becomes_one_replacement_character() {
+        let read = |bytes: &[u8]| parse(bytes, ParseOptions::default()).unwrap().value;
+        assert_eq!(read(b"\"a\xe2\x82z\""), json!("a\u{fffd}\u{fffd}z"));
+        assert_eq!(read(b"\"\\n\xff\xc3\xa9\""), json!("\n\u{fffd}é"));
+        assert_eq!(read(b"{\"\xff\":1}"), json!({"\u{fffd}": 1}));
+    }
+
+    #[test]
+    fn syntax_errors_are_worded_as_go_words_them() {
+        for (text, message) in [
+            ("", "unexpected end of JSON input"),
+            ("  ", "unexpected end of JSON input"),
+            ("{", "unexpected end of JSON input"),
+            ("[", "unexpected end of JSON input"),
+            ("{\"a\"", "unexpected end of JSON input"),
+            ("{\"a\":", "unexpected end of JSON input"),
+            ("{\"a\":1", "unexpected end of JSON input"),
+            ("[1,", "unexpected end of JSON input"),
+            ("\"a", "unexpected end of JSON input"),
+            ("not json", "invalid character 'o' in literal null (expecting 'u')"),
+            ("nulL", "invalid character 'L' in literal null (expecting 'l')"),
+            ("trap", "invalid character 'a' in literal true (expecting 'u')"),
+            ("tru", "invalid character ' ' in literal true (expecting 'e')"),
+            ("fals3", "invalid character '3' in literal false (expecting 'e')"),
+            ("{\"a\":}", "invalid character '}' looking for beginning of value"),
+            ("[1,]", "invalid character ']' looking for beginning of value"),
+            ("x", "invalid character 'x' looking for beginning of value"),
+            ("+1", "invalid character '+' looking for beginning of value"),
+            ("{1:2}", "invalid character '1' looking for beginning of object key string"),
+            ("{\"a\":1,}", "invalid character '}' looking for beginning of object key string"),
+            ("{\"a\" 1}", "invalid character '1' after object key"),
+            ("{\"a\":1 b", "invalid character 'b' after object key:value pair"),
+            ("[1 2]", "invalid character '2' after array element"),
+            ("[01]", "invalid character '1' after array element"),
+            ("{}{}", "invalid character '{' after top-level value"),
+            ("1 x", "invalid character 'x' after top-level value"),
+            ("-", "invalid character ' ' in numeric literal"),
+            ("-x", "invalid character 'x' in numeric literal"),
+            ("1.", "invalid character ' ' after decimal point in numeric literal"),
+            ("1.e1", "invalid character 'e' after decimal point in numeric literal"),
+            ("1e", "invalid character ' ' in exponent of numeric literal"),
+            ("1e+x", "invalid character 'x' in exponent of numeric literal"),
+            ("\"\n\"", "invalid character '\\n' in string literal"),
+            ("\"\u{1}\"", "invalid character '\\x01' in string literal"),
+            ("\"\\x\"", "invalid character 'x' in string escape code"),
+            ("\"\\'\"", "invalid character '\\'' in string escape code"),
+            ("\"\\", "invalid character ' ' in string escape code"),
+            ("\"\\u12", "invalid character ' ' in \\u hexadecimal character escape"),
+            ("\"\\u12g4\"", "invalid character 'g' in \\u hexadecimal character escape"),
+            ("\"\\u12\"", "invalid character '\"' in \\u hexadecimal character escape"),
+            ("'a'", "invalid character '\\'' looking for beginning of value"),
+            ("[\"a\"\"b\"]", "invalid character '\"' after array element"),
+            ("\\", "invalid character '\\\\' looking for beginning of value"),
+            ("\u{feff}{}", "invalid character 'ï' looking for beginning of value"),
+        ] {
+            assert_eq!(error(text), message, "{text:?}");
+        }
+        assert_eq!(error(b"\x80"), "invalid character '\\u0080' looking for beginning of value");
+        assert_eq!(error(b"\x00"), "invalid character '\\x00' looking for beginning of value");
+    }
+
+    #[test]
+    fn a_syntax_error_says_where() {
+        let error = parse(b"{\"a\": x}", ParseOptions::default()).unwrap_err();
+        assert!(matches!(error, ParseError::Syntax { offset: 6, .. }), "{error:?}");
+    }
+
+    #[test]
+    fn nesting_is_limited_and_costs_no_stack() {
+        let nested = |depth: usize| [vec![b'['; depth], vec![b']'; depth]].concat();
+        let options = ParseOptions { max_depth: 200 };
+        assert!(parse(&nested(200), options).is_ok());
+        assert_eq!(
+            parse(&nested(201), options).unwrap_err().to_string(),
+            "invalid character '[' exceeded max depth"
+        );
+        assert_eq!(error("{\"a\":".repeat(10_001)), "invalid character '{' exceeded max depth");
+        assert_eq!(error("[".repeat(5_000_000)), "invalid character '[' exceeded max depth");
+    }
+
+    /// JSON that both readers see alike: no integer beyond `i64`, which Go turns into a float, and only
+    /// floats that serde_json reads exactly.
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            (1..1_000_000_i32).prop_map(|n| Value::from(f64::from(n) / 64.0)),
+            ".*".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(5, 64, 8, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..8).prop_map(Value::from),
+                prop::collection::btree_map(".{0,6}", inner, 0..8)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn valid_input_is_read_as_serde_json_reads_it(value in any_json()) {
+            let pretty = serde_json::to_string_pretty(&value).unwrap();
+            let reference: Value = serde_json::from_str(&pretty).unwrap();
+            let parsed = parse(pretty.as_bytes(), ParseOptions::default()).unwrap();
+            prop_assert_eq!(&parsed.value, &reference);
+            prop_assert!(parsed.duplicates.is_empty());
+        }
+
+        #[test]
+        fn what_is_written_is_read_back(value in any_json()) {
+            let text = to_string(&value);
+            let once = parse(text.as_bytes(), ParseOptions::default()).unwrap().value;
+            prop_assert_eq!(to_string(&once), text);
+        }
+
+        #[test]
+        fn every_float_is_read_back_exactly(float in any::<f64>()) {
+            prop_assume!(float.is_finite());
+            let text = to_string(&Value::from(float));
+            let read = parse(text.as_bytes(), ParseOptions::default()).unwrap().value;
+            prop_assert_eq!(read.as_f64(), Some(float));
+        }
+
+        #[test]
+        fn any_bytes_are_valid_exactly_when_serde_json_says_so(
+            bytes in "[\\[\\]{}:,\"a\\\\u0-9eE.+ -]{0,12}|(true|false|null|[\\[\\], ]){0,4}",
+        ) {
+            let ours = parse(bytes.as_bytes(), ParseOptions::default());
+            let theirs = serde_json::from_str::<Value>(&bytes);
+            // serde_json refuses lone surrogates; Go replaces them.
+            if !bytes.contains("\\u") {
+                prop_assert_eq!(ours.is_ok(), theirs.is_ok(), "{:?} {:?}", ours, theirs);
+            }
+        }
+
+        #[test]
+        fn no_input_makes_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+            let _ = parse(&bytes, ParseOptions::default());
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! A JSON document as it was written.
+//!
+//! Kubernetes reports unknown and repeated fields, and the first field of a wrong type, in the order in which
+//! the client wrote them, and shows numbers as the client wrote them. A [`serde_json::Value`] has forgotten
+//! both. A [`Document`] is for saying such errors; nothing that goes right should need one.
+
+use serde_json::{Map, Value};
+
+use super::parser::{self, Tree};
+use super::{ParseError, ParseOptions};
+
+/// A JSON value with its fields in the order written, repeated fields kept, and numbers as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Document {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// A number, as it was written. It may be too big for a float.
+    Number(String),
+    /// A string, decoded.
+    String(String),
+    /// An array.
+    Array(Vec<Document>),
+    /// An object; of equal keys the last one counts.
+    Object(Vec<(String, Document)>),
+}
+
+impl Document {
+    /// Reads one JSON value, as [`super::parse`] does.
+    pub fn parse(bytes: &[u8], options: ParseOptions) -> Result<Self, ParseError> {
+        parser::parse(bytes, options.max_depth).map(|(document, _)| document)
+    }
+
+    /// What Go's type errors call this kind of value: `json: cannot unmarshal array into ...`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool(_) => "bool",
+            Self::Number(_) => "number",
+            Self::String(_) => "string",
+            Self::Array(_) => "array",
+            Self::Object(_) => "object",
+        }
+    }
+
+    /// The value that [`super::parse`] reads from the same input. Like every walk over a [`Value`], this
+    /// recurses as deep as the document is.
+    pub fn to_value(&self) -> Result<Value, ParseError> {
+        Ok(match self {
+            Self::Null => Value::Null,
+            Self::Bool(bool) => Value::Bool(*bool),
+            Self::Number(literal) => parser::number(literal)?,
+            Self::String(text) => Value::String(text.clone()),
+            Self::Array(items) => Value::Array(items.iter().map(Self::to_value).collect::<Result<_, _>>()?),
+            Self::Object(fields) => Value::Object(
+                fields
+                    .iter()
+                    .map(|(key, field)| Ok((key.clone(), field.to_value()?)))
+                    .collect::<Result<Map<_, _>, ParseError>>()?,
+            ),
+        })
+    }
+}
+
+impl Tree for Document {
+    type Fields = Vec<(String, Document)>;
+
+    fn null() -> Self {
+        Self::Null
+    }
+
+    fn bool(bool: bool) -> Self {
+        Self::Bool(bool)
+    }
+
+    fn number(literal: &str) -> Result<Self, ParseError> {
+        Ok(Self::Number(literal.to_owned()))
+    }
+
+    fn string(text: String) -> Self {
+        Self::String(text)
+    }
+
+    fn array(items: Vec<Self>) -> Self {
+        Self::Array(items)
+    }
+
+    fn object(fields: Self::Fields) -> Self {
+        Self::Object(fields)
+    }
+
+    /// Repeated fields are all kept, so none is reported.
+    fn insert(fields: &mut Self::Fields, key: String, field: Self) -> Option<String> {
+        fields.push((key, field));
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn order_repetition_and_number_texts_are_kept() {
+        let document =
+            Document::parse(br#"{"b":1.50,"a":[true,null],"b":1e999}"#, ParseOptions::default()).unwrap();
+        assert_eq!(
+            document,
+            Document::Object(vec![
+                ("b".to_owned(), Document::Number("1.50".to_owned())),
+                ("a".to_owned(), Document::Array(vec![Document::Bool(true), Document::Null])),
+                ("b".to_owned(), Document::Number("1e999".to_owned())),
+            ])
+        );
+    }
+
+    #[test]
+    fn the_value_of_a_document_is_what_parse_reads() {
+        let text = br#"{"b":1,"a":["x",2.5,{}],"b":3}"#;
+        let document = Document::parse(text, ParseOptions::default()).unwrap();
+        assert_eq!(document.to_value().unwrap(), json!({"a": ["x", 2.5, {}], "b": 3}));
+        assert_eq!(document.kind(), "object");
+    }
+
+    #[test]
+    fn a_number_too_big_is_only_an_error_when_its_value_is_asked_for() {
+        let document = Document::parse(b"[1e999]", ParseOptions::default()).unwrap();
+        assert_eq!(
+            document.to_value().unwrap_err().to_string(),
+            "json: cannot unmarshal number 1e999 into Go value of type float64"
+        );
+    }
+}

@@ -1,0 +1,471 @@
+//! The reader behind [`super::parse`] and [`super::Document::parse`].
+//!
+//! It walks the bytes once with its own stack of open arrays and objects, so input cannot overflow the
+//! thread's stack. Where it stops, it says what Go's scanner says in the same state; Go checks the whole
+//! syntax before it looks at any number, so a number out of range is remembered and only reported last.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use serde_json::{Map, Number, Value};
+
+use super::quote::quote_byte;
+use super::{MAX_STRICT_ERRORS, ParseError};
+
+/// What the parser builds.
+pub(super) trait Tree: Sized {
+    type Fields: Default;
+
+    fn null() -> Self;
+    fn bool(bool: bool) -> Self;
+    fn number(literal: &str) -> Result<Self, ParseError>;
+    fn string(text: String) -> Self;
+    fn array(items: Vec<Self>) -> Self;
+    fn object(fields: Self::Fields) -> Self;
+    /// Adds a field; hands back the key if that was a repetition to report.
+    fn insert(fields: &mut Self::Fields, key: String, field: Self) -> Option<String>;
+}
+
+impl Tree for Value {
+    type Fields = Map<String, Value>;
+
+    fn null() -> Self {
+        Self::Null
+    }
+
+    fn bool(bool: bool) -> Self {
+        Self::Bool(bool)
+    }
+
+    fn number(literal: &str) -> Result<Self, ParseError> {
+        number(literal)
+    }
+
+    fn string(text: String) -> Self {
+        Self::String(text)
+    }
+
+    fn array(items: Vec<Self>) -> Self {
+        Self::Array(items)
+    }
+
+    fn object(fields: Self::Fields) -> Self {
+        Self::Object(fields)
+    }
+
+    fn insert(fields: &mut Self::Fields, key: String, field: Self) -> Option<String> {
+        match fields.entry(key) {
+            serde_json::map::Entry::Vacant(entry) => {
+                entry.insert(field);
+                None
+            }
+            serde_json::map::Entry::Occupied(mut entry) => {
+                entry.insert(field);
+                Some(entry.key().clone())
+            }
+        }
+    }
+}
+
+/// A number literal as a value: an integer if it is written as one and fits, else a float.
+pub(super) fn number(literal: &str) -> Result<Value, ParseError> {
+    if let Ok(integer) = literal.parse::<i64>() {
+        return Ok(Value::from(integer));
+    }
+    // Rust reads what overflows as infinity, which no `Number` can be.
+    let float = literal.parse::<f64>().ok().and_then(Number::from_f64);
+    float.map(Value::Number).ok_or_else(|| ParseError::Number { literal: literal.to_owned() })
+}
+
+/// The tree, and the paths of repeated fields.
+pub(super) fn parse<T: Tree>(bytes: &[u8], max_depth: usize) -> Result<(T, Vec<String>), ParseError> {
+    Parser { bytes, at: 0, max_depth, open: Vec::new(), bad_number: None, duplicates: Duplicates::default() }
+        .run()
+}
+
+/// An array or object whose end was not read yet; `key` is that of the field being read.
+enum Open<T: Tree> {
+    Array(Vec<T>),
+    Object { fields: T::Fields, key: Key },
+}
+
+/// The key of a field, and where it stands.
+#[derive(Default)]
+struct Key {
+    text: String,
+    at: usize,
+}
+
+struct Parser<'a, T: Tree> {
+    bytes: &'a [u8],
+    at: usize,
+    max_depth: usize,
+    open: Vec<Open<T>>,
+    bad_number: Option<ParseError>,
+    duplicates: Duplicates,
+}
+
+impl<'a, T: Tree> Parser<'a, T> {
+    fn run(mut self) -> Result<(T, Vec<String>), ParseError> {
+        loop {
+            let Some(mut value) = self.begin_value()? else { continue };
+            // The value may end the array or object it stands in, which is then the value.
+            loop {
+                self.skip_space();
+                if self.open.is_empty() {
+                    return self.finish(value);
+                }
+                match self.end_value(value)? {
+                    Some(container) => value = container,
+                    None => break,
+                }
+            }
+        }
+    }
+
+    fn finish(self, value: T) -> Result<(T, Vec<String>), ParseError> {
+        if self.at < self.bytes.len() {
+            return Err(self.unexpected("after top-level value"));
+        }
+        match self.bad_number {
+            Some(error) => Err(error),
+            None => Ok((value, self.duplicates.in_order())),
+        }
+    }
+
+    /// Reads a scalar or an empty array or object, or opens an array or object and leaves its first value
+    /// to the next call.
+    fn begin_value(&mut self) -> Result<Option<T>, ParseError> {
+        self.skip_space();
+        let value = match self.peek()? {
+            b'"' => T::string(self.string()?),
+            b'-' | b'0'..=b'9' => self.number()?,
+            b'{' => {
+                self.check_depth()?;
+                self.at += 1;
+                self.skip_space();
+                if self.peek()? != b'}' {
+                    let key = self.key()?;
+                    self.open.push(Open::Object { fields: T::Fields::default(), key });
+                    return Ok(None);
+                }
+                self.at += 1;
+                T::object(T::Fields::default())
+            }
+            b'[' => {
+                self.check_depth()?;
+                self.at += 1;
+                self.skip_space();
+                if self.peek()? != b']' {
+                    self.open.push(Open::Array(Vec::new()));
+                    return Ok(None);
+                }
+                self.at += 1;
+                T::array(Vec::new())
+            }
+            b't' => {
+                self.literal("true")?;
+                T::bool(true)
+            }
+            b'f' => {
+                self.literal("false")?;
+                T::bool(false)
+            }
+            b'n' => {
+                self.literal("null")?;
+                T::null()
+            }
+            _ => return Err(self.unexpected("looking for beginning of value")),
+        };
+        Ok(Some(value))
+    }
+
+    /// Puts a value into the array or object it stands in, and reads on to the next value of that container
+    /// or returns the container if it ends here.
+    fn end_value(&mut self, value: T) -> Result<Option<T>, ParseError> {
+        let (container, outer) =
+            self.open.split_last_mut().expect("a value outside of a container is the end");
+        match container {
+            Open::Array(items) => {
+                items.push(value);
+                match self.peek()? {
+                    b',' => self.at += 1,
+                    b']' => return Ok(self.close()),
+                    _ => return Err(self.unexpected("after array element")),
+                }
+            }
+            Open::Object { fields, key } => {
+                let key = std::mem::take(key);
+                if let Some(repeated) = T::insert(fields, key.text, value) {
+                    self.duplicates.add(key.at, outer, &repeated);
+                }
+                match self.peek()? {
+                    b',' => {
+                        self.at += 1;
+                        self.skip_space();
+                        let next = self.key()?;
+                        if let Some(Open::Object { key, .. }) = self.open.last_mut() {
+                            *key = next;
+                        }
+                    }
+                    b'}' => return Ok(self.close()),
+                    _ => return Err(self.unexpected("after object key:value pair")),
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Ends the innermost array or object at its bracket.
+    fn close(&mut self) -> Option<T> {
+        self.at += 1;
+        Some(match self.open.pop()? {
+            Open::Array(items) => T::array(items),
+            Open::Object { fields, .. } => T::object(fields),
+        })
+    }
+
+    /// Reads a key and its colon.
+    fn key(&mut self) -> Result<Key, ParseError> {
+        if self.peek()? != b'"' {
+            return Err(self.unexpected("looking for beginning of object key string"));
+        }
+        let at = self.at;
+        let text = self.string()?;
+        self.skip_space();
+        if self.peek()? != b':' {
+            return Err(self.unexpected("after object key"));
+        }
+        self.at += 1;
+        Ok(Key { text, at })
+    }
+
+    fn check_depth(&self) -> Result<(), ParseError> {
+        if self.open.len() < self.max_depth { Ok(()) } else { Err(self.unexpected("exceeded max depth")) }
+    }
+
+    fn skip_space(&mut self) {
+        while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.bytes.get(self.at) {
+            self.at += 1;
+        }
+    }
+
+    fn peek(&self) -> Result<u8, ParseError> {
+        self.bytes.get(self.at).copied().ok_or_else(|| ParseError::Syntax {
+            message: "unexpected end of JSON input".to_owned(),
+            offset: self.bytes.len(),
+        })
+    }
+
+    /// The next byte inside a literal. Go ends its input with a space, and inside a literal that space is
+    /// what it stumbles over.
+    fn peek_in_literal(&self) -> u8 {
+        self.bytes.get(self.at).copied().unwrap_or(b' ')
+    }
+
+    fn unexpected(&self, context: &str) -> ParseError {
+        let byte = quote_byte(self.peek_in_literal());
+        ParseError::Syntax { message: format!("invalid character {byte} {context}"), offset: self.at }
+    }
+
+    fn literal(&mut self, literal: &str) -> Result<(), ParseError> {
+        for expected in literal.bytes() {
+            if self.peek_in_literal() != expected {
+                let expected = char::from(expected);
+                return Err(self.unexpected(&format!("in literal {literal} (expecting '{expected}')")));
+            }
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<T, ParseError> {
+        let start = self.at;
+        if self.bytes[self.at] == b'-' {
+            self.at += 1;
+        }
+        match self.peek_in_literal() {
+            b'0' => self.at += 1,
+            b'1'..=b'9' => self.skip_digits(),
+            _ => return Err(self.unexpected("in numeric literal")),
+        }
+        if self.bytes.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            self.digits("after decimal point in numeric literal")?;
+        }
+        if let Some(b'e' | b'E') = self.bytes.get(self.at) {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.bytes.get(self.at) {
+                self.at += 1;
+            }
+            self.digits("in exponent of numeric literal")?;
+        }
+        let literal = str::from_utf8(&self.bytes[start..self.at]).expect("a number is ASCII");
+        T::number(literal).or_else(|error| {
+            self.bad_number.get_or_insert(error);
+            Ok(T::null())
+        })
+    }
+
+    fn digits(&mut self, context: &str) -> Result<(), ParseError> {
+        if !self.peek_in_literal().is_ascii_digit() {
+            return Err(self.unexpected(context));
+        }
+        self.skip_digits();
+        Ok(())
+    }
+
+    fn skip_digits(&mut self) {
+        while self.bytes.get(self.at).is_some_and(u8::is_ascii_digit) {
+            self.at += 1;
+        }
+    }
+
+    /// Reads a string; the parser stands on its opening quote.
+    fn string(&mut self) -> Result<String, ParseError> {
+        self.at += 1;
+        let run = self.plain_run();
+        if self.peek()? == b'"' {
+            self.at += 1;
+            return Ok(to_utf8(run));
+        }
+        let mut text = run.to_vec();
+        loop {
+            match self.peek()? {
+                b'"' => {
+                    self.at += 1;
+                    return Ok(to_utf8(&text));
+                }
+                b'\\' => {
+                    self.at += 1;
+                    self.escape(&mut text)?;
+                }
+                _ => return Err(self.unexpected("in string literal")),
+            }
+            text.extend_from_slice(self.plain_run());
+        }
+    }
+
+    /// Skips the bytes that stand for themselves in a string, and returns them.
+    fn plain_run(&mut self) -> &'a [u8] {
+        let rest = &self.bytes[self.at..];
+        let len = rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < b' ');
+        let run = &rest[..len.unwrap_or(rest.len())];
+        self.at += run.len();
+        run
+    }
+
+    /// Decodes what follows a backslash.
+    fn escape(&mut self, text: &mut Vec<u8>) -> Result<(), ParseError> {
+        let decoded = match self.peek_in_literal() {
+            byte @ (b'"' | b'\\' | b'/') => byte,
+            b'b' => 0x08,
+            b'f' => 0x0c,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'u' => {
+                self.at += 1;
+                let c = self.escaped_char()?;
+                text.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                return Ok(());
+            }
+            _ => return Err(self.unexpected("in string escape code")),
+        };
+        self.at += 1;
+        text.push(decoded);
+        Ok(())
+    }
+
+    /// The character of `\uXXXX`, or of two of them that are a surrogate pair; the parser stands on the
+    /// first digit. Half a pair is U+FFFD.
+    fn escaped_char(&mut self) -> Result<char, ParseError> {
+        let first = self.hex4()?;
+        if let 0xd800..0xdc00 = first
+            && self.bytes[self.at..].starts_with(b"\\u")
+        {
+            let before = self.at;
+            self.at += 2;
+            let second = self.hex4()?;
+            if let 0xdc00..0xe000 = second {
+                let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+                return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+            }
+            self.at = before;
+        }
+        Ok(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER))
+    }
+
+    fn hex4(&mut self) -> Result<u32, ParseError> {
+        let mut code = 0;
+        for _ in 0..4 {
+            let digit = char::from(self.peek_in_literal()).to_digit(16);
+            code = code << 4 | digit.ok_or_else(|| self.unexpected("in \\u hexadecimal character escape"))?;
+            self.at += 1;
+        }
+        Ok(code)
+    }
+}
+
+/// The bytes as text. As in Go, every single byte that is not UTF-8 becomes one U+FFFD;
+/// `String::from_utf8_lossy` would merge them.
+fn to_utf8(mut bytes: &[u8]) -> String {
+    let mut text = String::new();
+    loop {
+        match str::from_utf8(bytes) {
+            Ok(rest) if text.is_empty() => return rest.to_owned(),
+            Ok(rest) => {
+                text.push_str(rest);
+                return text;
+            }
+            Err(error) => {
+                let (valid, rest) = bytes.split_at(error.valid_up_to());
+                text.push_str(str::from_utf8(valid).expect("it was just found valid"));
+                text.push(char::REPLACEMENT_CHARACTER);
+                bytes = &rest[1..];
+            }
+        }
+    }
+}
+
+/// The repeated fields, found when their value ends, reported by where their key stands.
+#[derive(Default)]
+struct Duplicates {
+    seen: HashSet<String>,
+    found: Vec<(usize, String)>,
+}
+
+impl Duplicates {
+    #[cold]
+    fn add<T: Tree>(&mut self, key_at: usize, open: &[Open<T>], key: &str) {
+        if self.found.len() == MAX_STRICT_ERRORS {
+            return;
+        }
+        let mut path = String::new();
+        for (depth, container) in open.iter().enumerate() {
+            match container {
+                // The items read so far are the ones before the item that is being read.
+                Open::Array(items) => {
+                    write!(path, "[{}]", items.len()).expect("writing to a string cannot fail");
+                }
+                Open::Object { key, .. } => push_field(&mut path, depth, &key.text),
+            }
+        }
+        push_field(&mut path, open.len(), key);
+        if self.seen.insert(path.clone()) {
+            self.found.push((key_at, path));
+        }
+    }
+
+    fn in_order(mut self) -> Vec<String> {
+        self.found.sort_unstable();
+        self.found.into_iter().map(|(_, path)| path).collect()
+    }
+}
+
+fn push_field(path: &mut String, depth: usize, key: &str) {
+    if depth > 0 {
+        path.push('.');
+    }
+    path.push_str(key);
+}

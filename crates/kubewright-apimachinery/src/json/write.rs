@@ -1,0 +1,135 @@
+//! Values as Go's `encoding/json` writes them.
+//!
+//! Any JSON reader sees the same value in serde_json's output, except that Go writes the float `1000.0` as
+//! `1000`, so that a client that wants an integer can read it. The text itself matters too: the server
+//! quotes objects in its messages, and there `<`, `>` and `&` are escaped.
+
+use std::io::Write as _;
+
+use serde_json::{Number, Value};
+
+/// The value as compact JSON text, its fields sorted.
+pub fn to_string(value: &Value) -> String {
+    String::from_utf8(to_vec(value)).expect("only whole strings and ASCII were written")
+}
+
+/// [`to_string`] as bytes.
+pub fn to_vec(value: &Value) -> Vec<u8> {
+    let mut out = Vec::with_capacity(128);
+    write_value(&mut out, value);
+    out
+}
+
+fn write_value(out: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Bool(true) => out.extend_from_slice(b"true"),
+        Value::Bool(false) => out.extend_from_slice(b"false"),
+        Value::Number(number) => write_number(out, number),
+        Value::String(text) => write_string(out, text),
+        Value::Array(items) => {
+            out.push(b'[');
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                write_value(out, item);
+            }
+            out.push(b']');
+        }
+        Value::Object(fields) => {
+            out.push(b'{');
+            for (i, (key, field)) in fields.iter().enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                write_string(out, key);
+                out.push(b':');
+                write_value(out, field);
+            }
+            out.push(b'}');
+        }
+    }
+}
+
+fn write_number(out: &mut Vec<u8>, number: &Number) {
+    let written = match number.as_f64().filter(|_| number.is_f64()) {
+        Some(float) => write_float(out, float),
+        None => write!(out, "{number}"),
+    };
+    written.expect("writing to a vector cannot fail");
+}
+
+/// Go switches to an exponent below 1e-6 and from 1e21 on, as JavaScript does.
+fn write_float(out: &mut Vec<u8>, float: f64) -> std::io::Result<()> {
+    let magnitude = float.abs();
+    if magnitude != 0.0 && magnitude < 1e-6 {
+        write!(out, "{float:e}")
+    } else if magnitude >= 1e21 {
+        let text = format!("{float:e}");
+        let (mantissa, exponent) = text.split_once('e').expect("{:e} always prints an exponent");
+        write!(out, "{mantissa}e+{exponent}")
+    } else {
+        write!(out, "{float}")
+    }
+}
+
+fn write_string(out: &mut Vec<u8>, text: &str) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let bytes = text.as_bytes();
+    let mut clean_from = 0;
+    out.push(b'"');
+    for (i, &byte) in bytes.iter().enumerate() {
+        let escape: &[u8] = match byte {
+            b'"' => b"\\\"",
+            b'\\' => b"\\\\",
+            0x08 => b"\\b",
+            0x0c => b"\\f",
+            b'\n' => b"\\n",
+            b'\r' => b"\\r",
+            b'\t' => b"\\t",
+            b'<' | b'>' | b'&' | 0..=0x1f => {
+                let digits = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 0xf)]];
+                &[b'\\', b'u', b'0', b'0', digits[0], digits[1]]
+            }
+            // U+2028 and U+2029 are line ends in JavaScript.
+            0xe2 if bytes[i..].starts_with(b"\xe2\x80\xa8") => b"\\u2028",
+            0xe2 if bytes[i..].starts_with(b"\xe2\x80\xa9") => b"\\u2029",
+            _ => continue,
+        };
+        out.extend_from_slice(&bytes[clean_from..i]);
+        out.extend_from_slice(escape);
+        clean_from = i + if byte == 0xe2 { 3 } else { 1 };
+    }
+    out.extend_from_slice(&bytes[clean_from..]);
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_written_compactly_and_sorted() {
+        assert_eq!(to_string(&json!({"b": [1, true, null], "a": {}})), r#"{"a":{},"b":[1,true,null]}"#);
+    }
+
+    #[test]
+    fn a_whole_float_is_written_as_an_integer() {
+        assert_eq!(
+            to_string(&json!([1000.0, 0.5, -0.0, 1e20, 1e21, 1.5e300])),
+            "[1000,0.5,-0,100000000000000000000,1e+21,1.5e+300]"
+        );
+        assert_eq!(to_string(&json!([1e-6, 1e-7, 1.25e-10])), "[0.000001,1e-7,1.25e-10]");
+    }
+
+    #[test]
+    fn html_and_control_characters_are_escaped() {
+        assert_eq!(
+            to_string(&json!("<a href=\"x\">&\n\u{8}\u{c}\u{1}\u{7f}\u{2028}é\u{2029}\u{201c}")),
+            "\"\\u003ca href=\\\"x\\\"\\u003e\\u0026\\n\\b\\f\\u0001\u{7f}\\u2028é\\u2029\u{201c}\""
+        );
+    }
+}

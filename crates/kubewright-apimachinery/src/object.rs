@@ -1,0 +1,161 @@
+//! Reading and writing fields of objects that are plain JSON.
+//!
+//! Rules over built-in kinds are written against [`Value`]; these methods keep them short. A missing field, a
+//! `null` and a value of another type all read as absent: decoding has already refused what has the wrong type.
+
+use serde_json::{Map, Value};
+
+static NULL: Value = Value::Null;
+static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
+
+/// Short access to fields of a [`Value`].
+pub trait Fields {
+    /// The value at a dotted path (`spec.template.spec`), or null.
+    fn at(&self, path: &str) -> &Value;
+    /// The string at a path, or the empty string.
+    fn str_at(&self, path: &str) -> &str;
+    /// The integer at a path.
+    fn int_at(&self, path: &str) -> Option<i64>;
+    /// The bool at a path, or false.
+    fn bool_at(&self, path: &str) -> bool;
+    /// The list at a path, or the empty one.
+    fn list_at(&self, path: &str) -> &[Value];
+    /// The map at a path, or the empty one.
+    fn map_at(&self, path: &str) -> &Map<String, Value>;
+    /// Something other than null is at a path.
+    fn has(&self, path: &str) -> bool;
+    /// The object at a path, created with its parents where it is absent.
+    fn object_mut(&mut self, path: &str) -> &mut Map<String, Value>;
+    /// The list at a path, if it is there.
+    fn list_mut(&mut self, path: &str) -> Option<&mut Vec<Value>>;
+    /// The value at a path, if it is there and not null.
+    fn at_mut(&mut self, path: &str) -> Option<&mut Value>;
+    /// Sets the value at a path if nothing, or null, is there. Parents are created.
+    fn default_at(&mut self, path: &str, value: impl Into<Value>);
+    /// Sets the value at a path. Parents are created.
+    fn set_at(&mut self, path: &str, value: impl Into<Value>);
+    /// Removes the value at a path.
+    fn remove_at(&mut self, path: &str) -> Option<Value>;
+}
+
+impl Fields for Value {
+    fn at(&self, path: &str) -> &Value {
+        let mut value = self;
+        for name in path.split('.') {
+            match value.get(name) {
+                Some(next) => value = next,
+                None => return &NULL,
+            }
+        }
+        value
+    }
+
+    fn str_at(&self, path: &str) -> &str {
+        self.at(path).as_str().unwrap_or_default()
+    }
+
+    fn int_at(&self, path: &str) -> Option<i64> {
+        self.at(path).as_i64()
+    }
+
+    fn bool_at(&self, path: &str) -> bool {
+        self.at(path).as_bool().unwrap_or_default()
+    }
+
+    fn list_at(&self, path: &str) -> &[Value] {
+        self.at(path).as_array().map_or(&[], Vec::as_slice)
+    }
+
+    fn map_at(&self, path: &str) -> &Map<String, Value> {
+        self.at(path).as_object().unwrap_or(&EMPTY)
+    }
+
+    fn has(&self, path: &str) -> bool {
+        !self.at(path).is_null()
+    }
+
+    fn object_mut(&mut self, path: &str) -> &mut Map<String, Value> {
+        let mut value = self;
+        for name in path.split('.') {
+            value = own(value).entry(name).or_insert(Value::Null);
+        }
+        own(value)
+    }
+
+    fn list_mut(&mut self, path: &str) -> Option<&mut Vec<Value>> {
+        self.at_mut(path).and_then(Value::as_array_mut)
+    }
+
+    fn at_mut(&mut self, path: &str) -> Option<&mut Value> {
+        let mut value = self;
+        for name in path.split('.') {
+            value = value.get_mut(name)?;
+        }
+        (!value.is_null()).then_some(value)
+    }
+
+    fn default_at(&mut self, path: &str, value: impl Into<Value>) {
+        if !self.has(path) {
+            self.set_at(path, value);
+        }
+    }
+
+    fn set_at(&mut self, path: &str, value: impl Into<Value>) {
+        match path.rsplit_once('.') {
+            Some((parent, name)) => self.object_mut(parent).insert(name.to_owned(), value.into()),
+            None => own(self).insert(path.to_owned(), value.into()),
+        };
+    }
+
+    fn remove_at(&mut self, path: &str) -> Option<Value> {
+        match path.rsplit_once('.') {
+            Some((parent, name)) => self.at_mut(parent)?.as_object_mut()?.remove(name),
+            None => self.as_object_mut()?.remove(path),
+        }
+    }
+}
+
+/// The value as an object; anything else becomes an empty one.
+fn own(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    match value {
+        Value::Object(map) => map,
+        _ => unreachable!("it was made an object above"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn absent_null_and_wrong_types_read_as_nothing() {
+        let object = json!({"spec": {"a": null, "b": 3, "c": "x"}});
+        assert!(!object.has("spec.a"));
+        assert!(!object.has("spec.z.y"));
+        assert_eq!(object.str_at("spec.b"), "");
+        assert_eq!(object.int_at("spec.b"), Some(3));
+        assert!(object.list_at("spec.c").is_empty());
+        assert!(object.map_at("status").is_empty());
+    }
+
+    #[test]
+    fn a_default_is_set_only_where_nothing_is() {
+        let mut object = json!({"spec": {"a": 1, "b": null}});
+        object.default_at("spec.a", 2);
+        object.default_at("spec.b", 2);
+        object.default_at("spec.c.d", "x");
+        assert_eq!(object, json!({"spec": {"a": 1, "b": 2, "c": {"d": "x"}}}));
+    }
+
+    #[test]
+    fn removing_leaves_parents_in_place() {
+        let mut object = json!({"spec": {"a": 1}});
+        assert_eq!(object.remove_at("spec.a"), Some(json!(1)));
+        assert_eq!(object.remove_at("spec.a.b"), None);
+        assert_eq!(object, json!({"spec": {}}));
+    }
+}

@@ -1,0 +1,253 @@
+//! Failures as the API answers them: a `Status` with code, reason, message and details.
+//!
+//! Owns the wording of whole-request failures; [`crate::field`] owns that of single fields.
+
+use serde_json::{Map, Value, json};
+
+use crate::field::{ErrorList, aggregate, quote};
+
+/// A failed request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApiError {
+    /// HTTP status.
+    pub code: u16,
+    /// Machine-readable; empty where upstream gives none.
+    pub reason: &'static str,
+    /// For people.
+    pub message: String,
+    /// What it is about.
+    pub details: Option<Box<Details>>,
+}
+
+/// What a failure is about.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Details {
+    /// Name of the object.
+    pub name: String,
+    /// API group.
+    pub group: String,
+    /// The resource, or the kind where the object is invalid.
+    pub kind: String,
+    /// Uid of the object.
+    pub uid: String,
+    /// Single reasons.
+    pub causes: Vec<Cause>,
+    /// When to try again; 0 is not said.
+    pub retry_after_seconds: u32,
+}
+
+/// One reason of a failure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cause {
+    /// Machine-readable.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+    /// The field, or empty.
+    pub field: String,
+}
+
+/// A resource or kind with its group, as messages name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Qualified<'a> {
+    /// API group, empty for core.
+    pub group: &'a str,
+    /// Plural of the resource, or the kind.
+    pub name: &'a str,
+}
+
+impl std::fmt::Display for Qualified<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)?;
+        if self.group.is_empty() { Ok(()) } else { write!(f, ".{}", self.group) }
+    }
+}
+
+impl ApiError {
+    /// A failure without details.
+    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code, reason, message: message.into(), details: None }
+    }
+
+    fn about(mut self, what: Qualified<'_>, name: &str) -> Self {
+        let details = self.details.get_or_insert_default();
+        what.group.clone_into(&mut details.group);
+        what.name.clone_into(&mut details.kind);
+        name.clone_into(&mut details.name);
+        self
+    }
+
+    /// With single reasons.
+    #[must_use]
+    pub fn with_causes(mut self, causes: Vec<Cause>) -> Self {
+        self.details.get_or_insert_default().causes = causes;
+        self
+    }
+
+    /// With the time after which to try again.
+    #[must_use]
+    pub fn with_retry_after(mut self, seconds: u32) -> Self {
+        self.details.get_or_insert_default().retry_after_seconds = seconds;
+        self
+    }
+
+    /// No such object.
+    pub fn not_found(what: Qualified<'_>, name: &str) -> Self {
+        Self::new(404, "NotFound", format!("{what} {} not found", quote(name))).about(what, name)
+    }
+
+    /// The name is taken.
+    pub fn already_exists(what: Qualified<'_>, name: &str) -> Self {
+        Self::new(409, "AlreadyExists", format!("{what} {} already exists", quote(name))).about(what, name)
+    }
+
+    /// The object has changed, or a precondition does not hold.
+    pub fn conflict(what: Qualified<'_>, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {what} {}: {why}", quote(name));
+        Self::new(409, "Conflict", message).about(what, name)
+    }
+
+    /// Not allowed, whoever asks or by whom.
+    pub fn forbidden(what: Qualified<'_>, name: &str, why: &str) -> Self {
+        let message = match (what.name, name) {
+            ("", _) => format!("forbidden: {why}"),
+            (_, "") => format!("{what} is forbidden: {why}"),
+            _ => format!("{what} {} is forbidden: {why}", quote(name)),
+        };
+        Self::new(403, "Forbidden", message).about(what, name)
+    }
+
+    /// The object breaks rules.
+    pub fn invalid(kind: Qualified<'_>, name: &str, errors: &ErrorList) -> Self {
+        let mut message = format!("{kind} {} is invalid", quote(name));
+        if !errors.is_empty() {
+            message = format!("{message}: {}", aggregate(errors));
+        }
+        let causes = errors
+            .iter()
+            .map(|e| Cause { reason: e.kind.reason().to_owned(), message: e.body(), field: e.field.clone() })
+            .collect();
+        Self::new(422, "Invalid", message).about(kind, name).with_causes(causes)
+    }
+
+    /// The request makes no sense.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    /// The server failed.
+    pub fn internal(message: impl std::fmt::Display) -> Self {
+        let text = message.to_string();
+        Self::new(500, "InternalError", format!("Internal error occurred: {text}")).with_causes(vec![Cause {
+            reason: String::new(),
+            message: text,
+            field: String::new(),
+        }])
+    }
+
+    /// The server took too long, or is not there yet.
+    pub fn timeout(message: &str, retry_after_seconds: u32) -> Self {
+        Self::new(504, "Timeout", format!("Timeout: {message}")).with_retry_after(retry_after_seconds)
+    }
+
+    /// The resourceVersion or continue token is too old.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    /// The HTTP method does not fit.
+    pub fn method_not_allowed() -> Self {
+        let mut error =
+            Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
+        error.details = Some(Box::default());
+        error
+    }
+
+    /// The `Status` object that clients are sent.
+    pub fn to_value(&self) -> Value {
+        let mut status = Map::new();
+        status.insert("kind".into(), "Status".into());
+        status.insert("apiVersion".into(), "v1".into());
+        status.insert("metadata".into(), json!({}));
+        status.insert("status".into(), "Failure".into());
+        insert(&mut status, "message", &self.message);
+        insert(&mut status, "reason", self.reason);
+        if let Some(details) = &self.details {
+            status.insert("details".into(), details.to_value());
+        }
+        status.insert("code".into(), self.code.into());
+        Value::Object(status)
+    }
+}
+
+impl std::fmt::Display for ApiError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ApiError {}
+
+impl Details {
+    fn to_value(&self) -> Value {
+        let mut details = Map::new();
+        insert(&mut details, "name", &self.name);
+        insert(&mut details, "group", &self.group);
+        insert(&mut details, "kind", &self.kind);
+        insert(&mut details, "uid", &self.uid);
+        if !self.causes.is_empty() {
+            let causes = self.causes.iter().map(|cause| {
+                let mut object = Map::new();
+                insert(&mut object, "reason", &cause.reason);
+                insert(&mut object, "message", &cause.message);
+                insert(&mut object, "field", &cause.field);
+                Value::Object(object)
+            });
+            details.insert("causes".into(), causes.collect());
+        }
+        if self.retry_after_seconds > 0 {
+            details.insert("retryAfterSeconds".into(), self.retry_after_seconds.into());
+        }
+        Value::Object(details)
+    }
+}
+
+fn insert(map: &mut Map<String, Value>, key: &str, value: &str) {
+    if !value.is_empty() {
+        map.insert(key.to_owned(), value.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::{FieldError, Path};
+
+    const PODS: Qualified<'_> = Qualified { group: "", name: "pods" };
+
+    #[test]
+    fn a_missing_object_is_named_with_its_group() {
+        let deployments = Qualified { group: "apps", name: "deployments" };
+        let error = ApiError::not_found(deployments, "x");
+        assert_eq!(error.message, "deployments.apps \"x\" not found");
+        assert_eq!(error.to_value()["details"], json!({"name": "x", "group": "apps", "kind": "deployments"}));
+    }
+
+    #[test]
+    fn an_invalid_object_lists_its_causes() {
+        let errors = vec![FieldError::required(&Path::new("spec").child("containers"), "")];
+        let value = ApiError::invalid(Qualified { group: "", name: "Pod" }, "p", &errors).to_value();
+        assert_eq!(value["message"], "Pod \"p\" is invalid: spec.containers: Required value");
+        assert_eq!(value["code"], 422);
+        assert_eq!(
+            value["details"]["causes"],
+            json!([{"reason": "FieldValueRequired", "message": "Required value", "field": "spec.containers"}])
+        );
+    }
+
+    #[test]
+    fn forbidden_without_a_name_reads_well() {
+        assert_eq!(ApiError::forbidden(PODS, "", "no").message, "pods is forbidden: no");
+        assert_eq!(ApiError::forbidden(PODS, "a", "no").message, "pods \"a\" is forbidden: no");
+    }
+}

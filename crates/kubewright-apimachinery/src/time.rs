@@ -1,0 +1,216 @@
+//! Times as Kubernetes writes them: RFC 3339 in UTC, with seconds or with microseconds.
+//!
+//! Owns the calendar arithmetic (proleptic Gregorian, years 0 to 9999 when parsing) and nothing else: no
+//! clock is read here. What Go's `time.Parse(time.RFC3339, ...)` accepts is accepted, including a fraction
+//! after a comma, an hour of one digit and an offset of up to `24:60`; leap seconds are not.
+
+/// The time as seconds since 1970, with the fraction dropped. `None` if it is not RFC 3339.
+pub fn parse_rfc3339(text: &str) -> Option<i64> {
+    parse(text).map(|time| time.seconds)
+}
+
+/// The time as microseconds since 1970, with what is finer dropped. `None` if it is not RFC 3339.
+pub fn parse_rfc3339_micros(text: &str) -> Option<i64> {
+    parse(text).map(|time| time.seconds * MICROS + time.micros)
+}
+
+/// Seconds since 1970 as `2006-01-02T15:04:05Z`.
+pub fn format_rfc3339(seconds: i64) -> String {
+    format!("{}Z", date_and_time(seconds))
+}
+
+/// Microseconds since 1970 as `2006-01-02T15:04:05.000000Z`.
+pub fn format_rfc3339_micro(micros: i64) -> String {
+    format!("{}.{:06}Z", date_and_time(micros.div_euclid(MICROS)), micros.rem_euclid(MICROS))
+}
+
+const MICROS: i64 = 1_000_000;
+const DAY: i64 = 86_400;
+/// Days of 400 years, after which the calendar repeats.
+const CYCLE: i64 = 146_097;
+/// Days from 0000-03-01, where counting starts, to 1970-01-01.
+const EPOCH: i64 = 719_468;
+
+struct Instant {
+    seconds: i64,
+    micros: i64,
+}
+
+fn parse(text: &str) -> Option<Instant> {
+    let mut rest = Rest(text.as_bytes());
+    let year = rest.digits(4)?;
+    rest.skip(b'-')?;
+    let month = rest.digits(2).filter(|month| (1..=12).contains(month))?;
+    rest.skip(b'-')?;
+    let day = rest.digits(2).filter(|day| (1..=days_in(year, month)).contains(day))?;
+    rest.skip(b'T')?;
+    let hour = rest.digits(2).or_else(|| rest.digits(1)).filter(|hour| *hour < 24)?;
+    rest.skip(b':')?;
+    let minute = rest.digits(2).filter(|minute| *minute < 60)?;
+    rest.skip(b':')?;
+    let second = rest.digits(2).filter(|second| *second < 60)?;
+    let micros = rest.fraction();
+    let offset = rest.offset()?;
+    let seconds = days_since_epoch(year, month, day) * DAY + hour * 3_600 + minute * 60 + second - offset;
+    rest.0.is_empty().then_some(Instant { seconds, micros })
+}
+
+/// What of the text is still to be read.
+struct Rest<'a>(&'a [u8]);
+
+impl Rest<'_> {
+    /// Exactly `count` digits; nothing is read if they are not there.
+    fn digits(&mut self, count: usize) -> Option<i64> {
+        let digits = self.0.get(..count).filter(|digits| digits.iter().all(u8::is_ascii_digit))?;
+        self.0 = &self.0[count..];
+        Some(digits.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0')))
+    }
+
+    fn skip(&mut self, byte: u8) -> Option<()> {
+        self.0 = self.0.strip_prefix(&[byte])?;
+        Some(())
+    }
+
+    /// A fraction of a second in microseconds, of which there may be none.
+    fn fraction(&mut self) -> i64 {
+        let [b'.' | b',', digits @ ..] = self.0 else { return 0 };
+        let count = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if count == 0 {
+            return 0;
+        }
+        let digit = |at: usize| if at < count { i64::from(digits[at] - b'0') } else { 0 };
+        self.0 = &digits[count..];
+        (0..6).fold(0, |micros, at| micros * 10 + digit(at))
+    }
+
+    /// `Z`, `+01:00` or `-01:00`, in seconds east of UTC.
+    fn offset(&mut self) -> Option<i64> {
+        let sign = match self.0.first()? {
+            b'Z' => {
+                self.skip(b'Z')?;
+                return Some(0);
+            }
+            b'+' => 1,
+            b'-' => -1,
+            _ => return None,
+        };
+        self.0 = &self.0[1..];
+        let hours = self.digits(2).filter(|hours| *hours <= 24)?;
+        self.skip(b':')?;
+        let minutes = self.digits(2).filter(|minutes| *minutes <= 60)?;
+        Some(sign * (hours * 3_600 + minutes * 60))
+    }
+}
+
+fn date_and_time(seconds: i64) -> String {
+    let (year, month, day) = date(seconds.div_euclid(DAY));
+    let of_day = seconds.rem_euclid(DAY);
+    let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
+}
+
+/// Years are counted from March, so that the leap day is the last of its year.
+fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let month_from_march = (month + 9) % 12;
+    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
+    year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - EPOCH
+}
+
+/// The inverse of [`days_since_epoch`].
+fn date(days: i64) -> (i64, i64, i64) {
+    let days = days + EPOCH;
+    let cycle = days.div_euclid(CYCLE);
+    let of_cycle = days.rem_euclid(CYCLE);
+    let year_of_cycle = (of_cycle - of_cycle / 1_460 + of_cycle / 36_524 - of_cycle / 146_096) / 365;
+    let day_of_year = of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = (month_from_march + 2) % 12 + 1;
+    let year = cycle * 400 + year_of_cycle;
+    (if month <= 2 { year + 1 } else { year }, month, day)
+}
+
+fn days_in(year: i64, month: i64) -> i64 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn known_times_are_read_and_written() {
+        for (text, seconds) in [
+            ("1970-01-01T00:00:00Z", 0),
+            ("2000-02-29T12:34:56Z", 951_827_696),
+            ("2038-01-19T03:14:08Z", 2_147_483_648),
+            ("1969-12-31T23:59:59Z", -1),
+            ("0001-01-01T00:00:00Z", -62_135_596_800),
+            ("0000-01-01T00:00:00Z", -62_167_219_200),
+            ("9999-12-31T23:59:59Z", 253_402_300_799),
+        ] {
+            assert_eq!(parse_rfc3339(text), Some(seconds), "{text}");
+            assert_eq!(format_rfc3339(seconds), text);
+        }
+    }
+
+    #[test]
+    fn offsets_and_fractions_are_taken_as_go_takes_them() {
+        assert_eq!(parse_rfc3339("1970-01-01T01:00:00+01:00"), Some(0));
+        assert_eq!(parse_rfc3339("1969-12-31T23:30:00-00:30"), Some(0));
+        assert_eq!(parse_rfc3339("1970-01-01T0:00:01.999999999999Z"), Some(1));
+        assert_eq!(parse_rfc3339_micros("1970-01-01T00:00:01.5Z"), Some(1_500_000));
+        assert_eq!(parse_rfc3339_micros("1970-01-01T00:00:01,0000019+00:00"), Some(1_000_001));
+        assert_eq!(parse_rfc3339_micros("1969-12-31T23:59:59.999999Z"), Some(-1));
+        assert_eq!(format_rfc3339_micro(-1), "1969-12-31T23:59:59.999999Z");
+    }
+
+    #[test]
+    fn what_go_refuses_is_refused() {
+        for text in [
+            "",
+            "now",
+            "2020-01-01",
+            "2020-01-01 00:00:00Z",
+            "2020-01-01t00:00:00z",
+            "2020-01-01T00:00:00",
+            "2020-13-01T00:00:00Z",
+            "2020-00-01T00:00:00Z",
+            "2021-02-29T00:00:00Z",
+            "1900-02-29T00:00:00Z",
+            "2020-04-31T00:00:00Z",
+            "2020-01-01T24:00:00Z",
+            "2020-01-01T00:60:00Z",
+            "2020-01-01T00:00:60Z",
+            "2020-01-01T00:00:00.Z",
+            "2020-01-01T00:00:00+1:00",
+            "2020-01-01T00:00:00+25:00",
+            "2020-01-01T00:00:00+0100",
+            "2020-01-01T00:00:00Z ",
+            "12020-01-01T00:00:00Z",
+        ] {
+            assert_eq!(parse_rfc3339(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_time_survives_writing_and_reading(micros in -62_167_219_200_000_000_i64..253_402_300_800_000_000) {
+            prop_assert_eq!(parse_rfc3339_micros(&format_rfc3339_micro(micros)), Some(micros));
+            let seconds = micros.div_euclid(MICROS);
+            prop_assert_eq!(parse_rfc3339(&format_rfc3339(seconds)), Some(seconds));
+        }
+
+        #[test]
+        fn parsing_never_panics(text in "[-0-9TZ:.,+é]{0,30}") {
+            parse_rfc3339_micros(&text);
+        }
+    }
+}

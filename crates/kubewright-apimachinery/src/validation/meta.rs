@@ -1,0 +1,305 @@
+//! Rules of `metadata`, for built-in kinds and custom resources alike.
+//!
+//! On update upstream checks metadata several times, once for every layer that cares, and the causes of a Status
+//! list each finding as often. What a kind's own strategy adds stands in [`rules`]; the rules of names too.
+
+pub(crate) mod bytes;
+mod owners;
+mod rules;
+
+use serde_json::Value;
+
+use crate::field::{ErrorList, FieldError, Path};
+use crate::gvk::Gvk;
+use crate::names;
+use crate::object::Fields as _;
+
+pub(crate) use rules::NameRule;
+use rules::{Check, Rules, rules, subresource_checks};
+
+/// What an immutable field says when it is changed.
+pub(crate) const IMMUTABLE: &str = "field is immutable";
+
+/// The most that keys and values of annotations may have together, in bytes.
+const MAX_ANNOTATIONS: usize = 256 * 1024;
+
+const MAX_FIELD_MANAGER: usize = 128;
+const MAX_SUBRESOURCE: usize = 256;
+
+/// Checks the metadata of an object that is about to be created. Its name has been generated.
+pub fn create(gvk: Gvk<'_>, namespaced: bool, object: &Value) -> ErrorList {
+    let rules = rules(gvk, object);
+    let errors = checked_new(&rules, namespaced, object.at("metadata"));
+    if errors.is_empty() {
+        // Only when the kind itself is content comes the rule for all: a name is a segment of a path.
+        return object_meta(
+            object.at("metadata"),
+            namespaced,
+            &NameRule::PathSegment,
+            &Path::new("metadata"),
+        );
+    }
+    errors
+}
+
+/// Checks the metadata of an object that is about to replace `old`.
+pub fn update(gvk: Gvk<'_>, namespaced: bool, new: &Value, old: &Value) -> ErrorList {
+    let rules = rules(gvk, new);
+    checked_update(&rules, rules.update, namespaced, new, old)
+}
+
+/// Checks the metadata of an object whose `subresource` is about to be replaced.
+pub fn update_subresource(
+    gvk: Gvk<'_>,
+    subresource: &str,
+    namespaced: bool,
+    new: &Value,
+    old: &Value,
+) -> ErrorList {
+    let rules = rules(gvk, new);
+    checked_update(&rules, subresource_checks(gvk, subresource), namespaced, new, old)
+}
+
+/// Checks the name of who manages fields, in an object or in a request.
+pub fn field_manager(manager: &str, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if manager.len() > MAX_FIELD_MANAGER {
+        errors.push(FieldError::too_long(path, MAX_FIELD_MANAGER));
+    }
+    for (position, c) in manager.char_indices() {
+        if !printable(c) {
+            let detail = format!("invalid character U+{:04X} (at position {position})", u32::from(c));
+            errors.push(FieldError::invalid(path, manager, detail));
+        }
+    }
+    errors
+}
+
+/// Checks keys and values of labels.
+pub(crate) fn labels(labels: &Value, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for (key, value) in labels.as_object().into_iter().flatten() {
+        errors.extend(invalid(path, key, names::label_key(key)));
+        let value = value.as_str().unwrap_or_default();
+        errors.extend(invalid(path, value, names::label_value(value)));
+    }
+    errors
+}
+
+/// Checks keys of annotations, and the size of all.
+pub(crate) fn annotations(annotations: &Value, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let mut size = 0;
+    for (key, value) in annotations.as_object().into_iter().flatten() {
+        // Case does not matter here, unlike in labels.
+        errors.extend(invalid(path, key, names::label_key(&key.to_lowercase())));
+        size += key.len() + value.as_str().unwrap_or_default().len();
+    }
+    if size > MAX_ANNOTATIONS {
+        errors.push(FieldError::too_long(path, MAX_ANNOTATIONS));
+    }
+    errors
+}
+
+/// Checks whole metadata, of an object or of a template in one.
+pub(crate) fn object_meta(meta: &Value, namespaced: bool, name_rule: &NameRule, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let generate_name = meta.str_at("generateName");
+    if !generate_name.is_empty() {
+        errors.extend(invalid(
+            &path.child("generateName"),
+            generate_name,
+            name_rule.check_prefix(generate_name),
+        ));
+    }
+    let name = meta.str_at("name");
+    if name.is_empty() {
+        errors.push(FieldError::required(&path.child("name"), "name or generateName is required"));
+    } else {
+        errors.extend(invalid(&path.child("name"), name, name_rule.check(name)));
+    }
+    errors.extend(namespace(meta.str_at("namespace"), namespaced, &path.child("namespace")));
+    if let Some(generation @ ..0) = meta.int_at("generation") {
+        errors.push(FieldError::invalid(
+            &path.child("generation"),
+            generation,
+            "must be greater than or equal to 0",
+        ));
+    }
+    errors.extend(labels(meta.at("labels"), &path.child("labels")));
+    errors.extend(annotations(meta.at("annotations"), &path.child("annotations")));
+    errors.extend(owners::validate(meta.list_at("ownerReferences"), &path.child("ownerReferences")));
+    errors.extend(finalizers(meta.list_at("finalizers"), &path.child("finalizers")));
+    errors.extend(managed_fields(meta.list_at("managedFields"), &path.child("managedFields")));
+    errors
+}
+
+/// Checks the name of a finalizer in `spec.finalizers` or `metadata.finalizers`: short ones must be known.
+pub(crate) fn kube_finalizer(finalizer: &str, path: &Path) -> Option<FieldError> {
+    let known = matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion");
+    (!finalizer.contains('/') && !known).then(|| {
+        FieldError::invalid(
+            path,
+            finalizer,
+            "name is neither a standard finalizer name nor is it fully qualified",
+        )
+    })
+}
+
+/// One error for each message about a value.
+pub(crate) fn invalid<'a>(
+    path: &'a Path,
+    value: &'a str,
+    messages: Vec<String>,
+) -> impl Iterator<Item = FieldError> + 'a {
+    messages.into_iter().map(move |message| FieldError::invalid(path, value, message))
+}
+
+/// Says that a field may not change, where it did. What is empty equals what is absent.
+pub(crate) fn immutable(new: &Value, old: &Value, path: &Path) -> Option<FieldError> {
+    let is_empty = |value: &Value| match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        value => value.is_null(),
+    };
+    (new != old && !(is_empty(new) && is_empty(old)))
+        .then(|| FieldError::invalid(path, new.clone(), IMMUTABLE))
+}
+
+fn checked_update(rules: &Rules, checks: &[Check], namespaced: bool, new: &Value, old: &Value) -> ErrorList {
+    let meta = new.at("metadata");
+    let path = Path::new("metadata");
+    let mut errors = object_meta(meta, namespaced, &NameRule::PathSegment, &path);
+    errors.extend(changes(meta, old.at("metadata"), &path));
+    for check in checks {
+        match check {
+            Check::New => errors.extend(checked_new(rules, namespaced, meta)),
+            Check::Update => {
+                errors.extend(changes(meta, old.at("metadata"), &path));
+                errors.extend(kube_finalizers(rules, meta));
+            }
+        }
+    }
+    errors
+}
+
+fn checked_new(rules: &Rules, namespaced: bool, meta: &Value) -> ErrorList {
+    let mut errors = object_meta(meta, namespaced, &rules.name, &Path::new("metadata"));
+    errors.extend(kube_finalizers(rules, meta));
+    errors
+}
+
+fn kube_finalizers(rules: &Rules, meta: &Value) -> ErrorList {
+    if !rules.kube_finalizers {
+        return ErrorList::new();
+    }
+    let path = Path::new("metadata").child("finalizers");
+    let named = meta.list_at("finalizers").iter().filter_map(Value::as_str).enumerate();
+    named.filter_map(|(i, finalizer)| kube_finalizer(finalizer, &path.index(i))).collect()
+}
+
+/// What may not change when an object is updated, and what must hold then.
+fn changes(new: &Value, old: &Value, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if old.has("deletionTimestamp") {
+        errors.extend(no_new_finalizers(new, old, &path.child("finalizers")));
+    }
+    if new.str_at("resourceVersion").is_empty() {
+        errors.push(FieldError::invalid(
+            &path.child("resourceVersion"),
+            "",
+            "must be specified for an update",
+        ));
+    }
+    let generation = new.int_at("generation").unwrap_or_default();
+    if generation < old.int_at("generation").unwrap_or_default() {
+        errors.push(FieldError::invalid(&path.child("generation"), generation, "must not be decremented"));
+    }
+    for name in ["name", "namespace", "uid"] {
+        if new.str_at(name) != old.str_at(name) {
+            errors.push(FieldError::invalid(&path.child(name), new.str_at(name), IMMUTABLE));
+        }
+    }
+    for name in ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        errors.extend(immutable(new.at(name), old.at(name), &path.child(name)));
+    }
+    errors.extend(labels(new.at("labels"), &path.child("labels")));
+    errors.extend(annotations(new.at("annotations"), &path.child("annotations")));
+    errors.extend(owners::validate(new.list_at("ownerReferences"), &path.child("ownerReferences")));
+    errors.extend(managed_fields(new.list_at("managedFields"), &path.child("managedFields")));
+    errors
+}
+
+fn namespace(namespace: &str, namespaced: bool, path: &Path) -> ErrorList {
+    match (namespaced, namespace.is_empty()) {
+        (true, true) => vec![FieldError::required(path, "")],
+        (true, false) => invalid(path, namespace, NameRule::DnsLabel.check(namespace)).collect(),
+        (false, false) => vec![FieldError::forbidden(path, "not allowed on this type")],
+        (false, true) => ErrorList::new(),
+    }
+}
+
+fn finalizers(finalizers: &[Value], path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for finalizer in finalizers.iter().filter_map(Value::as_str) {
+        errors.extend(invalid(path, finalizer, names::label_key(finalizer)));
+    }
+    let has = |name: &str| finalizers.iter().any(|finalizer| finalizer == name);
+    if has("orphan") && has("foregroundDeletion") {
+        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.push(FieldError::invalid(path, finalizers.to_vec(), detail));
+    }
+    errors
+}
+
+fn no_new_finalizers(new: &Value, old: &Value, path: &Path) -> Option<FieldError> {
+    let old = old.list_at("finalizers");
+    let mut extra: Vec<&str> =
+        new.list_at("finalizers").iter().filter(|f| !old.contains(f)).filter_map(Value::as_str).collect();
+    extra.sort_unstable();
+    extra.dedup();
+    let quoted: Vec<String> = extra.iter().map(|finalizer| crate::field::quote(finalizer)).collect();
+    (!quoted.is_empty()).then(|| {
+        FieldError::forbidden(
+            path,
+            format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                quoted.join(", ")
+            ),
+        )
+    })
+}
+
+fn managed_fields(entries: &[Value], path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for (i, entry) in entries.iter().enumerate() {
+        let path = path.index(i);
+        let operation = entry.str_at("operation");
+        if !matches!(operation, "Apply" | "Update") {
+            errors.push(FieldError::invalid(
+                &path.child("operation"),
+                operation,
+                "must be `Apply` or `Update`",
+            ));
+        }
+        let fields_type = entry.str_at("fieldsType");
+        if !matches!(fields_type, "" | "FieldsV1") {
+            errors.push(FieldError::invalid(&path.child("fieldsType"), fields_type, "must be `FieldsV1`"));
+        }
+        errors.extend(field_manager(entry.str_at("manager"), &path.child("manager")));
+        if entry.str_at("subresource").len() > MAX_SUBRESOURCE {
+            errors.push(FieldError::too_long(&path.child("subresource"), MAX_SUBRESOURCE));
+        }
+    }
+    errors
+}
+
+/// What Go's `unicode.IsPrint` says, for all that people type: no controls and no space but the ASCII one.
+fn printable(c: char) -> bool {
+    let invisible = matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e000}'..='\u{f8ff}');
+    c == ' ' || !(c.is_control() || c.is_whitespace() || invisible)
+}
+
+#[cfg(test)]
+mod tests;

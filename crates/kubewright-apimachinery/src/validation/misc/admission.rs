@@ -1,0 +1,66 @@
+//! Rules of webhook configurations and admission policies.
+//!
+//! Expressions are checked for being there, not for what they say: that takes a compiler for CEL.
+
+mod policies;
+mod rules;
+mod webhooks;
+
+use serde_json::Value;
+
+use super::required;
+use crate::field::{ErrorList, FieldError, Path};
+use crate::names;
+use crate::object::Fields as _;
+use crate::validation::meta;
+
+const FAILURE_POLICIES: [&str; 2] = ["Fail", "Ignore"];
+const MATCH_POLICIES: [&str; 2] = ["Equivalent", "Exact"];
+const REINVOCATION_POLICIES: [&str; 2] = ["IfNeeded", "Never"];
+const MAX_MATCH_CONDITIONS: usize = 64;
+
+/// Checks an object of a kind of admission registration.
+pub(super) fn create(kind: &str, object: &Value) -> ErrorList {
+    match kind {
+        "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => {
+            webhooks::configuration(object, None)
+        }
+        "ValidatingAdmissionPolicy" => policies::validating(object),
+        "MutatingAdmissionPolicy" => policies::mutating(object),
+        "ValidatingAdmissionPolicyBinding" => policies::validating_binding(object),
+        "MutatingAdmissionPolicyBinding" => policies::mutating_binding(object),
+        _ => ErrorList::new(),
+    }
+}
+
+/// Checks an object that replaces `old`. What was wrong before may stay wrong.
+pub(super) fn update(kind: &str, new: &Value, old: &Value) -> ErrorList {
+    match kind {
+        "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => {
+            webhooks::configuration(new, Some(old))
+        }
+        _ => create(kind, new),
+    }
+}
+
+fn match_conditions(conditions: &[Value], path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if conditions.len() > MAX_MATCH_CONDITIONS {
+        errors.push(FieldError::too_many(path, conditions.len(), MAX_MATCH_CONDITIONS));
+    }
+    for (i, condition) in conditions.iter().enumerate() {
+        let path = path.index(i);
+        errors.extend(required(condition.str_at("expression").trim(), &path.child("expression")));
+        let name = condition.str_at("name");
+        let path = path.child("name");
+        if name.is_empty() {
+            errors.push(FieldError::required(&path, ""));
+            continue;
+        }
+        errors.extend(meta::invalid(&path, name, names::label_key(name)));
+        if conditions[..i].iter().any(|other| other.str_at("name") == name) {
+            errors.push(FieldError::duplicate(&path, name));
+        }
+    }
+    errors
+}

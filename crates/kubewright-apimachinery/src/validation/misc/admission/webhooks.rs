@@ -1,0 +1,210 @@
+//! Rules of webhook configurations.
+
+use serde_json::Value;
+
+use super::super::{one_of, strings};
+use super::{FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES, match_conditions, rules};
+use crate::field::{ErrorList, FieldError, Path};
+use crate::names;
+use crate::object::Fields as _;
+use crate::validation::{label_selector, meta};
+
+const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+const NO_SIDE_EFFECTS: [&str; 2] = ["None", "NoneOnDryRun"];
+const SIDE_EFFECTS: [&str; 4] = ["None", "NoneOnDryRun", "Some", "Unknown"];
+
+/// Checks a configuration, new or replacing an old one whose shortcomings it may keep.
+pub(super) fn configuration(object: &Value, old: Option<&Value>) -> ErrorList {
+    let hooks = object.list_at("webhooks");
+    let old_hooks = old.map(|old| old.list_at("webhooks"));
+    let all_old = |good: &dyn Fn(&Value) -> bool| old_hooks.is_none_or(|hooks| hooks.iter().all(good));
+    let demands = Demands {
+        no_side_effects: all_old(&|hook| NO_SIDE_EFFECTS.contains(&hook.str_at("sideEffects"))),
+        known_version: all_old(&|hook| {
+            knows_version(hook) || hook.list_at("admissionReviewVersions").is_empty()
+        }),
+        match_conditions: old_hooks.is_none_or(|old| {
+            let conditions = |hooks: &[Value]| -> Vec<Value> {
+                hooks.iter().map(|hook| hook.at("matchConditions").clone()).collect()
+            };
+            conditions(hooks) != conditions(old)
+        }),
+    };
+    let unique = old_hooks.is_none_or(|hooks| (1..hooks.len()).all(|i| !repeats(hooks, i)));
+    let mut errors = ErrorList::new();
+    for (i, hook) in hooks.iter().enumerate() {
+        let path = Path::new("webhooks").index(i);
+        errors.extend(webhook(hook, &demands, &path));
+        errors.extend(review_versions(hook, &demands, &path.child("admissionReviewVersions")));
+        if unique && !hook.str_at("name").is_empty() && repeats(hooks, i) {
+            errors.push(FieldError::duplicate(&path.child("name"), hook.str_at("name")));
+        }
+    }
+    errors
+}
+
+/// What is asked of webhooks, unless the stored configuration lacks it too.
+struct Demands {
+    no_side_effects: bool,
+    known_version: bool,
+    match_conditions: bool,
+}
+
+fn repeats(hooks: &[Value], i: usize) -> bool {
+    hooks[..i].iter().any(|other| other.str_at("name") == hooks[i].str_at("name"))
+}
+
+fn webhook(hook: &Value, demands: &Demands, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let name = hook.str_at("name");
+    if name.is_empty() {
+        errors.push(FieldError::required(&path.child("name"), ""));
+    } else {
+        errors.extend(meta::invalid(&path.child("name"), name, names::fully_qualified_name(name)));
+    }
+    for (i, rule) in hook.list_at("rules").iter().enumerate() {
+        errors.extend(rules::rule(rule, &path.child("rules").index(i)));
+    }
+    for (name, known) in [("failurePolicy", &FAILURE_POLICIES), ("matchPolicy", &MATCH_POLICIES)] {
+        if let Some(policy) = hook.at(name).as_str() {
+            errors.extend(one_of(policy, known, &path.child(name)));
+        }
+    }
+    let effects: &[&str] = if demands.no_side_effects { &NO_SIDE_EFFECTS } else { &SIDE_EFFECTS };
+    if let Some(class) = hook.at("sideEffects").as_str() {
+        errors.extend(one_of(class, effects, &path.child("sideEffects")));
+    } else {
+        let detail = format!("must specify one of {}", effects.join(", "));
+        errors.push(FieldError::required(&path.child("sideEffects"), detail));
+    }
+    if let Some(seconds) = hook.int_at("timeoutSeconds").filter(|seconds| !(1..=30).contains(seconds)) {
+        let detail = "the timeout value must be between 1 and 30 seconds";
+        errors.push(FieldError::invalid(&path.child("timeoutSeconds"), seconds, detail));
+    }
+    for name in ["namespaceSelector", "objectSelector"] {
+        errors.extend(label_selector::validate(hook.at(name), &path.child(name)));
+    }
+    if let Some(policy) = hook.at("reinvocationPolicy").as_str() {
+        errors.extend(one_of(policy, &REINVOCATION_POLICIES, &path.child("reinvocationPolicy")));
+    }
+    errors.extend(client_config(hook.at("clientConfig"), &path.child("clientConfig")));
+    if demands.match_conditions {
+        errors.extend(match_conditions(hook.list_at("matchConditions"), &path.child("matchConditions")));
+    }
+    errors
+}
+
+fn knows_version(hook: &Value) -> bool {
+    strings(hook, "admissionReviewVersions").iter().any(|version| REVIEW_VERSIONS.contains(version))
+}
+
+fn review_versions(hook: &Value, demands: &Demands, path: &Path) -> ErrorList {
+    let versions = strings(hook, "admissionReviewVersions");
+    let known = REVIEW_VERSIONS.join(", ");
+    if versions.is_empty() {
+        return vec![FieldError::required(path, format!("must specify one of {known}"))];
+    }
+    let mut errors = ErrorList::new();
+    for (i, version) in versions.iter().enumerate() {
+        let path = path.index(i);
+        if versions[..i].contains(version) {
+            errors.push(FieldError::invalid(&path, *version, "duplicate version"));
+            continue;
+        }
+        errors.extend(meta::invalid(&path, version, names::dns1035_label(version)));
+    }
+    if demands.known_version && !knows_version(hook) {
+        let detail = format!("must include at least one of {known}");
+        errors.push(FieldError::invalid(path, hook.at("admissionReviewVersions").clone(), detail));
+    }
+    errors
+}
+
+fn client_config(config: &Value, path: &Path) -> ErrorList {
+    match (config.at("url").as_str(), config.has("service")) {
+        (Some(text), false) => url(text, &path.child("url")),
+        (None, true) => service(config.at("service"), &path.child("service")),
+        _ => vec![FieldError::required(path, "exactly one of url or service is required")],
+    }
+}
+
+/// Checks a URL, of which Go's parser would refuse more.
+fn url(text: &str, path: &Path) -> ErrorList {
+    const FORM: &str = "; desired format: https://host[/path]";
+    let mut errors = ErrorList::new();
+    let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (scheme, rest) = match rest.split_once(':') {
+        Some((scheme, rest)) if scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) => {
+            (scheme, rest)
+        }
+        _ => ("", rest),
+    };
+    let authority = rest.strip_prefix("//").map_or("", |rest| rest.split('/').next().unwrap_or_default());
+    let (user, host) =
+        authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
+    if scheme.to_lowercase() != "https" {
+        let detail = format!("'https' is the only allowed URL scheme{FORM}");
+        errors.push(FieldError::invalid(path, scheme.to_lowercase(), detail));
+    }
+    if host.is_empty() {
+        errors.push(FieldError::invalid(path, "", format!("host must be specified{FORM}")));
+    }
+    if let Some(user) = user {
+        errors.push(FieldError::invalid(path, user, "user information is not permitted in the URL"));
+    }
+    if !fragment.is_empty() {
+        errors.push(FieldError::invalid(path, fragment, "fragments are not permitted in the URL"));
+    }
+    if !query.is_empty() {
+        errors.push(FieldError::invalid(path, query, "query parameters are not permitted in the URL"));
+    }
+    errors
+}
+
+fn service(service: &Value, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    // Upstream passes the two in the wrong order, and so names the other one.
+    for (missing, shown) in [("namespace", "name"), ("name", "namespace")] {
+        if service.str_at(missing).is_empty() {
+            errors.push(FieldError::required(&path.child(shown), ""));
+        }
+    }
+    let port = service.int_at("port").unwrap_or_default();
+    let problems = names::port_number(port);
+    if !problems.is_empty() {
+        let detail = format!("port is not valid: {}", problems.join(", "));
+        errors.push(FieldError::invalid(&path.child("port"), port, detail));
+    }
+    errors.extend(service_path(service.str_at("path"), &path.child("path")));
+    errors
+}
+
+fn service_path(value: &str, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let mut wrong = |detail: String| errors.push(FieldError::invalid(path, value, detail));
+    match value {
+        "" | "/" => return errors,
+        "//" => {
+            wrong("segment[0] may not be empty".to_owned());
+            return errors;
+        }
+        _ => {}
+    }
+    if !value.starts_with('/') {
+        wrong("must start with a '/'".to_owned());
+    }
+    let mut rest = value.chars();
+    rest.next();
+    let rest = rest.as_str();
+    for (i, step) in rest.strip_suffix('/').unwrap_or(rest).split('/').enumerate() {
+        if step.is_empty() {
+            wrong(format!("segment[{i}] may not be empty"));
+            continue;
+        }
+        for message in names::dns1123_subdomain(step) {
+            wrong(format!("segment[{i}]: {message}"));
+        }
+    }
+    errors
+}

@@ -1,0 +1,244 @@
+//! Addresses and ports of Services.
+//!
+//! What is taken is what stored Services have, and what requests in flight have reserved: two creates at the
+//! same time never get the same address. A reservation ends with its request, when the Service is stored or
+//! refused.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::status::ApiError;
+use kubewright_apimachinery::strategy;
+use serde_json::{Value, json};
+
+use crate::resources::Served;
+use crate::server::Inner;
+
+/// First address and size of the range, as envtest has it: 10.0.0.0/24.
+const FIRST: u32 = 0x0a00_0000;
+const SIZE: u32 = 256;
+const RANGE: &str = "10.0.0.0/24";
+const PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
+
+/// What requests in flight have reserved.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct InFlight(Arc<Mutex<BTreeSet<String>>>);
+
+/// A reservation; given back when it is dropped.
+#[must_use]
+pub(crate) struct Reserved {
+    from: InFlight,
+    what: Vec<String>,
+}
+
+impl Reserved {
+    /// The object is stored; what it has is taken by being there.
+    pub(crate) fn keep(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        if self.what.is_empty() {
+            return;
+        }
+        let mut taken = self.from.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for what in &self.what {
+            taken.remove(what);
+        }
+    }
+}
+
+impl Inner {
+    /// Gives a Service what it needs. Other kinds need nothing.
+    pub(crate) fn allocate(
+        &self,
+        served: &Served,
+        object: &mut Value,
+        old: Option<&Value>,
+    ) -> Result<Reserved, ApiError> {
+        let mut reserved = Reserved { from: self.in_flight.clone(), what: Vec::new() };
+        if served.storage.as_ref() != "services" {
+            return Ok(reserved);
+        }
+        let mut errors = strategy::service_ip_families(object, old);
+        if errors.is_empty() {
+            let taken = self.taken(object);
+            errors.extend(self.addresses(object, old, &taken, &mut reserved));
+            if errors.is_empty() {
+                errors.extend(self.ports(object, old, &taken, &mut reserved));
+            }
+        }
+        if errors.is_empty() {
+            return Ok(reserved);
+        }
+        Err(ApiError::invalid(served.gvk().qualified_kind(), object.str_at("metadata.name"), &errors))
+    }
+
+    /// Addresses, and ports with their protocol, of every other Service and of requests in flight.
+    fn taken(&self, own: &Value) -> BTreeSet<String> {
+        let mut taken = self.in_flight.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let listing = self.store.list("services", "", None).ok();
+        for version in listing.into_iter().flat_map(|listing| listing.items) {
+            if *version.attributes.uid == *own.str_at("metadata.uid") {
+                continue;
+            }
+            let service = version.object();
+            taken.extend(service.list_at("spec.clusterIPs").iter().filter_map(|ip| ip.as_str().map(str::to_owned)));
+            for port in service.list_at("spec.ports") {
+                if let Some(number) = port.int_at("nodePort") {
+                    taken.insert(port_key(number, port.str_at("protocol")));
+                }
+            }
+            if let Some(number) = service.int_at("spec.healthCheckNodePort") {
+                taken.insert(port_key(number, "TCP"));
+            }
+        }
+        taken
+    }
+
+    fn reserve(&self, what: String, reserved: &mut Reserved) -> bool {
+        let mut taken = self.in_flight.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !taken.insert(what.clone()) {
+            return false;
+        }
+        reserved.what.push(what);
+        true
+    }
+
+    fn addresses(
+        &self,
+        service: &mut Value,
+        old: Option<&Value>,
+        taken: &BTreeSet<String>,
+        reserved: &mut Reserved,
+    ) -> ErrorList {
+        if service.str_at("spec.type") == "ExternalName" || service.str_at("spec.clusterIP") == "None" {
+            return ErrorList::new();
+        }
+        let given = service.str_at("spec.clusterIP").to_owned();
+        if !given.is_empty() {
+            if old.is_some_and(|old| old.str_at("spec.clusterIP") == given) {
+                service.default_at("spec.clusterIPs", json!([given]));
+                return ErrorList::new();
+            }
+            let at = Path::new("spec").child("clusterIPs");
+            let refuse = |why: &str| {
+                let detail = format!("failed to allocate IP {given}: {why}");
+                vec![FieldError::invalid(&at, json!([given]), detail)]
+            };
+            let Ok(address) = given.parse::<Ipv4Addr>() else {
+                return ErrorList::new();
+            };
+            let offset = u32::from(address).wrapping_sub(FIRST);
+            if offset == 0 || offset >= SIZE - 1 {
+                let why = format!("the provided IP ({given}) is not in the valid range. The range of valid IPs is {RANGE}");
+                return refuse(&why);
+            }
+            if taken.contains(&given) || !self.reserve(given.clone(), reserved) {
+                return refuse("provided IP is already allocated");
+            }
+            service.default_at("spec.clusterIPs", json!([given]));
+            return ErrorList::new();
+        }
+        // Upstream hands out the upper part of a range first; the lower stays free for those who choose.
+        let static_part = 16.max(SIZE / 16);
+        let dynamic = SIZE - 1 - static_part;
+        let start = self.ids.below(dynamic);
+        let upper = (0..dynamic).map(|step| static_part + (start + step) % dynamic);
+        for offset in upper.chain(1..static_part) {
+            let address = Ipv4Addr::from(FIRST + offset).to_string();
+            if !taken.contains(&address) && self.reserve(address.clone(), reserved) {
+                service.set_at("spec.clusterIP", address.as_str());
+                service.set_at("spec.clusterIPs", json!([address]));
+                return ErrorList::new();
+            }
+        }
+        vec![FieldError::internal(&Path::new("spec").child("clusterIPs"), "failed to allocate a serviceIP: range is full")]
+    }
+
+    fn ports(
+        &self,
+        service: &mut Value,
+        old: Option<&Value>,
+        taken: &BTreeSet<String>,
+        reserved: &mut Reserved,
+    ) -> ErrorList {
+        let kind = service.str_at("spec.type").to_owned();
+        let allocate = kind == "NodePort"
+            || (kind == "LoadBalancer" && service.at("spec.allocateLoadBalancerNodePorts").as_bool() != Some(false));
+        let mut errors = ErrorList::new();
+        if kind != "NodePort" && kind != "LoadBalancer" {
+            return errors;
+        }
+        let old_ports: BTreeSet<String> = old
+            .map(|old| {
+                let ports = old.list_at("spec.ports").iter();
+                ports.filter_map(|port| Some(port_key(port.int_at("nodePort")?, port.str_at("protocol")))).collect()
+            })
+            .unwrap_or_default();
+        let mut own: BTreeSet<String> = BTreeSet::new();
+        let mut ports = service.list_at("spec.ports").to_vec();
+        for (index, port) in ports.iter_mut().enumerate() {
+            let at = Path::new("spec").child("ports").index(index).child("nodePort");
+            let protocol = port.str_at("protocol").to_owned();
+            match port.int_at("nodePort").filter(|number| *number != 0) {
+                Some(number) => {
+                    let key = port_key(number, &protocol);
+                    if old_ports.contains(&key) || own.contains(&key) {
+                        continue;
+                    }
+                    if !PORTS.contains(&number) {
+                        let detail =
+                            "provided port is not in the valid range. The range of valid ports is 30000-32767";
+                        errors.push(FieldError::invalid(&at, number, detail));
+                    } else if taken.contains(&key) || !self.reserve(key.clone(), reserved) {
+                        errors.push(FieldError::invalid(&at, number, "provided port is already allocated"));
+                    }
+                    own.insert(key);
+                }
+                None if allocate => {
+                    // A port of another protocol of the same service is shared, as upstream does it.
+                    let Some(number) = self.free_port(&protocol, taken, reserved) else {
+                        errors.push(FieldError::internal(&at, "failed to allocate a nodePort: range is full"));
+                        continue;
+                    };
+                    own.insert(port_key(number, &protocol));
+                    port.set_at("nodePort", number);
+                }
+                None => {}
+            }
+        }
+        service.set_at("spec.ports", ports);
+        if kind == "LoadBalancer"
+            && service.str_at("spec.externalTrafficPolicy") == "Local"
+            && service.int_at("spec.healthCheckNodePort").unwrap_or_default() == 0
+        {
+            match self.free_port("TCP", taken, reserved) {
+                Some(number) => service.set_at("spec.healthCheckNodePort", number),
+                None => errors.push(FieldError::internal(
+                    &Path::new("spec").child("healthCheckNodePort"),
+                    "failed to allocate a nodePort: range is full",
+                )),
+            }
+        }
+        errors
+    }
+
+    fn free_port(&self, protocol: &str, taken: &BTreeSet<String>, reserved: &mut Reserved) -> Option<i64> {
+        let size = u32::try_from(PORTS.end() - PORTS.start() + 1).unwrap_or(1);
+        let start = self.ids.below(size);
+        (0..size).map(|step| PORTS.start() + i64::from((start + step) % size)).find(|number| {
+            let key = port_key(*number, protocol);
+            !taken.contains(&key) && self.reserve(key, reserved)
+        })
+    }
+}
+
+fn port_key(number: i64, protocol: &str) -> String {
+    format!("{protocol}/{number}")
+}

@@ -1,0 +1,56 @@
+//! The objects that clients expect to find on a fresh server.
+
+use std::sync::Arc;
+
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::{facts, time};
+use serde_json::Value;
+
+use crate::resources;
+use crate::server::Inner;
+use crate::storage::{Change, Expect, Write};
+use crate::write::{normalise, stored_form};
+
+impl Inner {
+    /// Puts them into an empty store, and makes what was before unreachable, as on a server that has just
+    /// started.
+    pub(crate) fn bootstrap(&self) {
+        let now = time::format_rfc3339(self.clock.now());
+        let mut batch = Vec::new();
+        for (path, text) in facts::bootstrap_objects() {
+            let Some(served) = find(path) else { continue };
+            let Ok(mut object) = serde_json::from_str::<Value>(text) else { continue };
+            object.set_at("metadata.uid", self.ids.uid());
+            object.set_at("metadata.creationTimestamp", now.as_str());
+            for condition in object.list_mut("status.conditions").into_iter().flatten() {
+                condition.set_at("lastTransitionTime", now.as_str());
+            }
+            object.set_at("apiVersion", served.gvk().api_version());
+            object.set_at("kind", served.facts.kind);
+            if normalise(served, &mut object).is_err() {
+                continue;
+            }
+            let key = served.key(object.str_at("metadata.namespace"), object.str_at("metadata.name"));
+            let (object, attributes) = stored_form(served, object);
+            batch.push(Write {
+                resource: served.storage.clone(),
+                key: Arc::from(key),
+                expect: Expect::Absent,
+                change: Change::Put { object, attributes },
+            });
+        }
+        if let Err(conflict) = self.store.commit(batch) {
+            tracing::error!(%conflict, "the first objects could not be written");
+        }
+        self.store.forget_past();
+    }
+}
+
+fn find(path: &str) -> Option<&'static Arc<resources::Served>> {
+    let parts: Vec<&str> = path.split('/').collect();
+    match parts[..] {
+        ["api", version, plural] => resources::find("", version, plural),
+        ["apis", group, version, plural] => resources::find(group, version, plural),
+        _ => None,
+    }
+}

@@ -1,0 +1,86 @@
+//! Keys and certificates: made at the start, never written anywhere but into a kubeconfig.
+
+use std::net::IpAddr;
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+
+/// Making a certificate failed.
+#[derive(Debug, thiserror::Error)]
+#[error("a certificate could not be made")]
+pub struct CertificateError(#[from] rcgen::Error);
+
+/// An authority that signs both the server's certificate and those of clients.
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    der: CertificateDer<'static>,
+    pem: String,
+}
+
+/// A certificate with its key.
+pub struct Identity {
+    /// The certificate, as PEM.
+    pub cert_pem: String,
+    /// The key, as PEM.
+    pub key_pem: String,
+    /// The certificate.
+    pub cert: CertificateDer<'static>,
+    /// The key.
+    pub key: PrivateKeyDer<'static>,
+}
+
+impl Authority {
+    /// A new authority.
+    pub fn new() -> Result<Self, CertificateError> {
+        let mut params = CertificateParams::new(Vec::<String>::new())?;
+        params.distinguished_name.push(DnType::CommonName, "kubewright");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::CrlSign];
+        let key = KeyPair::generate()?;
+        let cert = params.self_signed(&key)?;
+        Ok(Self { der: cert.der().clone(), pem: cert.pem(), issuer: Issuer::new(params, key) })
+    }
+
+    /// The authority's own certificate, as PEM.
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// The authority's own certificate.
+    pub fn der(&self) -> &CertificateDer<'static> {
+        &self.der
+    }
+
+    /// A certificate for a server at these addresses.
+    pub fn server(&self, addresses: &[IpAddr]) -> Result<Identity, CertificateError> {
+        let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+        let mut params = CertificateParams::new(names.map(str::to_owned).to_vec())?;
+        params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
+        params.subject_alt_names.extend(addresses.iter().map(|address| SanType::IpAddress(*address)));
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        self.sign(params)
+    }
+
+    /// A certificate for a user in these groups.
+    pub fn client(&self, user: &str, groups: &[&str]) -> Result<Identity, CertificateError> {
+        let mut params = CertificateParams::new(Vec::<String>::new())?;
+        for group in groups {
+            params.distinguished_name.push(DnType::OrganizationName, *group);
+        }
+        params.distinguished_name.push(DnType::CommonName, user);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.sign(params)
+    }
+
+    fn sign(&self, mut params: CertificateParams) -> Result<Identity, CertificateError> {
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        let key = KeyPair::generate()?;
+        let cert = params.signed_by(&key, &self.issuer)?;
+        Ok(Identity {
+            cert_pem: cert.pem(),
+            key_pem: key.serialize_pem(),
+            cert: cert.der().clone(),
+            key: PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
+        })
+    }
+}

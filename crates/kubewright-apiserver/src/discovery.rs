@@ -1,0 +1,322 @@
+//! Everything that is no resource: discovery, version and health.
+
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use kubewright_apimachinery::facts::Subresource;
+use kubewright_apimachinery::json;
+use kubewright_apimachinery::status::ApiError;
+use serde_json::{Map, Value, json};
+
+use crate::body::Body;
+use crate::output::{self, accepted};
+use crate::request::Request;
+use crate::resources::{self, Served};
+use crate::server::{Inner, no_page, no_resource};
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// Checks that a real server lists under its health endpoints.
+const CHECKS: [&str; 6] = ["ping", "log", "etcd", "poststarthook/start-apiextensions-informers", "poststarthook/rbac/bootstrap-roles", "informer-sync"];
+
+impl Inner {
+    /// A request for a path that is no resource.
+    pub(crate) fn other(&self, request: &Request) -> Result<Response<Body>, ApiError> {
+        let path = request.path.as_str();
+        let trimmed = path.trim_end_matches('/');
+        let parts: Vec<&str> = trimmed.trim_start_matches('/').split('/').collect();
+        if !matches!(request.method, Method::GET | Method::HEAD) {
+            return match parts[0] {
+                "api" | "apis" | "version" | "healthz" | "livez" | "readyz" => Err(ApiError::method_not_allowed()),
+                _ => Ok(no_page()),
+            };
+        }
+        match parts[..] {
+            ["api" | "apis"] => self.roots(request, parts[0]),
+            ["api", version] => resource_list(request, "", version),
+            ["apis", group] => group_answer(request, group),
+            ["apis", group, version] => resource_list(request, group, version),
+            ["version"] => Ok(output::respond_json(StatusCode::OK, &version())),
+            ["healthz" | "livez" | "readyz"] if path == trimmed => Ok(health(request, parts[0])),
+            ["healthz" | "livez" | "readyz", ref check @ ..] => Ok(single_check(&check.join("/"))),
+            ["metrics"] => Ok(self.metrics()),
+            [""] => Ok(output::respond_json(StatusCode::OK, &paths())),
+            _ => Ok(no_page()),
+        }
+    }
+
+    fn roots(&self, request: &Request, root: &str) -> Result<Response<Body>, ApiError> {
+        let accept = request.header(header::ACCEPT);
+        for entry in accepted(if accept.is_empty() { "*/*" } else { accept }) {
+            let plain = entry.parameter("as").is_empty();
+            if plain && matches!(entry.media, "application/json" | "application/*" | "*/*") {
+                let value = if root == "api" { api_versions() } else { group_list() };
+                return Ok(output::respond_json(StatusCode::OK, &value));
+            }
+            let wanted = entry.parameter("as") == "APIGroupDiscoveryList"
+                && entry.parameter("g") == "apidiscovery.k8s.io"
+                && entry.parameter("v") == "v2";
+            if wanted && matches!(entry.media, "application/json" | "*/*") {
+                let bytes = json::to_vec(&aggregated(root == "api"));
+                return Ok(with_etag(request, AGGREGATED, bytes));
+            }
+        }
+        Err(output::not_acceptable())
+    }
+
+    /// Few numbers, so that scrapers find something.
+    fn metrics(&self) -> Response<Body> {
+        let text = format!(
+            "# HELP apiserver_storage_revision Revision of the last change.\n\
+             # TYPE apiserver_storage_revision counter\n\
+             apiserver_storage_revision {}\n",
+            self.store.revision()
+        );
+        output::respond(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8; escaping=underscores", text)
+    }
+}
+
+/// Answers with an entity tag, or with nothing if the client has this already.
+fn with_etag(request: &Request, media: &'static str, bytes: Vec<u8>) -> Response<Body> {
+    use std::hash::{Hash as _, Hasher as _};
+    let mut hasher = std::hash::DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    let tag = format!("\"{:016X}\"", hasher.finish());
+    let mut response = if request.header(header::IF_NONE_MATCH) == tag {
+        output::respond(StatusCode::NOT_MODIFIED, media, "")
+    } else {
+        output::respond(StatusCode::OK, media, bytes)
+    };
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+    response
+}
+
+/// The version that the server poses as.
+pub(crate) fn version() -> Value {
+    json!({
+        "major": "1",
+        "minor": "36",
+        "emulationMajor": "1",
+        "emulationMinor": "36",
+        "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": "35",
+        "gitVersion": "v1.36.4",
+        "gitCommit": "bb826b1d48562f110659e64e8ec444327433db95",
+        "gitTreeState": "clean",
+        "buildDate": "2026-08-20T03:06:27Z",
+        "goVersion": "go1.26.5",
+        "compiler": "gc",
+        "platform": "linux/amd64",
+    })
+}
+
+fn paths() -> Value {
+    let mut paths = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned(), "/apis/".to_owned()];
+    for (group, versions) in groups() {
+        paths.push(format!("/apis/{group}"));
+        paths.extend(versions.iter().map(|version| format!("/apis/{group}/{version}")));
+    }
+    paths.extend(["/healthz", "/livez", "/metrics", "/readyz", "/version"].map(str::to_owned));
+    paths.sort();
+    json!({"paths": paths})
+}
+
+fn api_versions() -> Value {
+    json!({
+        "kind": "APIVersions",
+        "versions": ["v1"],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1"}],
+    })
+}
+
+/// Groups other than core with their versions, in discovery order.
+fn groups() -> Vec<(&'static str, Vec<&'static str>)> {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for served in resources::built_in() {
+        let (group, version) = (served.facts.group, served.facts.version);
+        if group.is_empty() {
+            continue;
+        }
+        match groups.iter_mut().find(|(name, _)| *name == group) {
+            Some((_, versions)) if versions.contains(&version) => {}
+            Some((_, versions)) => versions.push(version),
+            None => groups.push((group, vec![version])),
+        }
+    }
+    groups
+}
+
+fn group_value(name: &str, versions: &[&str]) -> Map<String, Value> {
+    let version = |version: &str| json!({"groupVersion": format!("{name}/{version}"), "version": version});
+    let mut group = Map::new();
+    group.insert("name".to_owned(), name.into());
+    group.insert("versions".to_owned(), versions.iter().map(|v| version(v)).collect());
+    group.insert("preferredVersion".to_owned(), version(versions.first().copied().unwrap_or_default()));
+    group
+}
+
+fn group_list() -> Value {
+    let groups: Vec<Value> =
+        groups().iter().map(|(name, versions)| Value::Object(group_value(name, versions))).collect();
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+}
+
+fn group_answer(request: &Request, name: &str) -> Result<Response<Body>, ApiError> {
+    let groups = groups();
+    let Some((name, versions)) = groups.iter().find(|(group, _)| *group == name) else {
+        return Ok(no_page());
+    };
+    check_acceptable(request)?;
+    let mut group = group_value(name, versions);
+    group.insert("kind".to_owned(), "APIGroup".into());
+    group.insert("apiVersion".to_owned(), "v1".into());
+    Ok(output::respond_json(StatusCode::OK, &Value::Object(group)))
+}
+
+fn resource_list(request: &Request, group: &str, version: &str) -> Result<Response<Body>, ApiError> {
+    let of = |served: &&std::sync::Arc<Served>| served.facts.group == group && served.facts.version == version;
+    let mut list: Vec<Value> = Vec::new();
+    for served in resources::built_in().iter().filter(of) {
+        list.push(api_resource(served, None));
+        list.extend(served.facts.subresources.iter().map(|sub| api_resource(served, Some(sub))));
+    }
+    if list.is_empty() {
+        let known = group.is_empty() || groups().iter().any(|(name, _)| *name == group);
+        return if known { Err(no_resource()) } else { Ok(no_page()) };
+    }
+    check_acceptable(request)?;
+    let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let mut value = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": list});
+    // Core is older than the field.
+    if !group.is_empty() {
+        value["apiVersion"] = "v1".into();
+    }
+    Ok(output::respond_json(StatusCode::OK, &value))
+}
+
+/// Old discovery is refused by the router of a real server, in other words.
+fn check_acceptable(request: &Request) -> Result<(), ApiError> {
+    let accept = request.header(header::ACCEPT);
+    let fits = |media: &str| matches!(media, "application/json" | "application/yaml" | "application/*" | "*/*" | "application/vnd.kubernetes.protobuf");
+    if accept.is_empty() || accepted(accept).iter().any(|entry| fits(entry.media)) {
+        return Ok(());
+    }
+    let message = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
+                   application/vnd.kubernetes.protobuf";
+    let mut error = ApiError::new(406, "NotAcceptable", message);
+    error.details = Some(Box::default());
+    Err(error)
+}
+
+fn api_resource(served: &Served, sub: Option<&Subresource>) -> Value {
+    let facts = served.facts;
+    let mut resource = Map::new();
+    let mut set = |name: &str, value: Value| resource.insert(name.to_owned(), value);
+    match sub {
+        None => {
+            set("name", facts.plural.into());
+            set("singularName", facts.singular.into());
+            set("namespaced", served.namespaced().into());
+            set("kind", facts.kind.into());
+            set("verbs", verbs(&facts.verbs));
+            if !facts.short_names.is_empty() {
+                set("shortNames", verbs(&facts.short_names));
+            }
+            if !facts.categories.is_empty() {
+                set("categories", verbs(&facts.categories));
+            }
+            if let Some(hash) = facts.storage_hash {
+                set("storageVersionHash", hash.into());
+            }
+        }
+        Some(sub) => {
+            set("name", format!("{}/{}", facts.plural, sub.name).into());
+            set("singularName", "".into());
+            set("namespaced", served.namespaced().into());
+            if let (Some(group), Some(version)) = (sub.group, sub.version) {
+                set("group", group.into());
+                set("version", version.into());
+            }
+            set("kind", sub.kind.into());
+            set("verbs", verbs(&sub.verbs));
+        }
+    }
+    Value::Object(resource)
+}
+
+fn verbs(words: &[&str]) -> Value {
+    words.iter().map(|word| Value::from(*word)).collect()
+}
+
+fn aggregated(core: bool) -> Value {
+    let groups = if core { vec![("", vec!["v1"])] } else { groups() };
+    let items: Vec<Value> = groups
+        .iter()
+        .map(|(name, versions)| {
+            let versions: Vec<Value> = versions.iter().map(|version| aggregated_version(name, version)).collect();
+            let metadata = if name.is_empty() { json!({}) } else { json!({"name": name}) };
+            json!({"metadata": metadata, "versions": versions})
+        })
+        .collect();
+    json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
+}
+
+fn aggregated_version(group: &str, version: &str) -> Value {
+    let kind = |group: Option<&str>, version: Option<&str>, kind: &str| {
+        json!({"group": group.unwrap_or_default(), "version": version.unwrap_or_default(), "kind": kind})
+    };
+    let of = |served: &&std::sync::Arc<Served>| served.facts.group == group && served.facts.version == version;
+    let list: Vec<Value> = resources::built_in()
+        .iter()
+        .filter(of)
+        .map(|served| {
+            let facts = served.facts;
+            let mut resource = json!({
+                "resource": facts.plural,
+                "responseKind": kind(None, None, facts.kind),
+                "scope": if served.namespaced() { "Namespaced" } else { "Cluster" },
+                "singularResource": facts.singular,
+                "verbs": verbs(&facts.verbs),
+            });
+            if !facts.short_names.is_empty() {
+                resource["shortNames"] = verbs(&facts.short_names);
+            }
+            if !facts.categories.is_empty() {
+                resource["categories"] = verbs(&facts.categories);
+            }
+            if !facts.subresources.is_empty() {
+                let subresource = |sub: &Subresource| {
+                    json!({
+                        "subresource": sub.name,
+                        "responseKind": kind(sub.group, sub.version, sub.kind),
+                        "verbs": verbs(&sub.verbs),
+                    })
+                };
+                resource["subresources"] = facts.subresources.iter().map(subresource).collect();
+            }
+            resource
+        })
+        .collect();
+    json!({"version": version, "resources": list, "freshness": "Current"})
+}
+
+fn health(request: &Request, endpoint: &str) -> Response<Body> {
+    if request.query.get("verbose").is_none() {
+        return output::respond(StatusCode::OK, TEXT, "ok");
+    }
+    let excluded: Vec<&str> = request.query.all("exclude").collect();
+    let mut text = String::new();
+    for check in CHECKS {
+        let word = if excluded.contains(&check) { "excluded: ok" } else { "ok" };
+        text.push_str(&format!("[+]{check} {word}\n"));
+    }
+    text.push_str(&format!("{endpoint} check passed\n"));
+    output::respond(StatusCode::OK, TEXT, text)
+}
+
+fn single_check(name: &str) -> Response<Body> {
+    if CHECKS.contains(&name) { output::respond(StatusCode::OK, TEXT, "ok") } else { no_page() }
+}

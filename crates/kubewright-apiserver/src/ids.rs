@@ -1,0 +1,84 @@
+//! Everything that is drawn by lot: uids, generated names, ports and addresses.
+//!
+//! One seeded source per server: the same seed and the same requests give the same names.
+
+use std::sync::{Mutex, PoisonError};
+
+/// Letters of generated names: no vowels, and nothing that looks like another.
+const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// The longest generated name: as upstream, what a DNS label can hold.
+const MAX_NAME: usize = 63;
+const SUFFIX: usize = 5;
+
+/// A source of names and numbers.
+#[derive(Debug)]
+pub(crate) struct Ids(Mutex<fastrand::Rng>);
+
+impl Ids {
+    pub(crate) fn new(seed: Option<u64>) -> Self {
+        Self(Mutex::new(seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed)))
+    }
+
+    /// A random UUID (version 4).
+    pub(crate) fn uid(&self) -> String {
+        let bits = self.draw(|rng| rng.u128(..));
+        let bits = bits & !(0xf << 76) | (0x4 << 76);
+        let bits = bits & !(0x3 << 62) | (0x2 << 62);
+        let hex = format!("{bits:032x}");
+        format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    }
+
+    /// A name that starts with `prefix`, cut so that it fits.
+    pub(crate) fn name(&self, prefix: &str) -> String {
+        let mut end = prefix.len().min(MAX_NAME - SUFFIX);
+        while !prefix.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut name = prefix[..end].to_owned();
+        self.draw(|rng| {
+            for _ in 0..SUFFIX {
+                name.push(char::from(ALPHABET[rng.usize(..ALPHABET.len())]));
+            }
+        });
+        name
+    }
+
+    /// A number below `end`.
+    pub(crate) fn below(&self, end: u32) -> u32 {
+        self.draw(|rng| rng.u32(..end))
+    }
+
+    /// A source that goes its own way from here.
+    pub(crate) fn fork(&self) -> Self {
+        Self(Mutex::new(self.draw(fastrand::Rng::fork)))
+    }
+
+    fn draw<T>(&self, draw: impl FnOnce(&mut fastrand::Rng) -> T) -> T {
+        draw(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uid_is_a_random_uuid() {
+        let uid = Ids::new(Some(1)).uid();
+        assert_eq!(uid.len(), 36);
+        assert_eq!(uid.as_bytes()[14], b'4');
+        assert!(matches!(uid.as_bytes()[19], b'8' | b'9' | b'a' | b'b'), "{uid}");
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_names() {
+        let (a, b) = (Ids::new(Some(7)), Ids::new(Some(7)));
+        assert_eq!((a.uid(), a.name("web-")), (b.uid(), b.name("web-")));
+    }
+
+    #[test]
+    fn a_long_prefix_is_cut_to_fit() {
+        assert_eq!(Ids::new(Some(1)).name(&"x".repeat(80)).len(), MAX_NAME);
+    }
+}

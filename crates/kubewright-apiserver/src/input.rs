@@ -1,0 +1,251 @@
+//! Bodies of requests: size, media type, and decoding into objects of the expected type.
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use kubewright_apimachinery::decode::{self, Decoded};
+use kubewright_apimachinery::facts::{self, Type};
+use kubewright_apimachinery::gvk::Gvk;
+use kubewright_apimachinery::json::{self, ParseOptions};
+use kubewright_apimachinery::status::ApiError;
+use serde_json::Value;
+
+use crate::options::FieldValidation;
+use crate::request::Request;
+use crate::resources::{self, Served};
+
+/// The largest body, in bytes.
+pub(crate) const MAX_BODY: usize = 3 << 20;
+
+/// Media types in which bodies are read, as messages list them.
+const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// Reads a body whole, up to the limit.
+pub(crate) async fn read<B>(mut body: B) -> Result<Bytes, ApiError>
+where
+    B: http_body::Body + Unpin,
+    B::Error: std::fmt::Display,
+{
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| ApiError::bad_request(format!("unable to read the body: {error}")))?;
+        if let Ok(mut data) = frame.into_data() {
+            use bytes::Buf as _;
+            while data.has_remaining() {
+                let chunk = data.chunk();
+                if whole.len() + chunk.len() > MAX_BODY {
+                    return Err(too_large(&format!("limit is {MAX_BODY}")));
+                }
+                whole.extend_from_slice(chunk);
+                let read = chunk.len();
+                data.advance(read);
+            }
+        }
+    }
+    Ok(whole.freeze())
+}
+
+pub(crate) fn too_large(why: &str) -> ApiError {
+    ApiError::new(413, "RequestEntityTooLarge", format!("Request entity too large: {why}"))
+}
+
+/// What a body is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Media {
+    Json,
+    Yaml,
+}
+
+/// The media type of an object in a request's body.
+pub(crate) fn media(request: &Request) -> Result<Media, ApiError> {
+    let given = request.header(http::header::CONTENT_TYPE);
+    match essence(given) {
+        "" | "application/json" => Ok(Media::Json),
+        "application/yaml" => Ok(Media::Yaml),
+        _ => Err(ApiError::new(
+            415,
+            "UnsupportedMediaType",
+            format!("the body of the request was in an unknown format - accepted media types include: {ACCEPTED}"),
+        )),
+    }
+}
+
+/// A media type without its parameters.
+pub(crate) fn essence(media: &str) -> &str {
+    media.split(';').next().unwrap_or_default().trim()
+}
+
+/// Decodes a body as an object of `served`, whatever of its kinds the body names.
+pub(crate) fn decode(served: &Served, media: Media, bytes: &[u8]) -> Result<Decoded, ApiError> {
+    decode_as(served.gvk(), served.ty, media, bytes)
+}
+
+/// Decodes a body as an object of one kind.
+pub(crate) fn decode_as(
+    expected: Gvk<'static>,
+    ty: &'static Type,
+    media: Media,
+    bytes: &[u8],
+) -> Result<Decoded, ApiError> {
+    let converted;
+    let (json, yaml_strict) = match media {
+        Media::Json => (bytes, None),
+        Media::Yaml => {
+            let (text, duplicates) = yaml_to_json(bytes)?;
+            converted = text;
+            (converted.as_slice(), duplicates)
+        }
+    };
+    check_kind(expected, json)?;
+    let mut decoded = if json.trim_ascii() == b"null" {
+        Decoded { value: Value::Object(serde_json::Map::new()), strict: Vec::new() }
+    } else {
+        decode::decode(ty, json).map_err(|error| {
+            // The version is that of the body, the kind the expected one.
+            ApiError::bad_request(format!(
+                "{} in version {:?} cannot be handled as a {}: {error}",
+                expected.kind, expected.version, expected.kind
+            ))
+        })?
+    };
+    if let Some(duplicate) = yaml_strict {
+        decoded.strict.insert(0, duplicate);
+    }
+    // A body `null` decodes to the zero object.
+    let object = decoded.value.as_object_mut().ok_or_else(|| ApiError::internal("no object was decoded"))?;
+    object.insert("apiVersion".into(), expected.api_version().into());
+    object.insert("kind".into(), expected.kind.into());
+    decode::complete(ty, &mut decoded.value).map_err(|error| ApiError::bad_request(error.to_string()))?;
+    Ok(decoded)
+}
+
+/// What a body says it is must be what the path wants, or nothing.
+fn check_kind(expected: Gvk<'static>, json: &[u8]) -> Result<(), ApiError> {
+    let unrecognized = |why: &str| {
+        ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): {why} ({})",
+            expected.kind,
+            shown(json)
+        ))
+    };
+    let parsed = json::parse(json, ParseOptions::default())
+        .map_err(|error| unrecognized(&format!("couldn't get version/kind; json parse error: {error}")))?;
+    let found = &parsed.value;
+    let go = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
+    match found {
+        Value::Object(_) | Value::Null => {}
+        other => {
+            let why = format!(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type {go}",
+                json_kind(other)
+            );
+            return Err(unrecognized(&why));
+        }
+    }
+    for name in ["apiVersion", "kind"] {
+        let value = &found[name];
+        if !value.is_null() && !value.is_string() {
+            let why = format!(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field .{name} of type string",
+                json_kind(value)
+            );
+            return Err(unrecognized(&why));
+        }
+    }
+    let api_version = found["apiVersion"].as_str().unwrap_or_default();
+    if api_version.matches('/').count() > 1 {
+        return Err(unrecognized(&format!("unexpected GroupVersion string: {api_version}")));
+    }
+    let given = Gvk::of(found);
+    let given = Gvk {
+        group: if api_version.is_empty() { expected.group } else { given.group },
+        version: if api_version.is_empty() { expected.version } else { given.version },
+        kind: if given.kind.is_empty() { expected.kind } else { given.kind },
+    };
+    if given == expected {
+        return Ok(());
+    }
+    let cannot = |why: String| {
+        ApiError::bad_request(format!(
+            "{} in version {:?} cannot be handled as a {}: {why}",
+            given.kind, given.version, expected.kind
+        ))
+    };
+    if is_registered(given) {
+        if given.kind == expected.kind && given.group == expected.group {
+            return Err(ApiError::bad_request(format!(
+                "the API version in the data ({}) does not match the expected API version ({})",
+                given.api_version(),
+                expected.api_version()
+            )));
+        }
+        let internal = if expected.group.is_empty() { "core" } else { expected.group.split('.').next().unwrap_or_default() };
+        return Err(cannot(format!(
+            "converting ({}.{}) to ({internal}.{}): unknown conversion",
+            given.version, given.kind, expected.kind
+        )));
+    }
+    Err(cannot(format!(
+        "no kind {:?} is registered for version {:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
+        given.kind,
+        given.api_version()
+    )))
+}
+
+/// The scheme of a real server knows every type of every version, served or not, with lists and options.
+fn is_registered(gvk: Gvk<'_>) -> bool {
+    const OLD: [(&str, &str); 3] = [("apps", "v1beta1"), ("apps", "v1beta2"), ("extensions", "v1beta1")];
+    let known_version = resources::built_in().iter().any(|r| r.gvk().group == gvk.group && r.gvk().version == gvk.version);
+    let known = facts::type_of_kind(gvk.group, gvk.version, gvk.kind).is_some_and(|ty| ty.kind_of.is_some());
+    known
+        || (known_version && matches!(gvk.kind, "List" | "Status" | "DeleteOptions" | "WatchEvent"))
+        || (OLD.contains(&(gvk.group, gvk.version)) && facts::type_of_kind(gvk.group, "v1", gvk.kind).is_some())
+}
+
+fn json_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// The start of a body, as messages show it: text if it is JSON-like, else hex.
+fn shown(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    if bytes.is_empty() {
+        return "<empty>".to_owned();
+    }
+    let looks_like_json = bytes.trim_ascii_start().first() == Some(&b'{');
+    let cut = &bytes[..bytes.len().min(30)];
+    let dots = if bytes.len() > 30 { " ..." } else { "" };
+    if looks_like_json {
+        return format!("{}{dots}", String::from_utf8_lossy(cut));
+    }
+    let mut hex = String::new();
+    for byte in cut {
+        write!(hex, "{byte:02x}").unwrap_or_default();
+    }
+    hex + dots
+}
+
+/// YAML as JSON text, and the complaint about a key that stands twice.
+pub(crate) fn yaml_to_json(bytes: &[u8]) -> Result<(Vec<u8>, Option<String>), ApiError> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: yaml: {error}")))?;
+    let value: Value = serde_saphyr::from_str(text)
+        .map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: yaml: {error}")))?;
+    Ok((json::to_vec(&value), None))
+}
+
+/// Applies a request's wish about unknown and duplicate fields: an error, warnings, or nothing.
+pub(crate) fn strict(strict: &[String], validation: FieldValidation) -> Result<Vec<String>, ApiError> {
+    match validation {
+        _ if strict.is_empty() => Ok(Vec::new()),
+        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Warn => Ok(strict.to_vec()),
+        FieldValidation::Strict => Err(ApiError::bad_request(format!("strict decoding error: {}", strict.join(", ")))),
+    }
+}

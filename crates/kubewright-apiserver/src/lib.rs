@@ -1,0 +1,39 @@
+//! A Kubernetes API server: in-process for tests, over TLS for every client.
+//!
+//! [`ApiServer`] is the whole server as a value. It is a `tower` service, so a client can call it without a
+//! socket; [`serve::Listening`] puts it behind one. Each server is a world of its own and starts in well
+//! under a millisecond; [`ApiServer::fork`] copies one with everything in it.
+//!
+//! The rules of objects are in `kubewright-apimachinery`; this crate carries requests to them and keeps what
+//! comes out. It knows no Kubernetes client: unmodified clients are its proof.
+
+mod admission;
+mod allocate;
+pub mod auth;
+mod body;
+mod bootstrap;
+pub mod certs;
+pub mod clock;
+mod delete;
+mod discovery;
+mod gc;
+mod ids;
+mod input;
+mod kinds;
+mod options;
+mod output;
+mod patch;
+mod read;
+mod request;
+mod resources;
+mod reviews;
+pub mod serve;
+mod server;
+pub mod storage;
+mod subresources;
+mod tokens;
+mod watch;
+mod write;
+
+pub use body::Body;
+pub use server::{ApiServer, Controllers, Options};

@@ -1,0 +1,344 @@
+//! Answers: which form the client wants, and the bytes of it.
+//!
+//! An object is shown whole, as metadata only, or as a Table; in JSON or YAML. Bytes are made once per
+//! version and form, and shared.
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderValue, Response, StatusCode, header};
+use kubewright_apimachinery::status::ApiError;
+use kubewright_apimachinery::{convert, json, table};
+use serde_json::{Value, json};
+
+use crate::body::Body;
+use crate::request::Request;
+use crate::resources::Served;
+use crate::storage::Version;
+
+/// Media types that objects are written in, as messages list them.
+const OFFERED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// Encodings of a version, told apart by the resource's tag and one of these.
+const FULL: u64 = 0;
+const ITEM: u64 = 1;
+const ADDED: u64 = 2;
+const MODIFIED: u64 = 3;
+const DELETED: u64 = 4;
+const FORMS: u64 = 8;
+
+/// How the client wants to see objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum View {
+    /// As they are.
+    Whole,
+    /// Only their metadata; the version of `meta.k8s.io`.
+    Metadata(&'static str),
+    /// Rows of a table; the version of `meta.k8s.io`, and what of the object a row carries.
+    Table(&'static str, Include),
+}
+
+/// What a row of a table carries of its object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Include {
+    Nothing,
+    Metadata,
+    Object,
+}
+
+/// What an answer is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Format {
+    pub(crate) view: View,
+    pub(crate) yaml: bool,
+}
+
+/// One entry of an `Accept` header.
+pub(crate) struct Accepted<'a> {
+    pub(crate) media: &'a str,
+    parameters: Vec<(&'a str, &'a str)>,
+}
+
+impl Accepted<'_> {
+    pub(crate) fn parameter(&self, name: &str) -> &str {
+        self.parameters.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| *value)
+    }
+}
+
+/// The entries of an `Accept` header, best first.
+pub(crate) fn accepted(accept: &str) -> Vec<Accepted<'_>> {
+    let mut entries: Vec<(f32, Accepted<'_>)> = accept
+        .split(',')
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty())
+        .map(|entry| {
+            let mut parts = entry.split(';').map(str::trim);
+            let media = parts.next().unwrap_or_default();
+            let parameters: Vec<_> = parts.filter_map(|part| part.split_once('=')).collect();
+            let entry = Accepted { media, parameters };
+            let quality = entry.parameter("q").parse().unwrap_or(1.0);
+            (quality, entry)
+        })
+        .collect();
+    entries.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    entries.into_iter().map(|(_, entry)| entry).collect()
+}
+
+/// The form that a client wants for objects, the first of its wishes that can be fulfilled.
+pub(crate) fn negotiate(request: &Request) -> Result<Format, ApiError> {
+    let accept = request.header(header::ACCEPT);
+    if accept.is_empty() {
+        return Ok(Format { view: View::Whole, yaml: false });
+    }
+    for entry in accepted(accept) {
+        let yaml = match entry.media {
+            "application/json" | "application/*" | "*/*" => false,
+            "application/yaml" => true,
+            _ => continue,
+        };
+        let version = match entry.parameter("v") {
+            "v1beta1" => "v1beta1",
+            _ => "v1",
+        };
+        let meta = entry.parameter("g") == "meta.k8s.io";
+        let view = match entry.parameter("as") {
+            "" => View::Whole,
+            "Table" if meta => {
+                let include = match request.query.get("includeObject").unwrap_or_default() {
+                    "" | "Metadata" => Include::Metadata,
+                    "None" => Include::Nothing,
+                    "Object" => Include::Object,
+                    other => {
+                        let message = format!("unrecognized includeObject value: {other:?}");
+                        return Err(ApiError::bad_request(message));
+                    }
+                };
+                View::Table(version, include)
+            }
+            "PartialObjectMetadata" | "PartialObjectMetadataList" if meta => View::Metadata(version),
+            _ => continue,
+        };
+        return Ok(Format { view, yaml });
+    }
+    Err(not_acceptable())
+}
+
+pub(crate) fn not_acceptable() -> ApiError {
+    ApiError::new(406, "NotAcceptable", format!("only the following media types are accepted: {OFFERED}"))
+}
+
+/// An object that goes to a client: a stored version, or one that was never stored.
+pub(crate) enum Shown<'a> {
+    Version(&'a Version),
+    Value(&'a Value),
+}
+
+impl Shown<'_> {
+    /// The object in the version that `served` shows.
+    pub(crate) fn object(&self, served: &Served) -> Value {
+        match self {
+            Self::Version(version) => object(served, version),
+            Self::Value(value) => (*value).clone(),
+        }
+    }
+}
+
+/// A stored version as an object of `served`, with `apiVersion` and `kind`.
+pub(crate) fn object(served: &Served, version: &Version) -> Value {
+    let mut object = version.object();
+    set_kind(&mut object, served.stored.api_version(), served.stored.kind);
+    if served.stored == served.gvk() { object } else { convert::convert(object, served.gvk()) }
+}
+
+pub(crate) fn set_kind(object: &mut Value, api_version: String, kind: &str) {
+    if let Some(object) = object.as_object_mut() {
+        object.insert("apiVersion".to_owned(), api_version.into());
+        object.insert("kind".to_owned(), kind.into());
+    }
+}
+
+/// A stored version whole, as JSON.
+pub(crate) fn whole(served: &Served, version: &Version) -> Bytes {
+    version.encoded(served.tag * FORMS + FULL, || {
+        if served.stored == served.gvk() {
+            let prefix = format!(r#"{{"kind":"{}","apiVersion":"{}","#, served.facts.kind, served.gvk().api_version());
+            join([prefix.as_bytes(), &version.json[1..]])
+        } else {
+            Bytes::from(json::to_vec(&object(served, version)))
+        }
+    })
+}
+
+/// A stored version as an item of a list: without `apiVersion` and `kind`.
+pub(crate) fn item(served: &Served, version: &Version) -> Bytes {
+    if served.stored == served.gvk() {
+        return version.json.clone();
+    }
+    version.encoded(served.tag * FORMS + ITEM, || {
+        let mut object = object(served, version);
+        if let Some(object) = object.as_object_mut() {
+            object.remove("apiVersion");
+            object.remove("kind");
+        }
+        Bytes::from(json::to_vec(&object))
+    })
+}
+
+/// What a watch says of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    Added,
+    Modified,
+    Deleted,
+}
+
+impl Change {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
+/// One line of a watch that shows a stored version whole.
+pub(crate) fn watch_line(served: &Served, version: &Version, change: Change) -> Bytes {
+    let form = match change {
+        Change::Added => ADDED,
+        Change::Modified => MODIFIED,
+        Change::Deleted => DELETED,
+    };
+    version.encoded(served.tag * FORMS + form, || {
+        let prefix = format!(r#"{{"type":"{}","object":"#, change.word());
+        join([prefix.as_bytes(), &whole(served, version), b"}\n"])
+    })
+}
+
+/// One line of a watch that shows an object in another form.
+pub(crate) fn watch_line_of(change: &str, object: &Value) -> Bytes {
+    let line = json!({"type": change, "object": object});
+    let mut bytes = json::to_vec(&line);
+    bytes.push(b'\n');
+    Bytes::from(bytes)
+}
+
+fn join<const N: usize>(parts: [&[u8]; N]) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(parts.iter().map(|part| part.len()).sum());
+    for part in parts {
+        bytes.extend_from_slice(part);
+    }
+    bytes.freeze()
+}
+
+/// An object in the form that the client wants, and whether it is an error to have it so.
+pub(crate) fn one(served: &Served, format: Format, shown: &Shown<'_>, now: i64) -> Bytes {
+    match (format.view, shown) {
+        (View::Whole, Shown::Version(version)) => whole(served, version),
+        (View::Whole, Shown::Value(value)) => Bytes::from(json::to_vec(value)),
+        (view, shown) => Bytes::from(json::to_vec(&transformed(served, view, &shown.object(served), now))),
+    }
+}
+
+/// An object as metadata or as a Table of one row.
+pub(crate) fn transformed(served: &Served, view: View, object: &Value, now: i64) -> Value {
+    match view {
+        View::Whole => object.clone(),
+        View::Metadata(version) => metadata_of(object, version),
+        View::Table(version, include) => {
+            let list_meta = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+            table_of(served, version, include, std::iter::once(object), list_meta, now)
+        }
+    }
+}
+
+/// An object's metadata alone.
+pub(crate) fn metadata_of(object: &Value, version: &str) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": format!("meta.k8s.io/{version}"),
+        "metadata": object["metadata"],
+    })
+}
+
+/// A Table with a row for each object.
+pub(crate) fn table_of<'a>(
+    served: &Served,
+    version: &str,
+    include: Include,
+    objects: impl Iterator<Item = &'a Value>,
+    list_meta: Value,
+    now: i64,
+) -> Value {
+    let rows: Vec<Value> = objects
+        .map(|object| {
+            let object_of = match include {
+                Include::Nothing => Value::Null,
+                Include::Metadata => metadata_of(object, version),
+                Include::Object => object.clone(),
+            };
+            json!({"cells": table::cells(served.gvk(), object, now), "object": object_of})
+        })
+        .collect();
+    json!({
+        "kind": "Table",
+        "apiVersion": format!("meta.k8s.io/{version}"),
+        "metadata": list_meta,
+        "columnDefinitions": table::column_definitions(served.facts.group, served.facts.version, served.facts.plural),
+        "rows": rows,
+    })
+}
+
+/// An answer with an object in JSON or YAML.
+pub(crate) fn answer(status: StatusCode, format: Format, json: Bytes) -> Response<Body> {
+    let (media, bytes) = if format.yaml { ("application/yaml", to_yaml(&json)) } else { ("application/json", json) };
+    respond(status, media, bytes)
+}
+
+fn to_yaml(json: &Bytes) -> Bytes {
+    let value: Value = serde_json::from_slice(json).unwrap_or_default();
+    serde_saphyr::to_string(&value).map_or_else(|_| json.clone(), Bytes::from)
+}
+
+/// An answer with any body.
+pub(crate) fn respond(status: StatusCode, media: &'static str, body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    response
+}
+
+/// An answer with a JSON value.
+pub(crate) fn respond_json(status: StatusCode, value: &Value) -> Response<Body> {
+    respond(status, "application/json", json::to_vec(value))
+}
+
+/// The answer to a request that failed.
+pub(crate) fn failure(error: &ApiError) -> Response<Body> {
+    let status = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = respond_json(status, &error.to_value());
+    if let Some(seconds) = error.details.as_ref().map(|details| details.retry_after_seconds).filter(|s| *s > 0) {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// Adds `Warning` headers, as upstream words them.
+pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
+    let mut seen: Vec<&str> = Vec::new();
+    for warning in warnings {
+        if seen.contains(&warning.as_str()) {
+            continue;
+        }
+        seen.push(warning);
+        let escaped: String = warning
+            .chars()
+            .flat_map(|c| match c {
+                '"' | '\\' => vec!['\\', c],
+                c if c.is_control() => vec![' '],
+                c => vec![c],
+            })
+            .collect();
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{escaped}\"")) {
+            response.headers_mut().append(header::WARNING, value);
+        }
+    }
+}

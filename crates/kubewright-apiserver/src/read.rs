@@ -1,0 +1,334 @@
+//! GET of objects and lists.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::{Bytes, BytesMut};
+use http::{Response, StatusCode};
+use kubewright_apimachinery::json::{self, ParseOptions};
+use kubewright_apimachinery::selectable;
+use kubewright_apimachinery::selector::{FieldSelector, LabelSelector};
+use kubewright_apimachinery::status::{ApiError, Cause};
+use serde_json::{Map, Value, json};
+
+use crate::body::Body;
+use crate::options::{At, ListOptions, parse_revision};
+use crate::output::{self, Format, Shown, View};
+use crate::request::Request;
+use crate::resources::Served;
+use crate::server::Inner;
+use crate::storage::Version;
+
+/// Pieces of a list are copied together up to this size, so that few writes send it.
+const PIECE: usize = 64 << 10;
+
+/// Which objects of a resource a list or watch is about.
+pub(crate) struct Filter {
+    /// Prefix of the keys: a namespace with its slash, or nothing.
+    pub(crate) prefix: String,
+    labels: LabelSelector,
+    fields: FieldSelector,
+    /// Field selectors speak of fields that the stored form calls otherwise.
+    foreign: bool,
+}
+
+impl Filter {
+    pub(crate) fn new(served: &Served, namespace: &str, options: &ListOptions) -> Result<Self, ApiError> {
+        let labels = LabelSelector::parse(&options.label_selector)
+            .map_err(|error| ApiError::bad_request(error.to_string()))?;
+        let fields = FieldSelector::parse(&options.field_selector)
+            .map_err(|error| ApiError::bad_request(error.to_string()))?;
+        for requirement in fields.requirements() {
+            selectable::check(served.gvk(), served.namespaced(), &requirement.field)
+                .map_err(ApiError::bad_request)?;
+        }
+        let prefix = if namespace.is_empty() || !served.namespaced() { String::new() } else { format!("{namespace}/") };
+        Ok(Self { prefix, labels, fields, foreign: served.stored != served.gvk() })
+    }
+
+    /// No selector at all: every object below the prefix.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    pub(crate) fn matches(&self, served: &Served, version: &Version) -> bool {
+        if !version.key.starts_with(&self.prefix) {
+            return false;
+        }
+        if !self.labels.is_empty() && !self.labels.matches(&version.attributes) {
+            return false;
+        }
+        if self.fields.is_empty() {
+            return true;
+        }
+        let (namespace, name) = version.namespace_and_name();
+        let own;
+        let fields: Vec<(&str, &str)> = if self.foreign {
+            own = selectable::fields(served.gvk(), &output::object(served, version));
+            own.iter().map(|(field, value)| (*field, value.as_str())).collect()
+        } else {
+            version.attributes.fields.iter().map(|(field, value)| (*field, &**value)).collect()
+        };
+        self.fields.matches(|field| match field {
+            "metadata.name" => Some(name),
+            "metadata.namespace" => Some(namespace),
+            other => fields.iter().find(|(field, _)| *field == other).map(|(_, value)| *value),
+        })
+    }
+}
+
+impl Inner {
+    /// GET of one object.
+    pub(crate) fn get(
+        &self,
+        request: &Request,
+        served: &Served,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Response<Body>, ApiError> {
+        let format = output::negotiate(request)?;
+        if let Some(revision) = request.query.get("resourceVersion").filter(|text| !text.is_empty()) {
+            self.check_reachable(parse_revision(revision)?)?;
+        }
+        let version = self.find(served, namespace, name)?;
+        let bytes = output::one(served, format, &Shown::Version(&version), self.clock.now());
+        Ok(output::answer(StatusCode::OK, format, bytes))
+    }
+
+    /// The stored version of an object, or that it is not there.
+    pub(crate) fn find(&self, served: &Served, namespace: &str, name: &str) -> Result<Arc<Version>, ApiError> {
+        self.store
+            .get(&served.storage, &served.key(namespace, name))
+            .ok_or_else(|| ApiError::not_found(served.qualified(), name))
+    }
+
+    /// GET of a collection.
+    pub(crate) fn list(
+        &self,
+        request: &Request,
+        served: &Served,
+        namespace: &str,
+        only: &str,
+    ) -> Result<Response<Body>, ApiError> {
+        let format = output::negotiate(request)?;
+        let options = ListOptions::read(&request.query, false)?;
+        let filter = Filter::new(served, namespace, &options)?;
+        let page = self.page(served, &filter, &options, only)?;
+        self.list_answer(served, format, &page)
+    }
+
+    pub(crate) fn list_answer(
+        &self,
+        served: &Served,
+        format: Format,
+        page: &Page,
+    ) -> Result<Response<Body>, ApiError> {
+        let meta = page.meta();
+        if format.view == View::Whole && !format.yaml {
+            let kind = format!("{}List", served.facts.kind);
+            let mut writer = Pieces::default();
+            let head = json!({"kind": kind, "apiVersion": served.gvk().api_version(), "metadata": meta});
+            let mut head = json::to_vec(&head);
+            head.pop();
+            head.extend_from_slice(b",\"items\":[");
+            writer.push(&head);
+            for (index, version) in page.items.iter().enumerate() {
+                if index > 0 {
+                    writer.push(b",");
+                }
+                writer.push(&output::item(served, version));
+            }
+            writer.push(b"]}");
+            return Ok(output::respond(StatusCode::OK, "application/json", Body::pieces(writer.finish())));
+        }
+        let objects: Vec<Value> = page.items.iter().map(|version| output::object(served, version)).collect();
+        let value = match format.view {
+            View::Whole => {
+                let items: Vec<Value> = objects
+                    .into_iter()
+                    .map(|mut object| {
+                        if let Some(object) = object.as_object_mut() {
+                            object.remove("kind");
+                            object.remove("apiVersion");
+                        }
+                        object
+                    })
+                    .collect();
+                let kind = format!("{}List", served.facts.kind);
+                json!({"kind": kind, "apiVersion": served.gvk().api_version(), "metadata": meta, "items": items})
+            }
+            View::Metadata(version) => {
+                let items: Vec<Value> = objects.iter().map(|object| output::metadata_of(object, version)).collect();
+                json!({
+                    "kind": "PartialObjectMetadataList",
+                    "apiVersion": format!("meta.k8s.io/{version}"),
+                    "metadata": meta,
+                    // Go leaves a nil list where nothing was added to it.
+                    "items": if items.is_empty() { Value::Null } else { Value::Array(items) },
+                })
+            }
+            View::Table(version, include) => {
+                output::table_of(served, version, include, objects.iter(), Value::Object(meta), self.clock.now())
+            }
+        };
+        Ok(output::answer(StatusCode::OK, format, Bytes::from(json::to_vec(&value))))
+    }
+
+    /// The objects of one page of a list.
+    pub(crate) fn page(
+        &self,
+        served: &Served,
+        filter: &Filter,
+        options: &ListOptions,
+        only: &str,
+    ) -> Result<Page, ApiError> {
+        let (at, start) = if options.continue_token.is_empty() {
+            (options.at()?, String::new())
+        } else {
+            Token::parse(&options.continue_token)?.place(options)?
+        };
+        let exact = match at {
+            At::MostRecent | At::Any => None,
+            At::NotOlderThan(revision) => {
+                self.check_reachable(revision)?;
+                None
+            }
+            At::Exact(revision) => {
+                self.check_reachable(revision)?;
+                Some(revision)
+            }
+        };
+        let listing = self
+            .store
+            .list(&served.storage, &filter.prefix, exact)
+            .map_err(|_| expired_list(!options.continue_token.is_empty()))?;
+        let mut items: Vec<Arc<Version>> = listing
+            .items
+            .into_iter()
+            .filter(|version| start.is_empty() || *version.key >= *start)
+            .filter(|version| only.is_empty() || version.namespace_and_name().1 == only)
+            .filter(|version| filter.matches(served, version))
+            .collect();
+        let mut page =
+            Page { items: Vec::new(), revision: listing.revision, continue_token: String::new(), remaining: None };
+        if options.limit > 0 && items.len() > options.limit {
+            let rest = items.len() - options.limit;
+            items.truncate(options.limit);
+            // With selectors a real server does not know how many are left.
+            page.remaining = filter.is_everything().then_some(rest);
+            let last = items.last().map(|version| version.key.to_string()).unwrap_or_default();
+            let start = last.strip_prefix(filter.prefix.as_str()).unwrap_or(&last);
+            page.continue_token = Token { revision: listing.revision, start: format!("{start}\0") }.encode();
+        }
+        page.items = items;
+        Ok(page)
+    }
+
+    /// A revision that is not there yet: the client is asked to come again.
+    pub(crate) fn check_reachable(&self, revision: u64) -> Result<(), ApiError> {
+        let current = self.store.revision();
+        if revision <= current {
+            return Ok(());
+        }
+        let message = format!("Too large resource version: {revision}, current: {current}");
+        Err(ApiError::timeout(&message, 1).with_causes(vec![Cause {
+            reason: "ResourceVersionTooLarge".to_owned(),
+            message: "Too large resource version".to_owned(),
+            field: String::new(),
+        }]))
+    }
+}
+
+fn expired_list(continued: bool) -> ApiError {
+    ApiError::expired(if continued {
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list \
+         without the continue parameter."
+    } else {
+        "The resourceVersion for the provided list is too old."
+    })
+}
+
+/// One page of a list.
+pub(crate) struct Page {
+    pub(crate) items: Vec<Arc<Version>>,
+    pub(crate) revision: u64,
+    continue_token: String,
+    remaining: Option<usize>,
+}
+
+impl Page {
+    fn meta(&self) -> Map<String, Value> {
+        let mut meta = Map::new();
+        meta.insert("resourceVersion".to_owned(), self.revision.to_string().into());
+        if !self.continue_token.is_empty() {
+            meta.insert("continue".to_owned(), self.continue_token.as_str().into());
+        }
+        if let Some(remaining) = self.remaining {
+            meta.insert("remainingItemCount".to_owned(), remaining.into());
+        }
+        meta
+    }
+}
+
+/// Where a list goes on: opaque to clients, but of upstream's shape.
+struct Token {
+    revision: u64,
+    start: String,
+}
+
+impl Token {
+    fn encode(&self) -> String {
+        let token = json!({"v": "meta.k8s.io/v1", "rv": self.revision, "start": self.start});
+        URL_SAFE_NO_PAD.encode(token.to_string())
+    }
+
+    fn parse(text: &str) -> Result<Self, ApiError> {
+        let bad = |why: String| ApiError::bad_request(format!("invalid continue token: {why}"));
+        let bytes = URL_SAFE_NO_PAD
+            .decode(text.trim_end_matches('='))
+            .map_err(|error| bad(format!("continue key is not valid: {error}")))?;
+        let parsed = json::parse(&bytes, ParseOptions::default())
+            .map_err(|error| bad(format!("continue key is not valid: {error}")))?;
+        let token = parsed.value;
+        if token["v"] != "meta.k8s.io/v1" {
+            return Err(bad("continue key is not valid: server does not recognize this encoded version ".to_owned() + &token["v"].to_string()));
+        }
+        let start = token["start"].as_str().unwrap_or_default();
+        if start.is_empty() {
+            return Err(bad("continue key is not valid: encoded start key empty (version meta.k8s.io/v1)".to_owned()));
+        }
+        Ok(Self { revision: token["rv"].as_u64().unwrap_or_default(), start: start.to_owned() })
+    }
+
+    fn place(self, options: &ListOptions) -> Result<(At, String), ApiError> {
+        if !options.resource_version.is_empty() && options.resource_version != "0" {
+            return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
+        }
+        Ok((At::Exact(self.revision), self.start))
+    }
+}
+
+/// Copies small pieces together.
+#[derive(Default)]
+struct Pieces {
+    done: Vec<Bytes>,
+    open: BytesMut,
+}
+
+impl Pieces {
+    fn push(&mut self, bytes: &[u8]) {
+        if self.open.len() + bytes.len() > PIECE && !self.open.is_empty() {
+            self.done.push(self.open.split().freeze());
+        }
+        if self.open.capacity() == 0 {
+            self.open.reserve(PIECE.min(bytes.len() + 4096));
+        }
+        self.open.extend_from_slice(bytes);
+    }
+
+    fn finish(mut self) -> Vec<Bytes> {
+        self.done.push(self.open.freeze());
+        self.done
+    }
+}

@@ -1,0 +1,146 @@
+//! Resources that are asked, not stored: reviews of who may do what, bindings, component statuses.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::status::ApiError;
+use kubewright_apimachinery::{time, validation};
+use serde_json::{Value, json};
+
+use crate::auth::{Action, ActionOn, User};
+use crate::body::Body;
+use crate::input;
+use crate::options::{WriteKind, WriteOptions};
+use crate::output;
+use crate::request::{Request, ResourcePath};
+use crate::resources::Served;
+use crate::server::Inner;
+use crate::write::{Written, check_namespace, normalise};
+
+impl Inner {
+    pub(crate) fn virtual_resource(
+        self: &Arc<Self>,
+        request: &Request,
+        served: &Arc<Served>,
+        path: &ResourcePath,
+        body: &Bytes,
+    ) -> Result<Response<Body>, ApiError> {
+        if served.facts.plural == "componentstatuses" {
+            return component_statuses(&path.name);
+        }
+        if served.facts.plural == "bindings" {
+            return self.bind(request, &path.namespace, None, body);
+        }
+        let options = WriteOptions::read(&request.query, WriteKind::Create)?;
+        let decoded = input::decode(served, input::media(request)?, body)?;
+        let warnings = input::strict(&decoded.strict, options.field_validation)?;
+        let mut review = decoded.value;
+        check_namespace(served, &path.namespace, &mut review)?;
+        let errors = validation::review(served.gvk(), &review);
+        if !errors.is_empty() {
+            return Err(ApiError::invalid(served.gvk().qualified_kind(), review.str_at("metadata.name"), &errors));
+        }
+        let status = self.review(request, served, &review);
+        review.set_at("status", status);
+        if served.facts.kind == "SelfSubjectReview" {
+            review.set_at("metadata.creationTimestamp", time::format_rfc3339(self.clock.now()));
+        }
+        normalise(served, &mut review)?;
+        let format = output::negotiate(request)?;
+        self.written(served, format, &Written::Shown(review), StatusCode::CREATED, &warnings)
+    }
+
+    fn review(&self, request: &Request, served: &Served, review: &Value) -> Value {
+        match served.facts.kind {
+            "SelfSubjectReview" => json!({"userInfo": user_info(&request.user)}),
+            "SelfSubjectAccessReview" => self.access(&request.user, review),
+            "SubjectAccessReview" | "LocalSubjectAccessReview" => {
+                let groups = review.list_at("spec.groups").iter().filter_map(|g| g.as_str().map(str::to_owned));
+                let user = User {
+                    name: review.str_at("spec.user").to_owned(),
+                    uid: review.str_at("spec.uid").to_owned(),
+                    groups: groups.collect(),
+                    extra: std::collections::BTreeMap::new(),
+                };
+                self.access(&user, review)
+            }
+            "SelfSubjectRulesReview" => {
+                // Without RBAC there is one rule: everything.
+                json!({
+                    "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+                    "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+                    "incomplete": false,
+                })
+            }
+            "TokenReview" => match self.tokens.user(review.str_at("spec.token"), self.clock.now()) {
+                Some(user) => json!({"authenticated": true, "user": user_info(&user)}),
+                None => json!({"user": {}, "error": "invalid bearer token"}),
+            },
+            _ => json!({}),
+        }
+    }
+
+    fn access(&self, user: &User, review: &Value) -> Value {
+        let spec = review.at("spec");
+        let resource;
+        let action = if spec.has("resourceAttributes") {
+            let asked = spec.at("resourceAttributes");
+            resource = match asked.str_at("subresource") {
+                "" => asked.str_at("resource").to_owned(),
+                sub => format!("{}/{sub}", asked.str_at("resource")),
+            };
+            let on = ActionOn::Resource {
+                group: asked.str_at("group"),
+                resource: &resource,
+                namespace: asked.str_at("namespace"),
+                name: asked.str_at("name"),
+            };
+            Action { verb: asked.str_at("verb"), on }
+        } else {
+            let asked = spec.at("nonResourceAttributes");
+            Action { verb: asked.str_at("verb"), on: ActionOn::Path(asked.str_at("path")) }
+        };
+        json!({"allowed": self.authorizer.allows(user, action)})
+    }
+}
+
+fn user_info(user: &User) -> Value {
+    let mut info = json!({"username": user.name});
+    if !user.uid.is_empty() {
+        info["uid"] = user.uid.as_str().into();
+    }
+    if !user.groups.is_empty() {
+        info["groups"] = user.groups.clone().into();
+    }
+    if !user.extra.is_empty() {
+        info["extra"] = json!(user.extra);
+    }
+    info
+}
+
+/// What is there in-process is well.
+fn component_statuses(name: &str) -> Result<Response<Body>, ApiError> {
+    let status = |name: &str| {
+        json!({
+            "metadata": {"name": name},
+            "conditions": [{"type": "Healthy", "status": "True", "message": "ok"}],
+        })
+    };
+    let names = ["scheduler", "controller-manager", "etcd-0"];
+    let mut response = if name.is_empty() {
+        let items: Vec<Value> = names.into_iter().map(status).collect();
+        let list = json!({"kind": "ComponentStatusList", "apiVersion": "v1", "metadata": {}, "items": items});
+        output::respond_json(StatusCode::OK, &list)
+    } else if names.contains(&name) {
+        let mut object = status(name);
+        output::set_kind(&mut object, "v1".to_owned(), "ComponentStatus");
+        output::respond_json(StatusCode::OK, &object)
+    } else {
+        let what = kubewright_apimachinery::status::Qualified { group: "", name: "componentstatuses" };
+        return Err(ApiError::not_found(what, name));
+    };
+    output::warn(&mut response, &["v1 ComponentStatus is deprecated in v1.19+".to_owned()]);
+    Ok(response)
+}

@@ -1,0 +1,242 @@
+//! The server behind a socket: TLS, client certificates, HTTP/1.1 and HTTP/2.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulShutdown;
+use rustls::RootCertStore;
+use rustls::server::{ServerConfig, WebPkiClientVerifier};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tower_service::Service as _;
+
+use crate::auth::{MASTERS, User};
+use crate::certs::{Authority, CertificateError, Identity};
+use crate::server::ApiServer;
+
+/// Streams that one HTTP/2 connection may have: client-go puts all its watches on one.
+const MAX_STREAMS: u32 = 2_000;
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 16 << 20;
+/// How long running requests may take once the server is told to stop.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// The server could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address is taken, or not ours.
+    #[error("cannot listen on {address}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// No certificate.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// TLS could not be set up.
+    #[error("TLS could not be set up")]
+    Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Only loopback addresses are served.
+    #[error("{0} is not a loopback address; the embedded server listens on loopback only")]
+    NotLoopback(SocketAddr),
+}
+
+/// A server that listens.
+pub struct Listening {
+    address: SocketAddr,
+    authority: Authority,
+    admin: Identity,
+    stop: watch::Sender<bool>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Listening {
+    /// Opens a port on the loopback address and serves `server` on it. Port 0 is any that is free.
+    pub async fn open(server: ApiServer, port: u16) -> Result<Self, ServeError> {
+        Self::open_at(server, SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)).await
+    }
+
+    /// As [`Listening::open`], at another loopback address.
+    pub async fn open_at(server: ApiServer, address: SocketAddr) -> Result<Self, ServeError> {
+        if !address.ip().is_loopback() {
+            return Err(ServeError::NotLoopback(address));
+        }
+        let listener = TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, source })?;
+        let address = listener.local_addr().map_err(|source| ServeError::Bind { address, source })?;
+        let authority = Authority::new()?;
+        let admin = authority.client("admin", &[MASTERS])?;
+        let tls = tls_config(&authority, address)?;
+        let (stop, stopped) = watch::channel(false);
+        let task = tokio::spawn(accept(listener, TlsAcceptor::from(tls), server, stopped));
+        Ok(Self { address, authority, admin, stop, task })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// The authority of its certificates.
+    pub fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// The administrator's certificate.
+    pub fn admin(&self) -> &Identity {
+        &self.admin
+    }
+
+    /// A kubeconfig for the administrator.
+    pub fn kubeconfig(&self) -> String {
+        kubeconfig(&self.url(), self.authority.pem(), &self.admin)
+    }
+
+    /// Stops listening, lets running requests end, and closes what is left.
+    pub async fn close(self) {
+        let _ = self.stop.send(true);
+        let _ = self.task.await;
+    }
+}
+
+/// A kubeconfig with one cluster and one user.
+pub fn kubeconfig(url: &str, authority: &str, identity: &Identity) -> String {
+    let encode = |pem: &str| STANDARD.encode(pem);
+    format!(
+        "apiVersion: v1\nkind: Config\nclusters:\n- name: kubewright\n  cluster:\n    server: {url}\n    \
+         certificate-authority-data: {}\nusers:\n- name: admin\n  user:\n    client-certificate-data: {}\n    \
+         client-key-data: {}\ncontexts:\n- name: kubewright\n  context:\n    cluster: kubewright\n    user: admin\n\
+         current-context: kubewright\n",
+        encode(authority),
+        encode(&identity.cert_pem),
+        encode(&identity.key_pem),
+    )
+}
+
+fn tls_config(authority: &Authority, address: SocketAddr) -> Result<Arc<ServerConfig>, ServeError> {
+    let failed = |error: Box<dyn std::error::Error + Send + Sync>| ServeError::Tls(error);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut roots = RootCertStore::empty();
+    roots.add(authority.der().clone()).map_err(|error| failed(error.into()))?;
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+        .allow_unauthenticated()
+        .build()
+        .map_err(|error| failed(error.into()))?;
+    let identity = authority.server(&[address.ip(), IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))])?;
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| failed(error.into()))?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(vec![identity.cert, authority.der().clone()], identity.key)
+        .map_err(|error| failed(error.into()))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+async fn accept(listener: TcpListener, tls: TlsAcceptor, server: ApiServer, mut stopped: watch::Receiver<bool>) {
+    let mut connections = JoinSet::new();
+    let graceful = GracefulShutdown::new();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = stopped.wait_for(|stop| *stop) => break,
+            accepted = listener.accept() => accepted,
+            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                connections.spawn(connection(stream, tls.clone(), server.clone(), graceful.watcher()));
+            }
+            // Out of file descriptors, or a client that went away at once: the next one may fare better.
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+    drop(listener);
+    // Watches never end by themselves; requests do.
+    let _ = tokio::time::timeout(DRAIN, graceful.shutdown()).await;
+    connections.shutdown().await;
+}
+
+async fn connection(
+    stream: TcpStream,
+    tls: TlsAcceptor,
+    server: ApiServer,
+    watcher: hyper_util::server::graceful::Watcher,
+) {
+    // Without this, small answers wait for the client's acknowledgement of earlier ones.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "TCP_NODELAY could not be set");
+    }
+    let stream = match tls.accept(stream).await {
+        Ok(stream) => stream,
+        Err(error) => {
+            tracing::debug!(%error, "TLS handshake failed");
+            return;
+        }
+    };
+    let user = stream
+        .get_ref()
+        .1
+        .peer_certificates()
+        .and_then(|chain| chain.first())
+        .and_then(|certificate| user_of(certificate))
+        .unwrap_or_else(User::anonymous);
+    let service = hyper::service::service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(user.clone());
+        server.clone().call(request)
+    });
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new());
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .keep_alive_interval(Duration::from_secs(30));
+    let serving = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    if let Err(error) = watcher.watch(serving.into_owned()).await {
+        tracing::debug!(%error, "a connection ended badly");
+    }
+}
+
+/// Who a client certificate says its holder is: the common name, and the organisations as groups.
+fn user_of(certificate: &[u8]) -> Option<User> {
+    let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    let subject = parsed.subject();
+    let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
+    let groups = subject.iter_organization().filter_map(|group| group.as_str().ok().map(str::to_owned));
+    let mut user = User::authenticated(name, groups);
+    let digest = ring_sha256(certificate);
+    user.extra.insert("authentication.kubernetes.io/credential-id".to_owned(), vec![format!("X509SHA256={digest}")]);
+    Some(user)
+}
+
+fn ring_sha256(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    let hash = rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
+    let rustls::SupportedCipherSuite::Tls13(suite) = hash else { return String::new() };
+    let mut hex = String::new();
+    for byte in suite.common.hash_provider.hash(bytes).as_ref() {
+        write!(hex, "{byte:02x}").unwrap_or_default();
+    }
+    hex
+}

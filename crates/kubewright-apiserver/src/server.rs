@@ -1,0 +1,326 @@
+//! The server: what it is made of, and the way of a request through it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use kubewright_apimachinery::status::ApiError;
+
+use crate::allocate::InFlight;
+use crate::auth::{self, Action, ActionOn, AuthenticatedOnly, Authorizer, User};
+use crate::body::Body;
+use crate::clock::{Clock, SystemClock};
+use crate::ids::Ids;
+use crate::input;
+use crate::output;
+use crate::request::{Request, ResourcePath, Target};
+use crate::resources::{self, Served};
+use crate::storage::log::{self, OpenError, Recovered};
+use crate::storage::{Engine as _, Limits, Store};
+use crate::tokens::Tokens;
+use crate::write::attributes;
+
+/// Which controllers of a cluster the server runs itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Controllers {
+    /// None: a bare server, as envtest has it.
+    None,
+    /// Garbage collection and the deletion of namespaces.
+    #[default]
+    Core,
+}
+
+/// What a server is started with.
+#[derive(Clone)]
+pub struct Options {
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Seed of uids and generated names; by lot if none.
+    pub seed: Option<u64>,
+    /// Decides who may do what.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// Which controllers run inside.
+    pub controllers: Controllers,
+    /// How much of the past is kept for watches.
+    pub limits: Limits,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(SystemClock),
+            seed: None,
+            authorizer: Arc::new(AuthenticatedOnly),
+            controllers: Controllers::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// A Kubernetes API server. Cheap to clone; clones are the same server.
+///
+/// It is a [`tower_service::Service`]: a client that takes one needs no socket. Each server is a world of its
+/// own; [`ApiServer::fork`] copies one.
+#[derive(Clone)]
+pub struct ApiServer {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) store: Store,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Ids,
+    pub(crate) authorizer: Arc<dyn Authorizer>,
+    pub(crate) controllers: Controllers,
+    pub(crate) tokens: Tokens,
+    pub(crate) in_flight: InFlight,
+    limits: Limits,
+}
+
+impl ApiServer {
+    /// A fresh server with the objects that clients expect to find.
+    pub fn new(options: Options) -> Self {
+        let server = Self::on(Store::new(options.limits), options);
+        server.inner.bootstrap();
+        server
+    }
+
+    /// A server that keeps its objects in a folder, with those that an earlier one left there.
+    pub fn open(dir: &Path, options: Options) -> Result<(Self, Recovered), OpenError> {
+        let opened = log::open(dir, options.limits, |resource, object| {
+            resources::stored(resource).map(|served| attributes(served, object)).unwrap_or_default()
+        })?;
+        let fresh = opened.engine.revision() == 0;
+        let server = Self::on(Store::with(opened.engine, Some(opened.log)), options);
+        if fresh {
+            server.inner.bootstrap();
+        }
+        Ok((server, opened.recovered))
+    }
+
+    fn on(store: Store, options: Options) -> Self {
+        let ids = Ids::new(options.seed);
+        let tokens = Tokens::new(&ids);
+        Self {
+            inner: Arc::new(Inner {
+                store,
+                clock: options.clock,
+                ids,
+                authorizer: options.authorizer,
+                controllers: options.controllers,
+                tokens,
+                in_flight: InFlight::default(),
+                limits: options.limits,
+            }),
+        }
+    }
+
+    /// A copy with the same contents that goes its own way. Copies no object.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let inner = &self.inner;
+        Self {
+            inner: Arc::new(Inner {
+                store: inner.store.fork(),
+                clock: inner.clock.clone(),
+                ids: inner.ids.fork(),
+                authorizer: inner.authorizer.clone(),
+                controllers: inner.controllers,
+                tokens: inner.tokens.clone(),
+                in_flight: InFlight::default(),
+                limits: inner.limits,
+            }),
+        }
+    }
+
+    /// The revision of the last change.
+    pub fn revision(&self) -> u64 {
+        self.inner.store.revision()
+    }
+
+    /// A bearer token that stands for `user` from now on.
+    pub fn add_token(&self, token: impl Into<String>, user: User) {
+        self.inner.tokens.add(token.into(), user);
+    }
+
+    /// Answers one request.
+    pub async fn handle<B>(&self, request: http::Request<B>) -> Response<Body>
+    where
+        B: http_body::Body + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        let mut response = match self.answer(request).await {
+            Ok(response) => response,
+            Err(error) => output::failure(&error),
+        };
+        let headers = response.headers_mut();
+        if !headers.contains_key(header::CACHE_CONTROL) {
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        }
+        if let Ok(id) = HeaderValue::from_str(&self.inner.ids.uid()) {
+            headers.insert("audit-id", id);
+        }
+        response
+    }
+
+    async fn answer<B>(&self, request: http::Request<B>) -> Result<Response<Body>, ApiError>
+    where
+        B: http_body::Body + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        let (parts, body) = request.into_parts();
+        let user = self.inner.authenticate(&parts)?;
+        let request = Request::new(&parts, user);
+        self.inner.authorize(&request)?;
+        let head = request.method == Method::HEAD;
+        let mut response = match &request.target {
+            Target::Other => self.inner.other(&request),
+            Target::Resource(path) => {
+                let bytes = match request.method {
+                    Method::GET | Method::HEAD => bytes::Bytes::new(),
+                    _ => input::read(body).await?,
+                };
+                let response = self.inner.resource(&request, path, &bytes);
+                if !matches!(request.method, Method::GET | Method::HEAD) && response.is_ok() {
+                    self.inner.store.synced(self.inner.store.revision()).await.map_err(|error| {
+                        ApiError::internal(format!("the write could not be made durable: {error}"))
+                    })?;
+                }
+                response
+            }
+        }?;
+        if head {
+            *response.body_mut() = Body::empty();
+        }
+        Ok(response)
+    }
+}
+
+impl Inner {
+    fn authenticate(&self, parts: &http::request::Parts) -> Result<User, ApiError> {
+        let header = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        if let Some(token) = header.and_then(|value| value.strip_prefix("Bearer ")) {
+            return self
+                .tokens
+                .user(token.trim(), self.clock.now())
+                .ok_or_else(|| ApiError::new(401, "Unauthorized", "Unauthorized"));
+        }
+        Ok(parts.extensions.get::<User>().cloned().unwrap_or_else(User::admin))
+    }
+
+    fn authorize(&self, request: &Request) -> Result<(), ApiError> {
+        let verb = request.verb();
+        let resource;
+        let on = match &request.target {
+            Target::Other => ActionOn::Path(&request.path),
+            Target::Resource(path) => {
+                resource = if path.subresource.is_empty() {
+                    path.resource.clone()
+                } else {
+                    format!("{}/{}", path.resource, path.subresource)
+                };
+                ActionOn::Resource {
+                    group: &path.group,
+                    resource: &resource,
+                    namespace: &path.namespace,
+                    name: &path.name,
+                }
+            }
+        };
+        let action = Action { verb, on };
+        if self.authorizer.allows(&request.user, action) {
+            return Ok(());
+        }
+        Err(auth::forbidden(&request.user, action))
+    }
+
+    /// A request for a resource.
+    fn resource(
+        self: &Arc<Self>,
+        request: &Request,
+        path: &ResourcePath,
+        body: &bytes::Bytes,
+    ) -> Result<Response<Body>, ApiError> {
+        let Some(served) = resources::find(&path.group, &path.version, &path.resource) else {
+            let known = resources::built_in()
+                .iter()
+                .any(|served| served.facts.group == path.group && served.facts.version == path.version);
+            return if known || path.group.is_empty() && path.version == "v1" { Err(no_resource()) } else { Ok(no_page()) };
+        };
+        // An object in a namespace has one in its path; an object of the cluster has none.
+        let misplaced = match (served.namespaced(), path.namespace.is_empty()) {
+            (true, true) => !path.name.is_empty(),
+            (false, false) => path.resource != "namespaces",
+            _ => false,
+        };
+        if path.too_deep || misplaced {
+            return Err(no_resource());
+        }
+        if !path.subresource.is_empty() {
+            return self.subresource(request, served, path, body);
+        }
+        self.verb(request, served, path, body)
+    }
+
+    fn verb(
+        self: &Arc<Self>,
+        request: &Request,
+        served: &Arc<Served>,
+        path: &ResourcePath,
+        body: &bytes::Bytes,
+    ) -> Result<Response<Body>, ApiError> {
+        let verb = request.verb();
+        if !served.can(verb) {
+            return Err(ApiError::method_not_allowed());
+        }
+        if !served.is_stored() {
+            return self.virtual_resource(request, served, path, body);
+        }
+        let namespace = if served.namespaced() { path.namespace.as_str() } else { "" };
+        match verb {
+            "get" => self.get(request, served, namespace, &path.name),
+            "list" => self.list(request, served, namespace, ""),
+            "watch" => self.watch(request, served, namespace, &path.name),
+            "create" if served.namespaced() && namespace.is_empty() => Err(ApiError::method_not_allowed()),
+            "create" => self.create(request, served, namespace, body),
+            "update" => self.update(request, served, namespace, &path.name, "", body),
+            "patch" => self.patch(request, served, namespace, &path.name, "", body),
+            "delete" => self.delete(request, served, namespace, &path.name, body),
+            "deletecollection" => self.delete_collection(request, served, namespace, body),
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+}
+
+/// A group that is served has no such resource.
+pub(crate) fn no_resource() -> ApiError {
+    let mut error = ApiError::new(404, "NotFound", "the server could not find the requested resource");
+    error.details = Some(Box::default());
+    error
+}
+
+/// Nothing is served here.
+pub(crate) fn no_page() -> Response<Body> {
+    output::respond(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "404 page not found\n")
+}
+
+impl<B> tower_service::Service<http::Request<B>> for ApiServer
+where
+    B: http_body::Body + Unpin + Send + 'static,
+    B::Data: Send,
+    B::Error: std::fmt::Display,
+{
+    type Response = Response<Body>;
+    type Error = std::convert::Infallible;
+    type Future = std::pin::Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let server = self.clone();
+        Box::pin(async move { Ok(server.handle(request).await) })
+    }
+}

@@ -1,0 +1,162 @@
+//! Checks of the storage contract, for any [`Engine`].
+//!
+//! Call [`check`] with a function that makes an empty store whose ring keeps at least four events and drops
+//! some before it holds a thousand.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{Attributes, Change, Engine, EventKind, Expect, Revision, Write};
+
+/// Panics with the broken rule if the engine does not keep the contract.
+pub fn check<E: Engine>(empty: impl Fn() -> E) {
+    revisions_count_writes(empty());
+    expectations_guard_the_whole_batch(empty());
+    events_tell_what_was_before(empty());
+    the_past_can_be_listed(empty());
+    dropped_events_are_told(empty());
+    forks_part_ways(empty());
+    owners_find_their_dependents(empty());
+}
+
+fn put(key: &str, expect: Expect, value: i64) -> Write {
+    owned(key, expect, value, &[])
+}
+
+fn owned(key: &str, expect: Expect, value: i64, owners: &[&str]) -> Write {
+    let owners = owners.iter().map(|owner| Box::from(*owner)).collect();
+    Write {
+        resource: Arc::from("things"),
+        key: Arc::from(key),
+        expect,
+        change: Change::Put {
+            object: json!({"metadata": {}, "value": value}),
+            attributes: Attributes { owners, ..Attributes::default() },
+        },
+    }
+}
+
+fn delete(key: &str, at: Revision) -> Write {
+    Write {
+        resource: Arc::from("things"),
+        key: Arc::from(key),
+        expect: Expect::At(at),
+        change: Change::Delete { object: json!({"metadata": {}}), attributes: Attributes::default() },
+    }
+}
+
+fn one<E: Engine>(engine: &mut E, write: Write) -> Revision {
+    engine.commit(vec![write]).expect("the expectation holds")[0].revision
+}
+
+fn keys<E: Engine>(engine: &E, prefix: &str, at: Option<Revision>) -> Vec<String> {
+    let listing = engine.list("things", prefix, at).expect("the ring reaches back");
+    listing.items.iter().map(|version| version.key.to_string()).collect()
+}
+
+fn revisions_count_writes<E: Engine>(mut engine: E) {
+    let start = engine.revision();
+    let versions = engine.commit(vec![put("a/1", Expect::Absent, 1), put("a/2", Expect::Absent, 2)]).unwrap();
+    assert_eq!(versions.iter().map(|v| v.revision).collect::<Vec<_>>(), [start + 1, start + 2], "rule 1");
+    assert_eq!(engine.revision(), start + 2, "rule 1");
+    assert_eq!(versions[1].object()["metadata"]["resourceVersion"], (start + 2).to_string(), "the store sets it");
+    assert_eq!(engine.get("things", "a/2").unwrap().revision, start + 2);
+    assert!(engine.get("things", "a/3").is_none() && engine.get("others", "a/1").is_none());
+}
+
+fn expectations_guard_the_whole_batch<E: Engine>(mut engine: E) {
+    let first = one(&mut engine, put("a", Expect::Absent, 1));
+    let before = engine.revision();
+    let conflict = engine.commit(vec![put("b", Expect::Absent, 1), put("a", Expect::Absent, 2)]).unwrap_err();
+    assert_eq!((conflict.at, conflict.found), (1, Some(first)), "the conflict names the write");
+    assert!(engine.get("things", "b").is_none(), "rule 3");
+    assert_eq!(engine.revision(), before, "rule 3: a failed batch takes no revision");
+    assert!(engine.commit(vec![put("a", Expect::At(first + 7), 2)]).is_err());
+    assert!(engine.commit(vec![put("z", Expect::At(first), 2)]).is_err());
+    one(&mut engine, put("a", Expect::At(first), 2));
+}
+
+fn events_tell_what_was_before<E: Engine>(mut engine: E) {
+    let start = engine.revision();
+    let added = one(&mut engine, put("a", Expect::Absent, 1));
+    let modified = one(&mut engine, put("a", Expect::At(added), 2));
+    let deleted = one(&mut engine, delete("a", modified));
+    let events = engine.events("things", start, 10).unwrap();
+    let told: Vec<_> = events.iter().map(|e| (e.kind, e.revision(), e.previous.as_ref().map(|p| p.revision))).collect();
+    assert_eq!(
+        told,
+        [
+            (EventKind::Added, added, None),
+            (EventKind::Modified, modified, Some(added)),
+            (EventKind::Deleted, deleted, Some(modified)),
+        ],
+        "rule 4"
+    );
+    assert_eq!(engine.events("things", added, 1).unwrap()[0].revision(), modified, "a cursor goes on behind itself");
+    assert!(engine.events("things", deleted, 10).unwrap().is_empty());
+    assert!(engine.events("others", 0, 10).unwrap().is_empty());
+}
+
+fn the_past_can_be_listed<E: Engine>(mut engine: E) {
+    let one_only = one(&mut engine, put("a/1", Expect::Absent, 1));
+    let two = one(&mut engine, put("b/1", Expect::Absent, 1));
+    let changed = one(&mut engine, put("a/1", Expect::At(one_only), 2));
+    one(&mut engine, delete("b/1", two));
+    assert_eq!(keys(&engine, "", None), ["a/1"]);
+    assert_eq!(keys(&engine, "", Some(two)), ["a/1", "b/1"], "rule 5");
+    assert_eq!(keys(&engine, "a/", Some(changed)), ["a/1"], "rule 5");
+    assert_eq!(engine.list("things", "", Some(two)).unwrap().items[0].revision, one_only, "rule 5");
+    assert!(keys(&engine, "", Some(one_only - 1)).is_empty(), "rule 5");
+}
+
+fn dropped_events_are_told<E: Engine>(mut engine: E) {
+    let start = engine.revision();
+    let mut at = one(&mut engine, put("a", Expect::Absent, 0));
+    for value in 1..1_000 {
+        at = one(&mut engine, put("a", Expect::At(at), value));
+    }
+    let expired = engine.events("things", start, 1).unwrap_err();
+    assert!(expired.oldest > start && expired.asked == start, "rule 4");
+    assert!(engine.events("things", expired.oldest, 1).is_ok(), "rule 4: the oldest can be asked for");
+    assert!(engine.list("things", "", Some(start)).is_err(), "rule 5");
+    assert!(engine.list("things", "", Some(at)).is_ok(), "rule 5");
+}
+
+fn forks_part_ways<E: Engine>(mut engine: E) {
+    let at = one(&mut engine, put("a", Expect::Absent, 1));
+    let mut fork = engine.clone();
+    one(&mut fork, put("b", Expect::Absent, 1));
+    one(&mut engine, put("a", Expect::At(at), 2));
+    assert_eq!(keys(&engine, "", None), ["a"], "rule 6");
+    assert_eq!(keys(&fork, "", None), ["a", "b"], "rule 6");
+    assert_eq!(fork.get("things", "a").unwrap().revision, at, "rule 6");
+}
+
+fn owners_find_their_dependents<E: Engine>(mut engine: E) {
+    let dependents = |engine: &E| -> Vec<String> {
+        engine.dependents("u").into_iter().map(|(_, version)| version.key.to_string()).collect()
+    };
+    let first = one(&mut engine, owned("a", Expect::Absent, 1, &["u", "v"]));
+    let second = one(&mut engine, owned("b", Expect::Absent, 1, &["u"]));
+    assert_eq!(dependents(&engine), ["a", "b"]);
+    one(&mut engine, owned("a", Expect::At(first), 2, &["v"]));
+    assert_eq!(dependents(&engine), ["b"]);
+    one(&mut engine, delete("b", second));
+    assert!(dependents(&engine).is_empty());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Limits, Memory};
+
+    #[test]
+    fn the_engine_in_memory_keeps_the_contract() {
+        super::check(|| Memory::new(Limits { events: 100, bytes: 1 << 20 }));
+    }
+
+    #[test]
+    fn the_contract_holds_when_bytes_are_what_is_short() {
+        super::check(|| Memory::new(Limits { events: 10_000, bytes: 2_000 }));
+    }
+}

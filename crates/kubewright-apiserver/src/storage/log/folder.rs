@@ -1,0 +1,168 @@
+//! The folder: its lock, the names of its files, and how a file gets its name.
+//!
+//! A file gets its name when its contents are synced, and a name that was given is on the disk when
+//! [`Folder::create`] returns.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::{OpenError, frame};
+use crate::storage::Revision;
+
+/// What a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Log,
+    Snapshot,
+}
+
+impl Kind {
+    pub(super) fn magic(self) -> &'static [u8; 8] {
+        match self {
+            Self::Log => b"kwrt-log",
+            Self::Snapshot => b"kwrt-snp",
+        }
+    }
+
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Log => "log-",
+            Self::Snapshot => "snapshot-",
+        }
+    }
+}
+
+/// The files of a folder by their revisions, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    pub(super) logs: Vec<Revision>,
+    pub(super) snapshots: Vec<Revision>,
+}
+
+/// A folder that this process has locked.
+#[derive(Debug, Clone)]
+pub(super) struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// Makes the folder if need be, and locks it as long as the answered file is open.
+    pub(super) fn open(dir: &Path) -> Result<(Self, File), OpenError> {
+        let folder = Self { path: dir.to_owned() };
+        if !dir.is_dir() {
+            make_private_dir(dir).map_err(OpenError::io(dir))?;
+            if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+                sync_dir(parent).map_err(OpenError::io(parent))?;
+            }
+        }
+        let path = dir.join("lock");
+        let lock =
+            private().write(true).create(true).truncate(false).open(&path).map_err(OpenError::io(&path))?;
+        match lock.try_lock() {
+            Ok(()) => Ok((folder, lock)),
+            Err(TryLockError::WouldBlock) => Err(OpenError::Locked(dir.to_owned())),
+            Err(TryLockError::Error(source)) => Err(OpenError::Io { path, source }),
+        }
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn path(&self, kind: Kind, revision: Revision) -> PathBuf {
+        self.path.join(format!("{}{revision:020}", kind.prefix()))
+    }
+
+    pub(super) fn files(&self) -> io::Result<Files> {
+        let mut files = Files::default();
+        for entry in fs::read_dir(&self.path)? {
+            let name = entry?.file_name();
+            let Some(name) = name.to_str() else { continue };
+            if let Some(revision) = parse(name, Kind::Log) {
+                files.logs.push(revision);
+            } else if let Some(revision) = parse(name, Kind::Snapshot) {
+                files.snapshots.push(revision);
+            }
+        }
+        files.logs.sort_unstable();
+        files.snapshots.sort_unstable();
+        Ok(files)
+    }
+
+    /// Makes a file: its header, and what `fill` adds. Answers when it would survive a crash.
+    pub(super) fn create(
+        &self,
+        kind: Kind,
+        revision: Revision,
+        fill: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> io::Result<File> {
+        let path = self.path(kind, revision);
+        let unfinished = path.with_extension("tmp");
+        let finish = || -> io::Result<File> {
+            let mut file = private().write(true).create(true).truncate(true).open(&unfinished)?;
+            file.write_all(&frame::header(kind, revision))?;
+            fill(&mut file)?;
+            file.sync_all()?;
+            fs::rename(&unfinished, &path)?;
+            Ok(file)
+        };
+        let file = finish().inspect_err(|_| {
+            // The disk may be full: do not make it worse until the next start sweeps.
+            let _ = fs::remove_file(&unfinished);
+        })?;
+        sync_dir(&self.path)?;
+        Ok(file)
+    }
+
+    /// Removes what a snapshot of `revision` stands in for.
+    pub(super) fn prune(&self, revision: Revision) -> io::Result<()> {
+        let files = self.files()?;
+        let logs = files.logs.iter().map(|log| (Kind::Log, *log));
+        let snapshots = files.snapshots.iter().map(|snapshot| (Kind::Snapshot, *snapshot));
+        for (kind, old) in logs.chain(snapshots).filter(|(_, old)| *old < revision) {
+            fs::remove_file(self.path(kind, old))?;
+        }
+        Ok(())
+    }
+
+    /// Removes what a crash left unfinished.
+    pub(super) fn sweep(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.path)? {
+            let path = entry?.path();
+            let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+            let ours = parse(name, Kind::Log).is_some() || parse(name, Kind::Snapshot).is_some();
+            if ours && path.extension().is_some_and(|extension| extension == "tmp") {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn parse(name: &str, kind: Kind) -> Option<Revision> {
+    let digits = name.strip_prefix(kind.prefix())?;
+    if digits.len() == 20 && digits.bytes().all(|b| b.is_ascii_digit()) { digits.parse().ok() } else { None }
+}
+
+/// Objects include Secrets: nobody else may read the files.
+fn private() -> OpenOptions {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only unix has modes"))]
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn make_private_dir(dir: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}
+
+/// Makes names durable. Only unix can, and needs to.
+fn sync_dir(dir: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(dir)?.sync_all() } else { Ok(()) }
+}

@@ -1,0 +1,164 @@
+//! Headers and frames: what is checked by CRC. Knows files byte by byte, and nothing of what records mean.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
+use std::path::PathBuf;
+
+use super::OpenError;
+use super::folder::{Folder, Kind};
+use super::record::Record;
+use crate::storage::Revision;
+
+/// The format that this release writes, and the newest it reads.
+const FORMAT: u32 = 1;
+
+const HEADER: usize = 24;
+const PREFIX: usize = 12;
+const MARKER: [u8; 4] = [0xFF, b'k', b'w', 0xFE];
+
+/// The header of a file.
+pub(super) fn header(kind: Kind, revision: Revision) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[..8].copy_from_slice(kind.magic());
+    header[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+    header[12..20].copy_from_slice(&revision.to_le_bytes());
+    let crc = crc32fast::hash(&header[..20]);
+    header[20..].copy_from_slice(&crc.to_le_bytes());
+    header
+}
+
+/// Puts a frame with these records into `out`, in place of what is there.
+pub(super) fn encode<'a>(out: &mut Vec<u8>, records: impl IntoIterator<Item = &'a Record>) -> io::Result<()> {
+    out.clear();
+    out.resize(PREFIX, 0);
+    for record in records {
+        record.encode(out);
+    }
+    let length = u32::try_from(out.len() - PREFIX)
+        .map_err(|_| io::Error::new(io::ErrorKind::FileTooLarge, "more than 4 GiB to write at once"))?;
+    let crc = checksum(length, &out[PREFIX..]);
+    out[..4].copy_from_slice(&MARKER);
+    out[4..8].copy_from_slice(&length.to_le_bytes());
+    out[8..PREFIX].copy_from_slice(&crc.to_le_bytes());
+    Ok(())
+}
+
+/// Reads a file frame by frame. Never holds more than one frame.
+pub(super) struct Reader {
+    file: BufReader<File>,
+    path: PathBuf,
+    /// Where the next frame starts.
+    offset: u64,
+    length: u64,
+}
+
+/// What stands at the reader's offset.
+pub(super) enum Next {
+    Records(Vec<Record>),
+    End,
+    /// Not a frame, or not all of one.
+    Bad,
+}
+
+impl Reader {
+    /// Opens a file and checks its header.
+    pub(super) fn open(folder: &Folder, kind: Kind, revision: Revision) -> Result<Self, OpenError> {
+        let path = folder.path(kind, revision);
+        let file = File::open(&path).map_err(OpenError::io(&path))?;
+        let length = file.metadata().map_err(OpenError::io(&path))?.len();
+        let mut reader = Self { file: BufReader::new(file), path, offset: 0, length };
+        if length < HEADER as u64 {
+            return Err(reader.damaged("the header is cut off"));
+        }
+        let mut found = [0; HEADER];
+        reader.file.read_exact(&mut found).map_err(OpenError::io(&reader.path))?;
+        if found[..8] != *kind.magic() {
+            return Err(reader.damaged("this is not the header of such a file"));
+        }
+        // Looked at before the checksum, since the rest of the header may be another in another format.
+        let format = u32_at(&found, 8);
+        if format > FORMAT {
+            return Err(OpenError::Newer { path: reader.path, found: format, known: FORMAT });
+        }
+        if found != header(kind, revision) {
+            return Err(reader.damaged("the header does not match its checksum or the file's name"));
+        }
+        reader.offset = HEADER as u64;
+        Ok(reader)
+    }
+
+    /// Reads the next frame. Of a bad one, `offset` stays at its start.
+    pub(super) fn next(&mut self) -> Result<Next, OpenError> {
+        let rest = self.length - self.offset;
+        if rest == 0 {
+            return Ok(Next::End);
+        }
+        if rest < PREFIX as u64 {
+            return Ok(Next::Bad);
+        }
+        let mut prefix = [0; PREFIX];
+        self.file.read_exact(&mut prefix).map_err(OpenError::io(&self.path))?;
+        let length = u32_at(&prefix, 4);
+        if prefix[..4] != MARKER || u64::from(length) > rest - PREFIX as u64 {
+            return Ok(Next::Bad);
+        }
+        let mut payload = vec![0; length as usize];
+        self.file.read_exact(&mut payload).map_err(OpenError::io(&self.path))?;
+        if checksum(length, &payload) != u32_at(&prefix, 8) {
+            return Ok(Next::Bad);
+        }
+        let (mut input, mut records) = (payload.as_slice(), Vec::new());
+        while !input.is_empty() {
+            let record = Record::decode(&mut input);
+            records.push(record.ok_or_else(|| self.damaged("a record is in no known form"))?);
+        }
+        self.offset += PREFIX as u64 + u64::from(length);
+        Ok(Next::Records(records))
+    }
+
+    /// Looks for a good frame behind the bad one at `offset`. The length in the bad one may be wrong too, so
+    /// every marker is tried.
+    pub(super) fn good_frame_follows(&mut self) -> Result<bool, OpenError> {
+        let mut rest = Vec::new();
+        let behind = SeekFrom::Start(self.offset + 1);
+        self.file
+            .seek(behind)
+            .and_then(|_| self.file.read_to_end(&mut rest))
+            .map_err(OpenError::io(&self.path))?;
+        let mut starts = rest.windows(MARKER.len()).enumerate().filter(|(_, bytes)| *bytes == MARKER);
+        Ok(starts.any(|(start, _)| {
+            let Some((prefix, payload)) = rest[start..].split_first_chunk::<PREFIX>() else { return false };
+            let length = u32_at(prefix, 4);
+            payload
+                .get(..length as usize)
+                .is_some_and(|payload| checksum(length, payload) == u32_at(prefix, 8))
+        }))
+    }
+
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    pub(super) fn damaged(&self, reason: &'static str) -> OpenError {
+        self.damaged_at(self.offset, reason)
+    }
+
+    pub(super) fn damaged_at(&self, offset: u64, reason: &'static str) -> OpenError {
+        OpenError::Damaged { path: self.path.clone(), offset, reason }
+    }
+}
+
+fn checksum(length: u32, payload: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&length.to_le_bytes());
+    hasher.update(payload);
+    hasher.finalize()
+}
+
+fn u32_at<const N: usize>(bytes: &[u8; N], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}

@@ -1,0 +1,115 @@
+//! A disk that tests can fill up, break and hold.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use crate::storage::log::writer::{Options, Sink};
+
+#[derive(Clone, Default)]
+pub(super) struct Disk(Arc<Mutex<Faults>>);
+
+#[derive(Default)]
+struct Faults {
+    /// Bytes that still fit, where that is limited.
+    room: Option<usize>,
+    ill: bool,
+    syncs: usize,
+    gate: Option<Arc<Door>>,
+}
+
+/// The disk's side of a [`Gate`].
+struct Door {
+    entered: Sender<()>,
+    released: Mutex<Receiver<()>>,
+}
+
+/// Lets syncs through one by one, and all of them once it is dropped.
+pub(super) struct Gate {
+    entered: Receiver<()>,
+    release: Sender<()>,
+}
+
+impl Gate {
+    /// Waits until a sync is held.
+    pub(super) fn entered(&self) {
+        self.entered.recv().unwrap();
+    }
+
+    /// Lets it through.
+    pub(super) fn release(&self) {
+        self.release.send(()).unwrap();
+    }
+}
+
+impl Disk {
+    pub(super) fn options(&self, log_bytes: u64) -> Options {
+        let disk = self.clone();
+        let sink = move |file| Box::new(Faulty { file, disk: disk.clone() }) as Box<dyn Sink>;
+        Options { log_bytes, times_live: 0, sink: Box::new(sink) }
+    }
+
+    /// Takes so many more bytes, and then fails.
+    pub(super) fn fill_up(&self, room: usize) {
+        self.0.lock().unwrap().room = Some(room);
+    }
+
+    pub(super) fn refuse_to_sync(&self) {
+        self.0.lock().unwrap().ill = true;
+    }
+
+    pub(super) fn recover(&self) {
+        let mut faults = self.0.lock().unwrap();
+        (faults.room, faults.ill) = (None, false);
+    }
+
+    pub(super) fn syncs(&self) -> usize {
+        self.0.lock().unwrap().syncs
+    }
+
+    pub(super) fn hold_syncs(&self) -> Gate {
+        let ((enter, entered), (release, released)) = (channel(), channel());
+        self.0.lock().unwrap().gate = Some(Arc::new(Door { entered: enter, released: Mutex::new(released) }));
+        Gate { entered, release }
+    }
+}
+
+struct Faulty {
+    file: File,
+    disk: Disk,
+}
+
+impl Sink for Faulty {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.disk.0.lock().unwrap().room {
+            Some(room) if *room < bytes.len() => {
+                self.file.write_all(&bytes[..*room])?;
+                *room = 0;
+                Err(io::ErrorKind::StorageFull.into())
+            }
+            Some(room) => {
+                *room -= bytes.len();
+                self.file.write_all(bytes)
+            }
+            None => self.file.write_all(bytes),
+        }
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let gate = {
+            let mut faults = self.disk.0.lock().unwrap();
+            faults.syncs += 1;
+            faults.gate.clone()
+        };
+        if let Some(door) = gate {
+            // Errors mean that the gate was dropped.
+            let _ = door.entered.send(());
+            let _ = door.released.lock().unwrap().recv();
+        }
+        if self.disk.0.lock().unwrap().ill {
+            return Err(io::Error::other("the disk is ill"));
+        }
+        self.file.sync_data()
+    }
+}

@@ -1,0 +1,232 @@
+//! The thread that owns the log file: it writes what is queued, syncs, and then says so.
+//!
+//! While it syncs, the next group gathers in the [`Queue`]; that is all the batching there is. It keeps its
+//! own [`State`], so a snapshot needs no lock of the store, and hands a clone to a thread of its own, so a
+//! snapshot holds up no commit.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use tokio::sync::watch;
+
+use super::folder::{Folder, Kind};
+use super::record::Record;
+use super::recovery::Recovery;
+use super::state::State;
+use super::{frame, snapshot};
+use crate::storage::Revision;
+
+/// The room that the buffer keeps between groups.
+const BUFFER: usize = 1 << 20;
+
+/// Where frames go: a file, or a test's idea of a disk.
+pub(super) trait Sink: Send {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+impl Sink for File {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+/// When to write snapshots, and to what.
+pub(super) struct Options {
+    /// No snapshot before the log is this long,
+    pub(super) log_bytes: u64,
+    /// and as many times longer than what is alive: this bounds both the folder and the work.
+    pub(super) times_live: u64,
+    pub(super) sink: Box<dyn Fn(File) -> Box<dyn Sink> + Send>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { log_bytes: 64 << 20, times_live: 4, sink: Box::new(|file| Box::new(file)) }
+    }
+}
+
+/// How far the log is durable.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    revision: Revision,
+    forgets: u64,
+    failure: Option<(io::ErrorKind, String)>,
+}
+
+impl Progress {
+    /// Whether it is known how a wait for this much ends.
+    pub(super) fn settles(&self, revision: Revision, forgets: u64) -> bool {
+        self.failure.is_some() || (self.revision >= revision && self.forgets >= forgets)
+    }
+
+    pub(super) fn failure(&self) -> Option<io::Error> {
+        self.failure.as_ref().map(|(kind, text)| io::Error::new(*kind, text.clone()))
+    }
+}
+
+/// Records on their way to the thread.
+#[derive(Default)]
+pub(super) struct Queue {
+    pending: Mutex<Pending>,
+    filled: Condvar,
+}
+
+#[derive(Default)]
+struct Pending {
+    records: Vec<Record>,
+    closed: bool,
+}
+
+impl Queue {
+    pub(super) fn push(&self, record: Record) {
+        let mut pending = self.lock();
+        if !pending.closed {
+            pending.records.push(record);
+            self.filled.notify_one();
+        }
+    }
+
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.filled.notify_one();
+    }
+
+    /// Waits for records or the end. Answers all that is queued, and whether it is the last.
+    fn take(&self) -> (Vec<Record>, bool) {
+        let idle = |pending: &mut Pending| pending.records.is_empty() && !pending.closed;
+        let mut pending = self.filled.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
+        (std::mem::take(&mut pending.records), pending.closed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The state of the thread. See the [module](self).
+pub(super) struct Writer {
+    folder: Folder,
+    options: Options,
+    file: Box<dyn Sink>,
+    /// The name of the file.
+    start: Revision,
+    /// Length of the logs since the last snapshot.
+    bytes: u64,
+    state: State,
+    /// Dropped with the thread, which ends every wait.
+    progress: watch::Sender<Progress>,
+    snapshot: Option<JoinHandle<()>>,
+    buffer: Vec<u8>,
+}
+
+impl Writer {
+    pub(super) fn new(
+        folder: Folder,
+        found: Recovery,
+        options: Options,
+    ) -> (Self, watch::Receiver<Progress>) {
+        let (progress, told) = watch::channel(Progress::default());
+        let Recovery { state, log, start, bytes, .. } = found;
+        let file = (options.sink)(log);
+        let buffer = Vec::new();
+        (Self { folder, options, file, start, bytes, state, progress, snapshot: None, buffer }, told)
+    }
+
+    /// Runs until the queue is closed, or something fails.
+    pub(super) fn run(mut self, queue: &Queue) {
+        if let Err(error) = self.work(queue) {
+            let path = self.folder.path(Kind::Log, self.start);
+            tracing::error!(%error, path = %path.display(), "nothing can be written any more");
+            let text = format!("cannot write {}: {error}", path.display());
+            self.progress.send_modify(|progress| progress.failure = Some((error.kind(), text)));
+        }
+        // Before the folder's lock is given up: it writes there.
+        self.finish_snapshot();
+    }
+
+    fn work(&mut self, queue: &Queue) -> io::Result<()> {
+        loop {
+            let (records, last) = queue.take();
+            if !records.is_empty() {
+                self.commit(records)?;
+            }
+            if last {
+                return self.commit(vec![Record::Closed { revision: self.state.revision }]);
+            }
+            if self.wants_snapshot() {
+                self.rotate()?;
+                self.start_snapshot();
+            }
+        }
+    }
+
+    /// Makes the records durable as one frame, and says so.
+    pub(super) fn commit(&mut self, records: Vec<Record>) -> io::Result<()> {
+        frame::encode(&mut self.buffer, &records)?;
+        let forgets = records.iter().filter(|record| matches!(record, Record::Forget { .. })).count() as u64;
+        for record in records {
+            // Before it is written: a log that breaks the rules could not be read again.
+            self.state.apply(record).map_err(io::Error::other)?;
+        }
+        self.file.write(&self.buffer)?;
+        self.file.sync()?;
+        self.bytes += self.buffer.len() as u64;
+        self.buffer.shrink_to(BUFFER);
+        let revision = self.state.revision;
+        self.progress.send_modify(|progress| {
+            progress.revision = revision;
+            progress.forgets += forgets;
+        });
+        Ok(())
+    }
+
+    fn wants_snapshot(&self) -> bool {
+        self.bytes > self.options.log_bytes
+            && self.bytes > self.options.times_live.saturating_mul(self.state.bytes)
+            && self.snapshot.as_ref().is_none_or(JoinHandle::is_finished)
+            // Else the new log would have the name of this one.
+            && self.state.revision > self.start
+    }
+
+    /// Goes on in a new log, from which a snapshot of this moment can go on.
+    pub(super) fn rotate(&mut self) -> io::Result<()> {
+        let file = self.folder.create(Kind::Log, self.state.revision, |_| Ok(()))?;
+        self.file = (self.options.sink)(file);
+        self.start = self.state.revision;
+        self.bytes = 0;
+        Ok(())
+    }
+
+    #[cfg(test)]
+    pub(super) fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn start_snapshot(&mut self) {
+        self.finish_snapshot();
+        let (folder, state) = (self.folder.clone(), self.state.clone());
+        let thread = std::thread::Builder::new().name("kubewright-snapshot".to_owned()).spawn(move || {
+            if let Err(error) = snapshot::write(&folder, &state).and_then(|()| folder.prune(state.revision)) {
+                // Nothing is lost: the logs are still there, and the next snapshot removes them.
+                tracing::warn!(%error, revision = state.revision, "no snapshot");
+            }
+        });
+        match thread {
+            Ok(thread) => self.snapshot = Some(thread),
+            Err(error) => tracing::warn!(%error, "no snapshot"),
+        }
+    }
+
+    fn finish_snapshot(&mut self) {
+        if let Some(Err(_)) = self.snapshot.take().map(JoinHandle::join) {
+            tracing::warn!("the snapshot's thread panicked");
+        }
+    }
+}

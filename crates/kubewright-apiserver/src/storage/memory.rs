@@ -1,0 +1,251 @@
+//! The engine in memory: ordered maps of shared versions, and a ring of events per resource.
+//!
+//! Cloning is what makes forks cheap: tables stand behind `Arc`s, so a clone copies a pointer per resource,
+//! and the first write to a resource after that copies its index of pointers, never an object.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::{
+    Attributes, Change, Conflict, Engine, Event, EventKind, Expect, Expired, Limits, Listing, Revision, Version, Write,
+};
+
+/// See the [module](super) for the contract.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    revision: Revision,
+    /// Nothing before this can be read; tables that begin later begin here.
+    floor: Revision,
+    limits: Limits,
+    tables: BTreeMap<Arc<str>, Arc<Table>>,
+    /// Uid of an owner to the objects that name it.
+    owned: Arc<BTreeMap<Box<str>, BTreeSet<(Arc<str>, Arc<str>)>>>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Table {
+    objects: BTreeMap<Arc<str>, Arc<Version>>,
+    ring: VecDeque<Arc<Event>>,
+    /// Bytes of the objects in the ring.
+    bytes: usize,
+    /// Revision of the newest event that was dropped, or of the time when the table began.
+    dropped: Revision,
+}
+
+impl Memory {
+    /// An empty store.
+    pub fn new(limits: Limits) -> Self {
+        Self { revision: 0, floor: 0, limits, tables: BTreeMap::new(), owned: Arc::default() }
+    }
+
+    /// Puts a version back that an earlier life of the store had, without an event. Watches cannot reach
+    /// behind it.
+    pub fn restore(&mut self, resource: &Arc<str>, version: Version) {
+        self.revision = self.revision.max(version.revision);
+        let version = Arc::new(version);
+        self.link(resource, &version.key, &version.attributes);
+        let table = Arc::make_mut(self.tables.entry(resource.clone()).or_default());
+        table.dropped = table.dropped.max(version.revision);
+        table.objects.insert(version.key.clone(), version);
+    }
+
+    /// Moves the counter forward, so that revisions of a lost past are never given out again.
+    pub fn advance(&mut self, revision: Revision) {
+        self.revision = self.revision.max(revision);
+    }
+
+    /// Drops every event. What was before can be neither watched nor listed any more.
+    pub fn forget_past(&mut self) {
+        self.floor = self.revision;
+        for table in self.tables.values_mut() {
+            let table = Arc::make_mut(table);
+            table.ring.clear();
+            table.bytes = 0;
+            table.dropped = self.revision;
+        }
+    }
+
+    fn check(&self, batch: &[Write]) -> Result<(), Conflict> {
+        for (at, write) in batch.iter().enumerate() {
+            let found = self.get(&write.resource, &write.key).map(|version| version.revision);
+            let holds = match write.expect {
+                Expect::Absent => found.is_none(),
+                Expect::At(revision) => found == Some(revision),
+            };
+            if !holds {
+                return Err(Conflict { at, key: write.key.to_string(), found });
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, write: Write) -> Arc<Version> {
+        self.revision += 1;
+        let (object, attributes, deleted) = match write.change {
+            Change::Put { object, attributes } => (object, attributes, false),
+            Change::Delete { object, attributes } => (object, attributes, true),
+        };
+        let json = encode(object, self.revision);
+        let version = Arc::new(Version::new(write.key.clone(), self.revision, attributes, json));
+        let previous = if deleted {
+            self.table(&write.resource).objects.remove(&write.key)
+        } else {
+            self.table(&write.resource).objects.insert(write.key.clone(), version.clone())
+        };
+        if let Some(previous) = &previous {
+            self.unlink(&write.resource, &write.key, &previous.attributes);
+        }
+        if !deleted {
+            self.link(&write.resource, &write.key, &version.attributes);
+        }
+        let kind = match (deleted, &previous) {
+            (true, _) => EventKind::Deleted,
+            (false, None) => EventKind::Added,
+            (false, Some(_)) => EventKind::Modified,
+        };
+        let limits = self.limits;
+        let table = self.table(&write.resource);
+        table.push(Arc::new(Event { kind, version: version.clone(), previous }), limits);
+        version
+    }
+
+    /// The table of a resource, if its past reaches back to a revision.
+    fn reachable(&self, resource: &str, revision: Revision) -> Result<Option<&Table>, Expired> {
+        let table = self.tables.get(resource);
+        let oldest = table.map_or(0, |table| table.dropped).max(self.floor);
+        if revision < oldest {
+            return Err(Expired { asked: revision, oldest });
+        }
+        Ok(table.map(|table| &**table))
+    }
+
+    fn table(&mut self, resource: &Arc<str>) -> &mut Table {
+        Arc::make_mut(self.tables.entry(resource.clone()).or_default())
+    }
+
+    fn link(&mut self, resource: &Arc<str>, key: &Arc<str>, attributes: &Attributes) {
+        if attributes.owners.is_empty() {
+            return;
+        }
+        let owned = Arc::make_mut(&mut self.owned);
+        for owner in &attributes.owners {
+            owned.entry(owner.clone()).or_default().insert((resource.clone(), key.clone()));
+        }
+    }
+
+    fn unlink(&mut self, resource: &Arc<str>, key: &Arc<str>, attributes: &Attributes) {
+        if attributes.owners.is_empty() {
+            return;
+        }
+        let owned = Arc::make_mut(&mut self.owned);
+        for owner in &attributes.owners {
+            if let Some(dependents) = owned.get_mut(owner) {
+                dependents.remove(&(resource.clone(), key.clone()));
+                if dependents.is_empty() {
+                    owned.remove(owner);
+                }
+            }
+        }
+    }
+}
+
+impl Table {
+    fn push(&mut self, event: Arc<Event>, limits: Limits) {
+        self.bytes += event.version.json.len();
+        self.ring.push_back(event);
+        while self.ring.len() > limits.events || (self.bytes > limits.bytes && self.ring.len() > 1) {
+            if let Some(oldest) = self.ring.pop_front() {
+                self.bytes -= oldest.version.json.len();
+                self.dropped = oldest.revision();
+            }
+        }
+    }
+
+    /// Takes back every event after `at` from the objects below `prefix`.
+    fn past(&self, prefix: &str, at: Revision) -> BTreeMap<Arc<str>, Arc<Version>> {
+        let mut objects: BTreeMap<Arc<str>, Arc<Version>> =
+            range(&self.objects, prefix).map(|(key, version)| (key.clone(), version.clone())).collect();
+        for event in self.ring.iter().rev().take_while(|event| event.revision() > at) {
+            let key = &event.version.key;
+            if key.starts_with(prefix) {
+                match &event.previous {
+                    Some(previous) => objects.insert(key.clone(), previous.clone()),
+                    None => objects.remove(key),
+                };
+            }
+        }
+        objects
+    }
+}
+
+impl Engine for Memory {
+    fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    fn get(&self, resource: &str, key: &str) -> Option<Arc<Version>> {
+        self.tables.get(resource)?.objects.get(key).cloned()
+    }
+
+    fn list(&self, resource: &str, prefix: &str, at: Option<Revision>) -> Result<Listing, Expired> {
+        let revision = at.unwrap_or(self.revision);
+        let Some(table) = self.reachable(resource, revision)? else {
+            return Ok(Listing { items: Vec::new(), revision });
+        };
+        let newest = table.ring.back().map_or(table.dropped, |event| event.revision());
+        let items = if revision >= newest {
+            range(&table.objects, prefix).map(|(_, version)| version.clone()).collect()
+        } else {
+            table.past(prefix, revision).into_values().collect()
+        };
+        Ok(Listing { items, revision })
+    }
+
+    fn commit(&mut self, batch: Vec<Write>) -> Result<Vec<Arc<Version>>, Conflict> {
+        self.check(&batch)?;
+        Ok(batch.into_iter().map(|write| self.apply(write)).collect())
+    }
+
+    fn events(&self, resource: &str, after: Revision, max: usize) -> Result<Vec<Arc<Event>>, Expired> {
+        let Some(table) = self.reachable(resource, after)? else {
+            return Ok(Vec::new());
+        };
+        let from = table.ring.partition_point(|event| event.revision() <= after);
+        Ok(table.ring.iter().skip(from).take(max).cloned().collect())
+    }
+
+    fn dependents(&self, owner: &str) -> Vec<(Arc<str>, Arc<Version>)> {
+        let keys = self.owned.get(owner).into_iter().flatten();
+        keys.filter_map(|(resource, key)| Some((resource.clone(), self.get(resource, key)?))).collect()
+    }
+
+    fn resources(&self) -> Vec<Arc<str>> {
+        self.tables.iter().filter(|(_, table)| !table.objects.is_empty()).map(|(name, _)| name.clone()).collect()
+    }
+
+    fn forget(&mut self, resource: &str) {
+        let Some((name, table)) = self.tables.remove_entry(resource) else { return };
+        for (key, version) in &table.objects {
+            self.unlink(&name, key, &version.attributes);
+        }
+    }
+}
+
+fn range<'a>(
+    objects: &'a BTreeMap<Arc<str>, Arc<Version>>,
+    prefix: &'a str,
+) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<Version>)> {
+    objects
+        .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))
+        .take_while(move |(key, _)| key.starts_with(prefix))
+}
+
+/// The object with its resourceVersion, as compact JSON.
+fn encode(mut object: Value, revision: Revision) -> Bytes {
+    object["metadata"]["resourceVersion"] = Value::String(revision.to_string());
+    Bytes::from(kubewright_apimachinery::json::to_vec(&object))
+}

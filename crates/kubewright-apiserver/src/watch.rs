@@ -1,0 +1,242 @@
+//! Watches: cursors into the store's events, turned into lines.
+//!
+//! A watch holds no queue. It waits on the store's revision, reads the events that it has not seen, and sends
+//! those that its filter lets through. One that is so slow that the ring has moved on is told 410 and ended.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use kubewright_apimachinery::status::ApiError;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::body::Body;
+use crate::options::{ListOptions, parse_revision};
+use crate::output::{self, Change, Format, View};
+use crate::read::Filter;
+use crate::request::Request;
+use crate::resources::Served;
+use crate::server::Inner;
+use crate::storage::{Event, EventKind, Version};
+
+/// Events that a watch reads at a time.
+const BATCH: usize = 256;
+const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+/// Shortest time that a watch without a wish of its own lasts; upstream adds up to as much again, by lot.
+const MIN_SECONDS: u32 = 1800;
+
+impl Inner {
+    /// Opens a watch.
+    pub(crate) fn watch(
+        self: &Arc<Self>,
+        request: &Request,
+        served: &Arc<Served>,
+        namespace: &str,
+        only: &str,
+    ) -> Result<Response<Body>, ApiError> {
+        let format = output::negotiate(request)?;
+        let options = ListOptions::read(&request.query, true)?;
+        let filter = Filter::new(served, namespace, &options)?;
+        let from = if options.resource_version.is_empty() { 0 } else { parse_revision(&options.resource_version)? };
+        let seconds = match options.timeout_seconds {
+            Some(seconds) if seconds > 0 => u64::try_from(seconds).unwrap_or_default(),
+            _ => u64::from(MIN_SECONDS + self.ids.below(MIN_SECONDS)),
+        };
+        let mut watch = Watch {
+            server: self.clone(),
+            served: served.clone(),
+            filter,
+            format,
+            only: only.to_owned(),
+            changes: self.store.changes(),
+            cursor: from,
+            ready: VecDeque::new(),
+            ended: false,
+            ends: Instant::now() + Duration::from_secs(seconds),
+            bookmark: options.bookmarks.then(|| Instant::now() + BOOKMARK_PERIOD),
+            columns_sent: false,
+        };
+        watch.start(&options, from)?;
+        let stream = futures_util::stream::unfold(watch, |mut watch| async move {
+            let next = watch.next().await?;
+            Some((next, watch))
+        });
+        let media = if format.yaml { "application/yaml" } else { "application/json" };
+        Ok(output::respond(StatusCode::OK, media, Body::stream(stream)))
+    }
+}
+
+struct Watch {
+    server: Arc<Inner>,
+    served: Arc<Served>,
+    filter: Filter,
+    format: Format,
+    /// The name of the one object that is watched, or empty.
+    only: String,
+    changes: watch::Receiver<u64>,
+    /// The revision up to which everything was seen.
+    cursor: u64,
+    ready: VecDeque<Bytes>,
+    ended: bool,
+    ends: Instant,
+    bookmark: Option<Instant>,
+    columns_sent: bool,
+}
+
+impl Watch {
+    /// Decides where to begin: with what is there, or behind a revision.
+    fn start(&mut self, options: &ListOptions, from: u64) -> Result<(), ApiError> {
+        let initial = options.send_initial_events.unwrap_or(from == 0);
+        if !initial {
+            if from == 0 {
+                self.cursor = self.server.store.revision();
+            } else if self.server.store.events(&self.served.storage, from, 1).is_err() {
+                self.expire(from);
+            }
+            return Ok(());
+        }
+        if options.send_initial_events == Some(true) {
+            self.server.check_reachable(from)?;
+        }
+        let listing = self
+            .server
+            .store
+            .list(&self.served.storage, &self.filter.prefix, None)
+            .map_err(|error| ApiError::internal(error.to_string()))?;
+        self.cursor = listing.revision;
+        for version in &listing.items {
+            if self.lets_through(version) {
+                let line = self.line(version, Change::Added);
+                self.ready.push_back(line);
+            }
+        }
+        if options.send_initial_events == Some(true) && options.bookmarks {
+            let line = self.bookmark_line(true);
+            self.ready.push_back(line);
+        }
+        Ok(())
+    }
+
+    /// The next piece of the body; none when the watch is over.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(line) = self.ready.pop_front() {
+                return Some(line);
+            }
+            if self.ended {
+                return None;
+            }
+            self.changes.borrow_and_update();
+            self.read();
+            if !self.ready.is_empty() || self.ended {
+                continue;
+            }
+            let wake = self.bookmark.map_or(self.ends, |at| at.min(self.ends));
+            tokio::select! {
+                biased;
+                changed = self.changes.changed() => {
+                    if changed.is_err() {
+                        return None;
+                    }
+                }
+                () = tokio::time::sleep_until(wake) => {
+                    if wake == self.ends {
+                        return None;
+                    }
+                    self.bookmark = Some(Instant::now() + BOOKMARK_PERIOD);
+                    let line = self.bookmark_line(false);
+                    self.ready.push_back(line);
+                }
+            }
+        }
+    }
+
+    fn read(&mut self) {
+        let revision = self.server.store.revision();
+        match self.server.store.events(&self.served.storage, self.cursor, BATCH) {
+            Err(_) => self.expire(self.cursor),
+            Ok(events) => {
+                for event in &events {
+                    self.cursor = event.revision();
+                    if let Some((change, line)) = self.judge(event) {
+                        let line = line.unwrap_or_else(|| self.line(&event.version, change));
+                        self.ready.push_back(line);
+                    }
+                }
+                if events.len() < BATCH {
+                    self.cursor = self.cursor.max(revision);
+                }
+            }
+        }
+    }
+
+    /// What the event means to whoever sees only what the filter lets through.
+    fn judge(&self, event: &Event) -> Option<(Change, Option<Bytes>)> {
+        let before = event.previous.as_ref().is_some_and(|previous| self.lets_through(previous));
+        let after = event.kind != EventKind::Deleted && self.lets_through(&event.version);
+        match (before, after, &event.previous) {
+            (false, true, _) => Some((Change::Added, None)),
+            (true, true, _) => Some((Change::Modified, None)),
+            (true, false, _) if event.kind == EventKind::Deleted => Some((Change::Deleted, None)),
+            (true, false, Some(previous)) => {
+                // It left the selection: shown as it was, at the revision at which it left.
+                let mut object = output::object(&self.served, previous);
+                object["metadata"]["resourceVersion"] = event.revision().to_string().into();
+                let shown = output::transformed(&self.served, self.format.view, &object, self.server.clock.now());
+                Some((Change::Deleted, Some(output::watch_line_of("DELETED", &shown))))
+            }
+            _ => None,
+        }
+    }
+
+    fn lets_through(&self, version: &Version) -> bool {
+        (self.only.is_empty() || version.namespace_and_name().1 == self.only)
+            && self.filter.matches(&self.served, version)
+    }
+
+    fn line(&mut self, version: &Version, change: Change) -> Bytes {
+        if self.format.view == View::Whole {
+            return output::watch_line(&self.served, version, change);
+        }
+        let object = output::object(&self.served, version);
+        self.transformed_line(change.word(), &object)
+    }
+
+    fn transformed_line(&mut self, change: &str, object: &Value) -> Bytes {
+        let mut shown = output::transformed(&self.served, self.format.view, object, self.server.clock.now());
+        if matches!(self.format.view, View::Table(..)) {
+            // The columns are told once.
+            if self.columns_sent {
+                shown["columnDefinitions"] = Value::Null;
+            }
+            self.columns_sent = true;
+        }
+        output::watch_line_of(change, &shown)
+    }
+
+    fn bookmark_line(&mut self, initial_end: bool) -> Bytes {
+        let mut metadata = json!({"resourceVersion": self.cursor.to_string()});
+        if initial_end {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let mut object = json!({"metadata": metadata});
+        output::set_kind(&mut object, self.served.gvk().api_version(), self.served.facts.kind);
+        // As Go writes the zero object of the kind.
+        if kubewright_apimachinery::decode::normalise(self.served.ty, &mut object).is_err() {
+            tracing::error!(kind = self.served.facts.kind, "a bookmark could not be written as an object");
+        }
+        self.transformed_line("BOOKMARK", &object)
+    }
+
+    /// Ends the watch with the news that it asks for what is gone.
+    fn expire(&mut self, from: u64) {
+        let oldest = self.server.store.revision();
+        let error = ApiError::expired(format!("too old resource version: {from} ({oldest})"));
+        self.ready.push_back(output::watch_line_of("ERROR", &error.to_value()));
+        self.ended = true;
+    }
+}

@@ -1,0 +1,478 @@
+//! Create and update: the way of an object from a request into the store.
+//!
+//! Every write of every kind goes through [`Inner::create_object`] or [`Inner::update_object`]: decode,
+//! default, admit, prepare, validate, commit. Nothing else puts objects into the store but garbage collection.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use kubewright_apimachinery::field::{FieldError, Path};
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::status::ApiError;
+use kubewright_apimachinery::{convert, decode, defaults, selectable, strategy, time, validation};
+use serde_json::Value;
+
+use crate::body::Body;
+use crate::input;
+use crate::kinds;
+use crate::options::{WriteKind, WriteOptions};
+use crate::output::{self, Shown};
+use crate::request::Request;
+use crate::resources::Served;
+use crate::server::Inner;
+use crate::storage::{Attributes, Change, Expect, Version, Write};
+
+/// How often a generated name is drawn anew when it is taken.
+const NAME_TRIES: usize = 8;
+/// How often an update without a resourceVersion is tried again when another came first.
+const UPDATE_TRIES: usize = 32;
+
+/// What a write left behind.
+pub(crate) enum Written {
+    /// In the store.
+    Stored(Arc<Version>),
+    /// Only shown: a dry run, or an object that went away with this write.
+    Shown(Value),
+}
+
+impl Written {
+    pub(crate) fn object(&self, served: &Served) -> Value {
+        match self {
+            Self::Stored(version) => output::object(served, version),
+            Self::Shown(value) => value.clone(),
+        }
+    }
+}
+
+/// An object and what is to be said to its author.
+pub(crate) struct Outcome {
+    pub(crate) written: Written,
+    pub(crate) created: bool,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// A change to an object that may be there.
+pub(crate) struct Update<'a> {
+    pub(crate) served: &'a Served,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    /// `status` and others, or empty.
+    pub(crate) subresource: &'a str,
+    pub(crate) dry_run: bool,
+    /// A missing object is created.
+    pub(crate) create: bool,
+    /// The new object replaces the old one whatever its version (PUT), or was made from it (PATCH).
+    pub(crate) replaces: bool,
+}
+
+impl Inner {
+    /// POST to a collection.
+    pub(crate) fn create(
+        &self,
+        request: &Request,
+        served: &Served,
+        namespace: &str,
+        body: &Bytes,
+    ) -> Result<Response<Body>, ApiError> {
+        let format = output::negotiate(request)?;
+        let options = WriteOptions::read(&request.query, WriteKind::Create)?;
+        let decoded = input::decode(served, input::media(request)?, body)?;
+        let mut warnings = input::strict(&decoded.strict, options.field_validation)?;
+        let mut object = decoded.value;
+        check_namespace(served, namespace, &mut object)?;
+        defaults::apply(served.gvk(), &mut object);
+        let outcome = self.create_object(served, namespace, object, options.dry_run)?;
+        warnings.extend(outcome.warnings);
+        self.written(served, format, &outcome.written, StatusCode::CREATED, &warnings)
+    }
+
+    /// PUT of an object, or of one of its subresources.
+    pub(crate) fn update(
+        &self,
+        request: &Request,
+        served: &Served,
+        namespace: &str,
+        name: &str,
+        subresource: &str,
+        body: &Bytes,
+    ) -> Result<Response<Body>, ApiError> {
+        let format = output::negotiate(request)?;
+        let options = WriteOptions::read(&request.query, WriteKind::Update)?;
+        let decoded = input::decode(served, input::media(request)?, body)?;
+        let mut warnings = input::strict(&decoded.strict, options.field_validation)?;
+        let mut object = decoded.value;
+        check_namespace(served, namespace, &mut object)?;
+        check_name(&object, name)?;
+        defaults::apply(served.gvk(), &mut object);
+        let update = Update {
+            served,
+            namespace,
+            name,
+            subresource,
+            dry_run: options.dry_run,
+            create: subresource.is_empty() && kinds::creates_on_update(served.gvk()),
+            replaces: true,
+        };
+        let outcome = self.update_object(&update, |_| Ok(object.clone()))?;
+        warnings.extend(outcome.warnings);
+        let status = if outcome.created { StatusCode::CREATED } else { StatusCode::OK };
+        self.written(served, format, &outcome.written, status, &warnings)
+    }
+
+    /// The answer to a write.
+    pub(crate) fn written(
+        &self,
+        served: &Served,
+        format: output::Format,
+        written: &Written,
+        status: StatusCode,
+        warnings: &[String],
+    ) -> Result<Response<Body>, ApiError> {
+        let shown = match written {
+            Written::Stored(version) => Shown::Version(version),
+            Written::Shown(value) => Shown::Value(value),
+        };
+        let bytes = output::one(served, format, &shown, self.clock.now());
+        let mut response = output::answer(status, format, bytes);
+        output::warn(&mut response, warnings);
+        Ok(response)
+    }
+
+    /// Puts a decoded and defaulted object, in the version of `served`, into the store.
+    pub(crate) fn create_object(
+        &self,
+        served: &Served,
+        namespace: &str,
+        object: Value,
+        dry_run: bool,
+    ) -> Result<Outcome, ApiError> {
+        let gvk = served.gvk();
+        let generate = object.str_at("metadata.name").is_empty() && !object.str_at("metadata.generateName").is_empty();
+        for attempt in 0.. {
+            let mut object = object.clone();
+            self.fill_metadata(served, namespace, &mut object);
+            if generate {
+                let prefix = object.str_at("metadata.generateName").to_owned();
+                object.set_at("metadata.name", self.ids.name(&prefix));
+            }
+            self.admit_create(served, namespace, &mut object)?;
+            strategy::prepare_create(gvk, &mut object);
+            let name = object.str_at("metadata.name").to_owned();
+            let reserved = self.allocate(served, &mut object, None)?;
+            complete(served, &mut object)?;
+            let errors = validation::create(gvk, served.namespaced(), &object);
+            if !errors.is_empty() {
+                return Err(ApiError::invalid(gvk.qualified_kind(), &name, &errors));
+            }
+            normalise(served, &mut object)?;
+            if object.has("metadata.resourceVersion") {
+                return Err(ApiError::internal("resourceVersion should not be set on objects to be created"));
+            }
+            let warnings = strategy::warnings(gvk, &object, None);
+            if dry_run {
+                let taken = self.store.get(&served.storage, &served.key(namespace, &name)).is_some();
+                if taken {
+                    return Err(ApiError::already_exists(served.qualified(), &name));
+                }
+                return Ok(Outcome { written: Written::Shown(object), created: true, warnings });
+            }
+            let key = served.key(namespace, &name);
+            match self.put(served, &key, Expect::Absent, object) {
+                Ok(version) => {
+                    reserved.keep();
+                    self.after_write(served, &version);
+                    return Ok(Outcome { written: Written::Stored(version), created: true, warnings });
+                }
+                Err(_) if generate && attempt + 1 < NAME_TRIES => {}
+                Err(_) => return Err(ApiError::already_exists(served.qualified(), &name)),
+            }
+        }
+        Err(ApiError::internal("no name could be generated"))
+    }
+
+    /// Changes an object. `modify` is given the object in the version of `served` and answers with the new one.
+    pub(crate) fn update_object(
+        &self,
+        update: &Update<'_>,
+        modify: impl Fn(&Value) -> Result<Value, ApiError>,
+    ) -> Result<Outcome, ApiError> {
+        let Update { served, namespace, name, .. } = *update;
+        let key = served.key(namespace, name);
+        for _ in 0..UPDATE_TRIES {
+            let Some(current) = self.store.get(&served.storage, &key) else {
+                if !update.create {
+                    return Err(ApiError::not_found(served.qualified(), name));
+                }
+                let object = modify(&Value::Null)?;
+                if object.has("metadata.uid") {
+                    let why = format!(
+                        "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: \
+                         Precondition failed: UID in precondition: {}, UID in object meta: ",
+                        registry_key(served, &key),
+                        object.str_at("metadata.uid")
+                    );
+                    return Err(ApiError::conflict(served.qualified(), name, &why));
+                }
+                return self.create_object(served, namespace, object, update.dry_run);
+            };
+            if let Some(outcome) = self.try_update(update, &key, &current, &modify)? {
+                return Ok(outcome);
+            }
+        }
+        Err(ApiError::conflict(served.qualified(), name, MODIFIED))
+    }
+
+    /// One try; nothing if another write came first.
+    fn try_update(
+        &self,
+        update: &Update<'_>,
+        key: &str,
+        current: &Arc<Version>,
+        modify: &impl Fn(&Value) -> Result<Value, ApiError>,
+    ) -> Result<Option<Outcome>, ApiError> {
+        let Update { served, namespace, name, subresource, .. } = *update;
+        let gvk = served.gvk();
+        let old = output::object(served, current);
+        let mut new = modify(&old)?;
+        self.check_preconditions(update, key, &old, &mut new)?;
+        carry_metadata(&mut new, &old);
+        self.admit_update(served, namespace, &mut new, &old)?;
+        if subresource.is_empty() {
+            strategy::prepare_update(gvk, &mut new, &old);
+        } else {
+            strategy::prepare_subresource(gvk, subresource, &mut new, &old);
+        }
+        let reserved = self.allocate(served, &mut new, Some(&old))?;
+        complete(served, &mut new)?;
+        let errors = if subresource.is_empty() {
+            validation::update(gvk, served.namespaced(), &new, &old)
+        } else {
+            validation::update_subresource(gvk, subresource, served.namespaced(), &new, &old)
+        };
+        if !errors.is_empty() {
+            return Err(ApiError::invalid(gvk.qualified_kind(), name, &errors));
+        }
+        normalise(served, &mut new)?;
+        // The strategies of subresources warn of nothing.
+        let warnings =
+            if subresource.is_empty() { strategy::warnings(gvk, &new, Some(&old)) } else { Vec::new() };
+        if is_released(&new, &old) {
+            // The last finalizer is gone: the update is the deletion.
+            if !update.dry_run && self.remove(served, key, current, new.clone()).is_err() {
+                return Ok(None);
+            }
+            reserved.keep();
+            return Ok(Some(Outcome { written: Written::Shown(new), created: false, warnings }));
+        }
+        if new == old {
+            return Ok(Some(Outcome { written: Written::Stored(current.clone()), created: false, warnings }));
+        }
+        if update.dry_run {
+            return Ok(Some(Outcome { written: Written::Shown(new), created: false, warnings }));
+        }
+        match self.put(served, key, Expect::At(current.revision), new) {
+            Ok(version) => {
+                reserved.keep();
+                self.after_write(served, &version);
+                Ok(Some(Outcome { written: Written::Stored(version), created: false, warnings }))
+            }
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn check_preconditions(
+        &self,
+        update: &Update<'_>,
+        key: &str,
+        old: &Value,
+        new: &mut Value,
+    ) -> Result<(), ApiError> {
+        let Update { served, name, .. } = *update;
+        let (given, current) = (new.str_at("metadata.uid").to_owned(), old.str_at("metadata.uid"));
+        if update.replaces && !given.is_empty() && given != current {
+            let why = format!(
+                "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: \
+                 Precondition failed: UID in precondition: {given}, UID in object meta: {current}",
+                registry_key(served, key)
+            );
+            return Err(ApiError::conflict(served.qualified(), name, &why));
+        }
+        let given = new.str_at("metadata.resourceVersion").to_owned();
+        if given.is_empty() || given == "0" {
+            if update.replaces && !kinds::updates_unconditionally(served.gvk()) {
+                let at = Path::new("metadata").child("resourceVersion");
+                let error = FieldError::invalid_printed(&at, "0", "must be specified for an update");
+                return Err(ApiError::invalid(served.gvk().qualified_kind(), name, &vec![error]));
+            }
+            let revision = old.at("metadata.resourceVersion").clone();
+            new.set_at("metadata.resourceVersion", revision);
+        } else if given != old.str_at("metadata.resourceVersion") {
+            crate::options::parse_revision(&given)
+                .map_err(|error| ApiError::bad_request(format!("invalid resourceVersion: {}", error.message)))?;
+            return Err(ApiError::conflict(served.qualified(), name, MODIFIED));
+        }
+        Ok(())
+    }
+
+    /// What the server sets on every object that is created.
+    fn fill_metadata(&self, served: &Served, namespace: &str, object: &mut Value) {
+        object.set_at("metadata.uid", self.ids.uid());
+        object.set_at("metadata.creationTimestamp", time::format_rfc3339(self.clock.now()));
+        for absent in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+            object.object_mut("metadata").remove(absent);
+        }
+        if served.namespaced() {
+            object.set_at("metadata.namespace", namespace);
+        }
+    }
+
+    /// Commits an object, given in the version of `served`.
+    pub(crate) fn put(
+        &self,
+        served: &Served,
+        key: &str,
+        expect: Expect,
+        object: Value,
+    ) -> Result<Arc<Version>, crate::storage::Conflict> {
+        let (object, attributes) = stored_form(served, object);
+        self.commit(served, key, expect, Change::Put { object, attributes })
+    }
+
+    /// Commits the deletion of an object that looked like this last.
+    pub(crate) fn remove(
+        &self,
+        served: &Served,
+        key: &str,
+        current: &Arc<Version>,
+        object: Value,
+    ) -> Result<Arc<Version>, crate::storage::Conflict> {
+        let (object, attributes) = stored_form(served, object);
+        let version = self.commit(served, key, Expect::At(current.revision), Change::Delete { object, attributes })?;
+        self.after_delete(served, &version);
+        Ok(version)
+    }
+
+    fn commit(
+        &self,
+        served: &Served,
+        key: &str,
+        expect: Expect,
+        change: Change,
+    ) -> Result<Arc<Version>, crate::storage::Conflict> {
+        let write = Write { resource: served.storage.clone(), key: Arc::from(key), expect, change };
+        let mut versions = self.store.commit(vec![write])?;
+        Ok(versions.remove(0))
+    }
+}
+
+/// Upstream's words for a write that came second.
+pub(crate) const MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
+/// The key that a real server would use in etcd; it shows in messages.
+fn registry_key(served: &Served, key: &str) -> String {
+    let resource = match (served.facts.group, served.facts.plural) {
+        ("", "services") => "services/specs",
+        ("", "endpoints") => "services/endpoints",
+        ("", "replicationcontrollers") => "controllers",
+        ("", "nodes") => "minions",
+        (_, "ingresses") => "ingress",
+        (_, plural) => plural,
+    };
+    format!("/registry/{resource}/{key}")
+}
+
+/// An object as the store keeps it: in the stored version, without `apiVersion` and `kind`.
+pub(crate) fn stored_form(served: &Served, mut object: Value) -> (Value, Attributes) {
+    if served.stored != served.gvk() {
+        object = convert::convert(object, served.stored);
+    }
+    let attributes = attributes(served, &object);
+    if let Some(object) = object.as_object_mut() {
+        object.remove("apiVersion");
+        object.remove("kind");
+    }
+    (object, attributes)
+}
+
+/// What can be searched for in an object of the stored version.
+pub(crate) fn attributes(served: &Served, object: &Value) -> Attributes {
+    let labels = object.map_at("metadata.labels").iter();
+    Attributes {
+        uid: object.str_at("metadata.uid").into(),
+        labels: labels.map(|(k, v)| (k.as_str().into(), v.as_str().unwrap_or_default().into())).collect(),
+        fields: selectable::fields(served.stored, object)
+            .into_iter()
+            .filter(|(field, _)| !field.starts_with("metadata."))
+            .map(|(field, value)| (field, value.into_boxed_str()))
+            .collect(),
+        owners: object.list_at("metadata.ownerReferences").iter().map(|owner| owner.str_at("uid").into()).collect(),
+    }
+}
+
+/// The object as validation sees it.
+fn complete(served: &Served, object: &mut Value) -> Result<(), ApiError> {
+    decode::complete(served.ty, object).map_err(|error| ApiError::internal(error.to_string()))?;
+    Ok(())
+}
+
+/// The object as it is written and stored.
+pub(crate) fn normalise(served: &Served, object: &mut Value) -> Result<(), ApiError> {
+    decode::normalise(served.ty, object).map_err(|error| ApiError::internal(error.to_string()))?;
+    Ok(())
+}
+
+/// The namespace of the body must be that of the path; an object of the cluster has none.
+pub(crate) fn check_namespace(served: &Served, namespace: &str, object: &mut Value) -> Result<(), ApiError> {
+    if !served.namespaced() {
+        object.object_mut("metadata").remove("namespace");
+        return Ok(());
+    }
+    match object.str_at("metadata.namespace") {
+        "" => object.set_at("metadata.namespace", namespace),
+        given if given == namespace => {}
+        _ => {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The name of the body must be that of the path.
+pub(crate) fn check_name(object: &Value, name: &str) -> Result<(), ApiError> {
+    match object.str_at("metadata.name") {
+        "" => Err(ApiError::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        ))),
+        given if given == name => Ok(()),
+        given => Err(ApiError::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        ))),
+    }
+}
+
+/// What an update cannot take away: it is the old object's where the new one does not say.
+fn carry_metadata(new: &mut Value, old: &Value) {
+    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let path = format!("metadata.{field}");
+        if !new.has(&path) && old.has(&path) {
+            new.set_at(&path, old.at(&path).clone());
+        }
+    }
+    // Generations are counted by the server alone.
+    match old.at("metadata.generation") {
+        Value::Null => drop(new.object_mut("metadata").remove("generation")),
+        generation => new.set_at("metadata.generation", generation.clone()),
+    }
+}
+
+/// An object that waits for its deletion, and for nothing else any more.
+fn is_released(new: &Value, old: &Value) -> bool {
+    old.has("metadata.deletionTimestamp")
+        && old.int_at("metadata.deletionGracePeriodSeconds").unwrap_or_default() == 0
+        && new.list_at("metadata.finalizers").is_empty()
+        && new.list_at("spec.finalizers").is_empty()
+}

@@ -1,0 +1,23 @@
+//! The commands, one file each: its arguments, its help, and a thin `run` over the crates that do the work.
+//!
+//! A command gets its arguments as typed and a [`Ui`], and returns its failure: it neither exits nor prints
+//! past the [`Ui`].
+
+pub(crate) mod apiserver;
+pub(crate) mod completion;
+pub(crate) mod help;
+pub(crate) mod version;
+
+use anyhow::Result;
+
+use crate::cli::Command;
+use crate::ui::Ui;
+
+pub(crate) fn run(command: Command, ui: &Ui) -> Result<()> {
+    match command {
+        Command::Apiserver(args) => apiserver::run(&args, ui),
+        Command::Completion(args) => completion::run(&args, ui),
+        Command::Version(args) => version::run(&args, ui),
+        Command::Help(args) => help::run(&args),
+    }
+}

@@ -1,0 +1,128 @@
+//! `kubewright apiserver`: the API server in the foreground.
+//!
+//! Standard output carries exactly one line, when the server is ready, so that scripts can wait for it; all
+//! else goes to standard error. The kubeconfig is there before that line is.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use kubewright_apiserver::serve::{Listening, ServeError};
+use kubewright_apiserver::{ApiServer, Controllers, Options};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::examples::examples;
+use crate::error::Hint as _;
+use crate::ui::Ui;
+
+const EXAMPLES: &[(&str, &str)] = &[
+    ("Start a server, and use it from another terminal", "kubewright apiserver --port 6443"),
+    ("Use it there", "kubectl --kubeconfig kubewright.kubeconfig get namespaces"),
+    ("Keep objects between runs", "kubewright apiserver --data-dir .kubewright"),
+    ("The bare server, as envtest has it", "kubewright apiserver --controllers none"),
+];
+
+/// Run the Kubernetes API server in the foreground, until it is interrupted
+#[derive(Debug, clap::Args)]
+#[command(after_help = examples(EXAMPLES))]
+pub(crate) struct Args {
+    /// Port to listen on, on 127.0.0.1; 0 is any that is free
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    port: u16,
+
+    /// File to write the kubeconfig of the administrator to
+    #[arg(long, value_name = "FILE", default_value = "kubewright.kubeconfig")]
+    kubeconfig: PathBuf,
+
+    /// Folder to keep objects in; without one they go when the server ends
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+
+    /// Controllers that run inside the server
+    #[arg(long, value_name = "WHICH", default_value = "core")]
+    controllers: Which,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Which {
+    /// None: a bare server
+    None,
+    /// Garbage collection and the deletion of namespaces
+    Core,
+}
+
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
+    let started = Instant::now();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the threads of the server")?;
+    runtime.block_on(serve(args, ui, started))
+}
+
+async fn serve(args: &Args, ui: &Ui, started: Instant) -> Result<()> {
+    // Before the port is open: whoever sees it open may send a signal at once.
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+
+    let controllers = match args.controllers {
+        Which::None => Controllers::None,
+        Which::Core => Controllers::Core,
+    };
+    let options = Options { controllers, ..Options::default() };
+    let server = match &args.data_dir {
+        None => ApiServer::new(options),
+        Some(dir) => open(dir, options, ui)?,
+    };
+    let listening = Listening::open(server.clone(), args.port).await.map_err(|error| {
+        let taken = matches!(error, ServeError::Bind { .. });
+        let error = anyhow::Error::new(error).context("the API server could not start");
+        if taken { error.hint("choose another port with --port, or let the system choose one with --port 0") } else { error }
+    })?;
+    write_private(&args.kubeconfig, &listening.kubeconfig())
+        .with_context(|| format!("cannot write the kubeconfig to {}", args.kubeconfig.display()))
+        .hint("choose a file that you may write with --kubeconfig FILE")?;
+    ui.note(&format!("kubeconfig: {}", args.kubeconfig.display()));
+    ui.print(format!("ready {} in {} ms\n", listening.url(), started.elapsed().as_millis()).as_bytes())?;
+
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    listening.close().await;
+    drop(server);
+    Ok(())
+}
+
+/// A server on the objects that an earlier run left in a folder.
+fn open(dir: &Path, options: Options, ui: &Ui) -> Result<ApiServer> {
+    let (server, recovered) = ApiServer::open(dir, options)
+        .with_context(|| format!("cannot open the data folder {}", dir.display()))
+        .hint("choose another folder with --data-dir, or end the server that uses this one")?;
+    if recovered.truncated_bytes > 0 {
+        ui.note(&format!(
+            "the last run ended in the middle of a write: {} bytes that were never acknowledged are gone",
+            recovered.truncated_bytes
+        ));
+    }
+    Ok(server)
+}
+
+/// Writes a file that only its owner may read, all or nothing.
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let temporary = path.with_file_name(name);
+    let write = || {
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        file.write_all(text.as_bytes())?;
+        std::fs::rename(&temporary, path)
+    };
+    write().inspect_err(|_| {
+        // What is half written helps nobody; that it cannot be removed either is not the news.
+        let _ = std::fs::remove_file(&temporary);
+    })
+}

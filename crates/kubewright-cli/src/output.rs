@@ -1,0 +1,32 @@
+//! Results as data, for `-o json` and `-o yaml`.
+
+use std::fmt::Write;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use serde::Serialize;
+use serde_json::Value;
+
+/// A format that programs read.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Format {
+    Json,
+    Yaml,
+}
+
+impl Format {
+    pub(crate) fn render(self, result: &impl Serialize) -> Result<String> {
+        let value = serde_json::to_value(result).context("cannot write the result as data")?;
+        Ok(match (self, &value) {
+            (Self::Json, value) => format!("{value:#}\n"),
+            // JSON is YAML too: only the outermost object needs YAML's own form to read well.
+            (Self::Yaml, Value::Object(fields)) => {
+                fields.iter().fold(String::new(), |mut text, (name, value)| {
+                    writeln!(text, "{name}: {value}").expect("a String takes all text");
+                    text
+                })
+            }
+            (Self::Yaml, value) => format!("{value}\n"),
+        })
+    }
+}

@@ -1,0 +1,165 @@
+//! What the help says, and where it goes.
+
+use insta::assert_snapshot;
+
+use crate::run::kubewright;
+
+#[test]
+fn help_of_kubewright_says_what_it_is_and_what_it_can_do() {
+    assert_snapshot!(kubewright("--help"), @"
+    exit status 0
+    --- stdout
+    Build, test and run Kubernetes operators in Rust, with a Kubernetes API server inside
+
+    Usage: kubewright [OPTIONS] <COMMAND>
+
+    Commands:
+      completion  Print the script that completes kubewright's commands in a shell
+      version     Print the version of kubewright, and of the Kubernetes API that it embeds
+      help        Print the help of kubewright, or of one of its commands
+
+    Options:
+      -h, --help     Print help
+      -V, --version  Print version
+
+    Global options:
+          --color <WHEN>  When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+      -q, --quiet         Print results and errors only
+      -v, --verbose...    Say more; repeat for even more
+
+    Examples:
+      # Print the version, and that of the Kubernetes API inside
+      kubewright version
+
+      # Complete commands and flags in this shell
+      source <(kubewright completion bash)
+
+      # Print what a command does
+      kubewright help version
+    ");
+}
+
+#[test]
+fn help_of_version() {
+    assert_snapshot!(kubewright("version --help"), @"
+    exit status 0
+    --- stdout
+    Print the version of kubewright, and of the Kubernetes API that it embeds
+
+    Usage: kubewright version [OPTIONS]
+
+    Options:
+          --short            Print only the number
+      -o, --output <FORMAT>  Print as data [possible values: json, yaml]
+      -h, --help             Print help
+
+    Global options:
+          --color <WHEN>  When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+      -q, --quiet         Print results and errors only
+      -v, --verbose...    Say more; repeat for even more
+
+    Examples:
+      # Print the version
+      kubewright version
+
+      # Print the number only, for a script
+      kubewright version --short
+
+      # Print all that is known of the build, as data
+      kubewright version -o json
+    ");
+}
+
+#[test]
+fn help_of_completion_says_how_to_install_it_in_each_shell() {
+    assert_snapshot!(kubewright("completion --help"), @r#"
+    exit status 0
+    --- stdout
+    Print the script that completes kubewright's commands in a shell
+
+    Usage: kubewright completion [OPTIONS] <SHELL>
+
+    Arguments:
+      <SHELL>  The shell to write for [possible values: bash, zsh, fish, powershell]
+
+    Options:
+      -h, --help  Print help
+
+    Global options:
+          --color <WHEN>  When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+      -q, --quiet         Print results and errors only
+      -v, --verbose...    Say more; repeat for even more
+
+    Examples:
+      # bash: complete in this shell; put the line into ~/.bashrc to keep it
+      source <(kubewright completion bash)
+
+      # zsh: complete in new shells; `compinit` must run in ~/.zshrc
+      kubewright completion zsh > "${fpath[1]}/_kubewright"
+
+      # fish: complete in new shells
+      kubewright completion fish > ~/.config/fish/completions/kubewright.fish
+
+      # PowerShell: complete in this shell; put the line into $PROFILE to keep it
+      kubewright completion powershell | Out-String | Invoke-Expression
+    "#);
+}
+
+#[test]
+fn help_of_help() {
+    assert_snapshot!(kubewright("help --help"), @"
+    exit status 0
+    --- stdout
+    Print the help of kubewright, or of one of its commands
+
+    Usage: kubewright help [OPTIONS] [COMMAND]...
+
+    Arguments:
+      [COMMAND]...  The command, such as `version`
+
+    Options:
+      -h, --help  Print help
+
+    Global options:
+          --color <WHEN>  When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+      -q, --quiet         Print results and errors only
+      -v, --verbose...    Say more; repeat for even more
+
+    Examples:
+      # Print what kubewright can do
+      kubewright help
+
+      # Print what a command does
+      kubewright help completion
+    ");
+}
+
+#[test]
+fn the_command_help_prints_the_same_as_the_flag() {
+    assert_eq!(kubewright("help").result(), kubewright("--help").result());
+    assert_eq!(kubewright("help version").result(), kubewright("version --help").result());
+    assert_eq!(kubewright("help completion").result(), kubewright("completion --help").result());
+    assert_eq!(kubewright("help help").result(), kubewright("help --help").result());
+}
+
+#[test]
+fn help_for_an_unknown_command_is_a_usage_error() {
+    assert_snapshot!(kubewright("help verison"), @"
+    exit status 2
+    --- stderr
+    error: unrecognized subcommand 'verison'
+
+      tip: a similar subcommand exists: 'version'
+
+    Usage: kubewright [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    ");
+}
+
+#[test]
+fn no_arguments_at_all_print_the_help_as_an_error() {
+    let run = kubewright("");
+    assert_eq!((run.status, run.stdout.as_str()), (2, ""));
+    assert_eq!(run.stderr, kubewright("-h").result());
+}

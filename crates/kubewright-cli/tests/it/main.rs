@@ -1,0 +1,11 @@
+//! Runs the real binary, the way a shell does, and compares all that it says.
+
+mod color;
+mod completion;
+mod help;
+mod output;
+mod run;
+#[cfg(unix)]
+mod terminal;
+mod usage;
+mod version;

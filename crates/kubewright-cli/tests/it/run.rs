@@ -1,0 +1,81 @@
+//! One run of the binary, with nothing of the surrounding environment that could change what it prints.
+
+use std::fmt::{self, Display};
+use std::process::{Command, Stdio};
+
+/// Variables that decide on colours, width or backtraces.
+const DECIDING: [&str; 9] = [
+    "CI",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "COLUMNS",
+    "LINES",
+    "NO_COLOR",
+    "RUST_BACKTRACE",
+    "RUST_LIB_BACKTRACE",
+    "TERM",
+];
+
+/// The binary with arguments as typed, to be changed and started.
+pub(crate) fn command(line: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubewright"));
+    command.args(line.split_whitespace()).stdin(Stdio::null());
+    for name in DECIDING {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// `kubewright` with arguments as typed, run to its end through pipes.
+pub(crate) fn kubewright(line: &str) -> Run {
+    run(&mut command(line))
+}
+
+pub(crate) fn run(command: &mut Command) -> Run {
+    let output = command.output().expect("the binary starts");
+    Run {
+        status: output.status.code().expect("the binary exits by itself"),
+        stdout: String::from_utf8(output.stdout).expect("results are text"),
+        stderr: String::from_utf8(output.stderr).expect("errors are text"),
+    }
+}
+
+/// All that can be seen of a run. Its display is for snapshots: it does not change with the version.
+pub(crate) struct Run {
+    pub(crate) status: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Run {
+    /// What a run that succeeds and says nothing else has printed.
+    #[track_caller]
+    pub(crate) fn result(self) -> String {
+        assert_eq!((self.status, self.stderr.as_str()), (0, ""), "{self}");
+        self.stdout
+    }
+}
+
+impl Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "exit status {}", self.status)?;
+        for (name, text) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
+            if !text.is_empty() {
+                writeln!(f, "--- {name}")?;
+                // clap fills blank lines with spaces.
+                without_build(text).lines().try_for_each(|line| writeln!(f, "{}", line.trim_end()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes out what differs from build to build.
+fn without_build(text: &str) -> String {
+    let commit: Vec<&str> = option_env!("KUBEWRIGHT_GIT_COMMIT")
+        .map(|commit| commit.get(..9).unwrap_or(commit))
+        .into_iter()
+        .chain(option_env!("KUBEWRIGHT_GIT_COMMIT_DATE"))
+        .collect();
+    text.replace(&format!(" ({})", commit.join(" ")), "").replace(env!("CARGO_PKG_VERSION"), "[VERSION]")
+}

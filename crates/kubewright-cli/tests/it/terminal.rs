@@ -1,0 +1,66 @@
+//! The binary on a real terminal.
+
+use std::fs::File;
+use std::io::Read;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use crate::run::{command, kubewright};
+
+/// Runs to the end with all three streams on a new terminal, and returns what one would see there.
+fn on_terminal(line: &str, variables: &[(&str, &str)]) -> String {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&ours).expect("the terminal is ours");
+    unlockpt(&ours).expect("the terminal is ours");
+    let name = ptsname(&ours, Vec::new()).expect("the terminal has a name");
+    // Closed on exec, or the binaries that other tests start meanwhile would hold it open.
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let theirs = File::from(open(name, flags, Mode::empty()).expect("the terminal opens"));
+
+    let mut command = command(line);
+    let mut child = command
+        .env("TERM", "xterm")
+        .envs(variables.iter().copied())
+        .stdin(theirs.try_clone().expect("a stream"))
+        .stdout(theirs.try_clone().expect("a stream"))
+        .stderr(theirs)
+        .spawn()
+        .expect("the binary starts");
+    // The command keeps its streams, and a terminal ends only when nobody holds it open.
+    drop(command);
+
+    let mut seen = Vec::new();
+    let mut ours = File::from(ours);
+    let mut part = [0; 4096];
+    // Linux reports the end of a terminal as an error, others as an end.
+    while let Ok(length @ 1..) = ours.read(&mut part) {
+        seen.extend_from_slice(&part[..length]);
+    }
+    child.wait().expect("the binary ends");
+    String::from_utf8(seen).expect("text").replace("\r\n", "\n")
+}
+
+#[test]
+fn a_terminal_is_coloured() {
+    for line in ["--help", "nonsense"] {
+        assert!(on_terminal(line, &[]).contains('\x1b'), "`{line}` is not coloured");
+    }
+}
+
+#[test]
+fn a_terminal_is_not_coloured_when_it_cannot_or_must_not_be() {
+    for (name, value) in [("NO_COLOR", "1"), ("CLICOLOR", "0"), ("TERM", "dumb")] {
+        let seen = on_terminal("--help", &[(name, value)]);
+        assert!(!seen.contains('\x1b'), "coloured in spite of {name}={value}");
+    }
+    assert!(!on_terminal("--help --color never", &[]).contains('\x1b'));
+}
+
+#[test]
+fn a_script_on_the_terminal_is_followed_by_a_note_where_to_put_it_unless_quiet() {
+    let script = kubewright("completion bash").result();
+    let seen = on_terminal("completion bash", &[("NO_COLOR", "1")]);
+    insta::assert_snapshot!(seen.strip_prefix(&script).expect("the script comes first"), @"note: this is a script for the shell; `kubewright completion --help` says where to put it");
+    assert_eq!(on_terminal("completion bash --quiet", &[]), script);
+}

@@ -1,0 +1,86 @@
+//! `cargo xtask facts`: derives the table of built-in Kubernetes kinds from registry packages.
+//!
+//! Owns the road from the packages to the reviewed text in `kubewright-apimachinery/facts/`. It is the only
+//! place that reads other people's schemas; the crates read our own format. The output is a pure function of
+//! the packages, so that a second run changes nothing.
+
+mod golang;
+mod resources;
+mod sources;
+mod types;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+
+pub use sources::{Sources, definitions};
+
+/// The Kubernetes minor whose facts the table holds.
+pub const KUBERNETES_MINOR: &str = "1.36";
+
+/// Arguments of `cargo xtask facts`.
+#[derive(Debug, clap::Args)]
+pub struct FactsArgs {
+    /// Compare with what is in the repo instead of writing; fails if anything differs
+    #[arg(long)]
+    pub check: bool,
+    /// Folder with what a real API server says of itself (discovery, schemas, table columns)
+    #[arg(long, value_name = "DIR", default_value = "../shared/data")]
+    pub data: PathBuf,
+}
+
+/// Derives every file of the table and writes it, or compares it when `check` is set.
+pub fn run(args: &FactsArgs) -> Result<()> {
+    let root = crate::repo_root()?;
+    let data = root.join(&args.data);
+    if !data.join("openapi-v3-facts.json").is_file() {
+        bail!("no openapi-v3-facts.json in {}: name the folder with --data DIR", args.data.display());
+    }
+    let sources = Sources::fetch(&root.join("target/facts"))?;
+    let folder = root.join(FACTS_DIR);
+    let mut stale = Vec::new();
+    for (name, text) in derive(&sources, &data)? {
+        let path = folder.join(name);
+        if args.check {
+            if fs::read_to_string(&path).unwrap_or_default() != text {
+                stale.push(name);
+            }
+        } else {
+            fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
+            fs::write(&path, &text).with_context(|| format!("write {}", path.display()))?;
+            println!("{FACTS_DIR}/{name}: {} lines, {} bytes", text.lines().count(), text.len());
+        }
+    }
+    if !stale.is_empty() {
+        bail!("{} differ from the packages: run `cargo xtask facts`", stale.join(", "));
+    }
+    Ok(())
+}
+
+/// Where the table lives in the repo.
+pub const FACTS_DIR: &str = "crates/kubewright-apimachinery/facts";
+
+fn derive(sources: &Sources, data: &Path) -> Result<Vec<(&'static str, String)>> {
+    let go = golang::Structs::read(&sources.go)?;
+    Ok(vec![
+        ("types.txt", types::derive(&sources.definitions, &read_json(&data.join("openapi-v3-facts.json"))?, &go)?),
+        (
+            "resources.txt",
+            resources::derive(
+                &read_json(&data.join("discovery.json"))?,
+                &read_json(&data.join("discovery-legacy.json"))?,
+            )?,
+        ),
+        ("columns.txt", resources::columns(&read_json(&data.join("table-columns.json"))?)?),
+        ("bootstrap.txt", resources::bootstrap(&read_json(&data.join("bootstrap-objects.json"))?)?),
+    ])
+}
+
+/// The types part of the table as the PyPI package alone gives it, for the test that compares every fact.
+pub use types::facts_of_definitions;
+
+fn read_json(path: &Path) -> Result<serde_json::Value> {
+    let text = fs::read(path).with_context(|| format!("read {}", path.display()))?;
+    serde_json::from_slice(&text).with_context(|| format!("parse {}", path.display()))
+}

@@ -1,0 +1,193 @@
+//! Reads Go struct declarations: field order, pointers and `json` tags.
+//!
+//! A schema does not tell whether a field is a pointer or is left out when empty, and both decide what the
+//! API server writes back. Only `type X struct` blocks and their tags are understood; nothing else is parsed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+
+/// How Go writes one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GoField {
+    pub(crate) json: String,
+    pub(crate) pointer: bool,
+    pub(crate) omit_empty: bool,
+    pub(crate) omit_zero: bool,
+}
+
+enum Member {
+    Field(GoField),
+    Inline(String),
+}
+
+/// Every struct of the packages, by our name for it (`core.v1.Container`).
+pub(crate) struct Structs(BTreeMap<String, Vec<Member>>);
+
+impl Structs {
+    pub(crate) fn read(sources: &Path) -> Result<Self> {
+        let mut structs = BTreeMap::new();
+        let api = sources.join("k8s.io/api");
+        for group in folders(&api)? {
+            for version in folders(&api.join(&group))? {
+                if version.starts_with('v') {
+                    read_package(&api.join(&group).join(&version), &format!("{group}.{version}"), &mut structs)?;
+                }
+            }
+        }
+        let machinery = sources.join("k8s.io/apimachinery/pkg");
+        read_package(&machinery.join("apis/meta/v1"), "meta.v1", &mut structs)?;
+        read_package(&machinery.join("version"), "version", &mut structs)?;
+        let extensions = sources.join("k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1");
+        read_package(&extensions, "apiextensions.v1", &mut structs)?;
+        // kube-aggregator is no Debian package: its five small types are written down here.
+        for (name, text) in AGGREGATOR {
+            structs.insert(format!("apiregistration.v1.{name}"), text.lines().filter_map(member).collect());
+        }
+        Ok(Self(structs))
+    }
+
+    /// The fields of `name` in Go's order, embedded structs flattened as JSON does.
+    pub(crate) fn fields(&self, name: &str) -> Vec<GoField> {
+        let package = &name[..name.rfind('.').map_or(0, |dot| dot + 1)];
+        let mut fields = Vec::new();
+        for member in self.0.get(name).into_iter().flatten() {
+            match member {
+                Member::Field(field) => fields.push(field.clone()),
+                Member::Inline(of) if of == "metav1.TypeMeta" || of == "TypeMeta" => {
+                    for json in ["kind", "apiVersion"] {
+                        fields.push(GoField {
+                            json: json.to_owned(),
+                            pointer: false,
+                            omit_empty: true,
+                            omit_zero: false,
+                        });
+                    }
+                }
+                Member::Inline(of) => fields.extend(self.fields(&qualify(package, of))),
+            }
+        }
+        fields
+    }
+}
+
+fn qualify(package: &str, of: &str) -> String {
+    match of.split_once('.') {
+        None => format!("{package}{of}"),
+        Some(("metav1", name)) => format!("meta.v1.{name}"),
+        Some(("v1" | "corev1", name)) => format!("core.v1.{name}"),
+        Some((other, name)) => format!("{other}.{name}"),
+    }
+}
+
+const AGGREGATOR: [(&str, &str); 5] = [
+    (
+        "APIService",
+        "metav1.TypeMeta `json:\",inline\"`\nM metav1.ObjectMeta `json:\"metadata,omitempty\"`\n\
+         S Spec `json:\"spec,omitempty\"`\nT Status `json:\"status,omitempty\"`",
+    ),
+    (
+        "APIServiceList",
+        "metav1.TypeMeta `json:\",inline\"`\nM metav1.ListMeta `json:\"metadata,omitempty\"`\nI []APIService `json:\"items\"`",
+    ),
+    (
+        "APIServiceSpec",
+        "S *ServiceReference `json:\"service,omitempty\"`\nG string `json:\"group,omitempty\"`\n\
+         V string `json:\"version,omitempty\"`\nI bool `json:\"insecureSkipTLSVerify,omitempty\"`\n\
+         C []byte `json:\"caBundle,omitempty\"`\nP int32 `json:\"groupPriorityMinimum\"`\n\
+         R int32 `json:\"versionPriority\"`",
+    ),
+    (
+        "APIServiceCondition",
+        "T string `json:\"type\"`\nS string `json:\"status\"`\nL metav1.Time `json:\"lastTransitionTime,omitempty\"`\n\
+         R string `json:\"reason,omitempty\"`\nM string `json:\"message,omitempty\"`",
+    ),
+    (
+        "ServiceReference",
+        "S string `json:\"namespace,omitempty\"`\nN string `json:\"name,omitempty\"`\nP *int32 `json:\"port,omitempty\"`",
+    ),
+];
+
+fn folders(path: &Path) -> Result<Vec<String>> {
+    let mut names: Vec<String> = fs::read_dir(path)
+        .with_context(|| format!("read {}", path.display()))?
+        .filter_map(|entry| entry.ok().filter(|e| e.path().is_dir()))
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+fn read_package(folder: &Path, package: &str, structs: &mut BTreeMap<String, Vec<Member>>) -> Result<()> {
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .with_context(|| format!("read {}", folder.display()))?
+        .filter_map(|entry| entry.ok().map(|e| e.path()))
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.ends_with(".go") && !name.starts_with("zz_") && !name.starts_with("generated") && !name.ends_with("_test.go")
+        })
+        .collect();
+    files.sort();
+    for file in files {
+        let text = fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))?;
+        let mut open: Option<(String, Vec<Member>)> = None;
+        for line in text.lines() {
+            let trimmed = line.trim();
+            if let Some((name, members)) = &mut open {
+                if line.starts_with('}') {
+                    structs.insert(std::mem::take(name), std::mem::take(members));
+                    open = None;
+                } else if !trimmed.starts_with("//") {
+                    members.extend(member(trimmed));
+                }
+            } else if let Some(name) = trimmed.strip_prefix("type ").and_then(|rest| rest.strip_suffix(" struct {")) {
+                open = Some((format!("{package}.{name}"), Vec::new()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One line of a struct, if it declares something that JSON shows.
+fn member(line: &str) -> Option<Member> {
+    let (declaration, tags) = line.trim().split_once('`')?;
+    let tag = tags.split_once("json:\"")?.1.split_once('"')?.0;
+    let mut options = tag.split(',');
+    let json = options.next().unwrap_or_default();
+    let options: Vec<&str> = options.collect();
+    let words: Vec<&str> = declaration.split_whitespace().collect();
+    let go_type = words.last()?;
+    if json == "-" {
+        return None;
+    }
+    if json.is_empty() {
+        return Some(Member::Inline(go_type.trim_start_matches('*').to_owned()));
+    }
+    Some(Member::Field(GoField {
+        json: json.to_owned(),
+        pointer: go_type.starts_with('*'),
+        omit_empty: options.contains(&"omitempty"),
+        omit_zero: options.contains(&"omitzero"),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pointer_and_its_tags_are_read() {
+        let Some(Member::Field(field)) = member("Port *int32 `json:\"port,omitempty\" protobuf:\"varint,3\"`") else {
+            panic!("not a field");
+        };
+        assert_eq!(field, GoField { json: "port".into(), pointer: true, omit_empty: true, omit_zero: false });
+    }
+
+    #[test]
+    fn an_embedded_struct_is_inline_and_a_hidden_field_is_nothing() {
+        assert!(matches!(member("VolumeSource `json:\",inline\"`"), Some(Member::Inline(of)) if of == "VolumeSource"));
+        assert!(member("Secret string `json:\"-\"`").is_none());
+    }
+}

@@ -1,0 +1,233 @@
+//! Which crate may depend on which.
+//!
+//! Owns the one table of edges that ARCHITECTURE.md draws. Edges go downward only; what a crate must never
+//! contain is checked over its whole closure, not only over the line in its manifest.
+
+use std::collections::BTreeSet;
+
+use cargo_metadata::DependencyKind;
+
+use super::manifests::Manifest;
+use super::rust::Tokens;
+use super::workspace::{Dependency, Member};
+use super::{Files, Violation, Workspace};
+
+const APIMACHINERY: &str = "kubewright-apimachinery";
+const APISERVER: &str = "kubewright-apiserver";
+
+/// Who may depend on whom of ours.
+const EDGES: &[(&str, &[&str])] = &[
+    (
+        "kubewright-cli",
+        &["kubewright-manifests", "kubewright-apiserver", "kubewright-cluster", "kubewright-apimachinery"],
+    ),
+    (
+        "kubewright-envtest",
+        &[
+            "kubewright-apiserver",
+            "kubewright-cluster",
+            "kubewright-runtime",
+            "kubewright-manifests",
+            "kubewright-apimachinery",
+        ],
+    ),
+    ("kubewright", &["kubewright-runtime", "kubewright-macros", "kubewright-manifests"]),
+    ("kubewright-cluster", &["kubewright-runtime"]),
+    ("kubewright-runtime", &["kubewright-apimachinery"]),
+    ("kubewright-manifests", &["kubewright-apimachinery"]),
+    ("kubewright-apiserver", &["kubewright-apimachinery"]),
+    ("kubewright-macros", &[]),
+    ("kubewright-apimachinery", &[]),
+];
+
+/// What an example may depend on: what an operator's author does.
+const EXAMPLES: &[&str] = &["kubewright"];
+
+/// Chores and measurements look at everything, and nothing looks at them.
+const FREE: &[&str] = &["kubewright-bench", "xtask"];
+
+/// Who may know the command line.
+const KNOWS_CLAP: &[&str] = &["kubewright-cli", "kubewright", "kubewright-bench", "xtask"];
+
+/// The members whose whole closure is looked at.
+pub(super) const GUARDED: &[&str] = &[APIMACHINERY, APISERVER];
+
+/// Crates that do I/O, or exist only to do it.
+const IO: &[&str] =
+    &["tokio", "hyper", "reqwest", "ureq", "async-std", "smol", "mio", "socket2", "rustls", "kube-client"];
+
+/// Clients of the Kubernetes API.
+const CLIENTS: &[&str] = &["kube", "kube-client", "kube-runtime"];
+
+/// What of the standard library is I/O, a clock or a thread: whole modules, and names in others. `std::net` also
+/// has addresses, which are only values.
+const IMPURE_MODULES: &[&str] = &["env", "fs", "os", "process", "thread"];
+const IMPURE_NAMES: &[&[&str]] = &[
+    &["Instant", ":", ":", "now"],
+    &["SystemTime", ":", ":", "now"],
+    &["TcpListener"],
+    &["TcpStream"],
+    &["ToSocketAddrs"],
+    &["UdpSocket"],
+];
+
+pub(super) fn check(workspace: &Workspace, files: &Files, violations: &mut Vec<Violation>) {
+    for member in &workspace.members {
+        let path = member.manifest();
+        let manifest = Manifest::parse(files.text(&path).unwrap_or_default());
+        let Some(allowed) = allowed(member) else {
+            violations.push(Violation {
+                path,
+                line: manifest.package_line(),
+                what: format!("`{}` is not in the table of edges", member.name),
+                fix: "add it to xtask/src/tidy/edges.rs and ARCHITECTURE.md, or make it a module".into(),
+            });
+            continue;
+        };
+        for dependency in &member.dependencies {
+            let wrong = match dependency.kind {
+                DependencyKind::Development => upward_for_tests(workspace, member, dependency),
+                _ => edge(workspace, member, dependency, allowed).or_else(|| clap(member, dependency)),
+            };
+            if let Some((what, fix)) = wrong {
+                violations.push(Violation {
+                    path: path.clone(),
+                    line: manifest.dependency_line(&dependency.key),
+                    what,
+                    fix,
+                });
+            }
+            if dependency.kind == DependencyKind::Development && is_upward(member, &dependency.name) {
+                seen_twice(member, &dependency.key, files, violations);
+            }
+        }
+        closure(member, &manifest, violations);
+    }
+    impure(workspace, files, violations);
+}
+
+fn allowed(member: &Member) -> Option<Allowed> {
+    if FREE.contains(&member.name.as_str()) {
+        return Some(Allowed::Everything);
+    }
+    if member.folder.starts_with("examples/") {
+        return Some(Allowed::Only(EXAMPLES));
+    }
+    EDGES.iter().find(|(name, _)| *name == member.name).map(|(_, below)| Allowed::Only(below))
+}
+
+#[derive(Clone, Copy)]
+enum Allowed {
+    Everything,
+    Only(&'static [&'static str]),
+}
+
+type Wrong = (String, String);
+
+fn edge(workspace: &Workspace, member: &Member, dependency: &Dependency, allowed: Allowed) -> Option<Wrong> {
+    workspace.member(&dependency.name)?;
+    let what = format!("`{}` depends on `{}`", member.name, dependency.name);
+    match allowed {
+        Allowed::Everything => None,
+        Allowed::Only(below) if below.contains(&dependency.name.as_str()) => None,
+        Allowed::Only([]) => Some((what, "it may depend on none of ours: move the code down".into())),
+        Allowed::Only(below) => Some((what, format!("of ours it may depend on {} only", below.join(", ")))),
+    }
+}
+
+/// A test may look up, at a crate that looks down at this one. With a version that could never be published:
+/// each would have to be first.
+fn upward_for_tests(workspace: &Workspace, member: &Member, dependency: &Dependency) -> Option<Wrong> {
+    workspace.member(&dependency.name)?;
+    (dependency.versioned && is_upward(member, &dependency.name)).then(|| {
+        (
+            format!("the tests of `{}` depend upward on `{}` with a version", member.name, dependency.name),
+            "name it by `path` alone".into(),
+        )
+    })
+}
+
+fn is_upward(member: &Member, dependency: &str) -> bool {
+    below(dependency).contains(member.name.as_str())
+}
+
+/// Everything that `name` may come to depend on, by the table.
+fn below(name: &str) -> BTreeSet<&'static str> {
+    let edges = |name: &str| EDGES.iter().find(|(from, _)| *from == name).map_or(&[][..], |(_, to)| to);
+    let mut found = BTreeSet::new();
+    let mut open = edges(name).to_vec();
+    while let Some(next) = open.pop() {
+        if found.insert(next) {
+            open.extend(edges(next));
+        }
+    }
+    found
+}
+
+/// A unit test that uses a crate above its own has two copies of its own: the one under test and the one that
+/// the crate above was built with.
+fn seen_twice(member: &Member, key: &str, files: &Files, violations: &mut Vec<Violation>) {
+    let name = key.replace('-', "_");
+    let src = format!("{}/src/", member.folder);
+    for (path, text) in files.written("rs").filter(|(path, _)| path.starts_with(&src)) {
+        let tokens = Tokens::of(text).unwrap_or_default();
+        violations.extend(tokens.find(&[&name]).map(|line| Violation {
+            path: path.to_owned(),
+            line,
+            what: format!("`{name}` lies above `{}` and is used in src/", member.name),
+            fix: "move the test to tests/: here it would see its own crate twice".into(),
+        }));
+    }
+}
+
+fn clap(member: &Member, dependency: &Dependency) -> Option<Wrong> {
+    let is_clap = dependency.name == "clap" || dependency.name.starts_with("clap_");
+    (is_clap && !KNOWS_CLAP.contains(&member.name.as_str())).then(|| {
+        (
+            format!("`{}` depends on `{}`", member.name, dependency.name),
+            format!("only {} read command lines: take options as a struct", KNOWS_CLAP.join(", ")),
+        )
+    })
+}
+
+fn closure(member: &Member, manifest: &Manifest<'_>, violations: &mut Vec<Violation>) {
+    let (banned, rule) = match member.name.as_str() {
+        APIMACHINERY => (IO, "it does no I/O"),
+        APISERVER => (CLIENTS, "unmodified clients are its proof, so it contains none"),
+        _ => return,
+    };
+    for name in banned.iter().filter(|name| member.closure.contains(**name)) {
+        violations.push(Violation {
+            path: member.manifest(),
+            line: manifest.dependency_line(name),
+            what: format!("`{}` contains `{name}`", member.name),
+            fix: format!("{rule}: `cargo tree -p {} -e normal,build -i {name}` shows the way", member.name),
+        });
+    }
+}
+
+fn impure(workspace: &Workspace, files: &Files, violations: &mut Vec<Violation>) {
+    let Some(member) = workspace.member(APIMACHINERY) else { return };
+    let src = format!("{}/src/", member.folder);
+    for (path, text) in files.written("rs").filter(|(path, _)| path.starts_with(&src)) {
+        let tokens = Tokens::of(text).unwrap_or_default().before_tests();
+        let mut tell = |line, what: String| {
+            violations.push(Violation {
+                path: path.to_owned(),
+                line,
+                what,
+                fix: format!("`{APIMACHINERY}` is pure: take the value as a parameter"),
+            });
+        };
+        for (module, line) in tokens.paths_below("std") {
+            if IMPURE_MODULES.contains(&module) {
+                tell(line, format!("`std::{module}`"));
+            }
+        }
+        for name in IMPURE_NAMES {
+            for line in tokens.find(name) {
+                tell(line, format!("`{}`", name.concat()));
+            }
+        }
+    }
+}

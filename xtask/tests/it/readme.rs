@@ -1,0 +1,24 @@
+//! What README promises about the commands is what they are.
+
+use std::fs;
+use std::path::PathBuf;
+
+fn read(path: &str) -> String {
+    let full = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
+    fs::read_to_string(&full).unwrap_or_else(|error| panic!("read {path}: {error}"))
+}
+
+#[test]
+fn the_first_test_command_in_the_readme_is_the_one_that_ci_runs() {
+    let readme = read("README.md");
+    let tests = |line: &&str| line.starts_with("cargo test") || line.starts_with("cargo xtask");
+    let command = readme.lines().map(str::trim).find(tests).expect("README gives a test command");
+    let command = command.split('#').next().unwrap_or_default().trim();
+    assert_eq!(command, "cargo xtask ci");
+    assert_eq!(read(".ci/run").lines().last(), Some("exec cargo xtask ci"));
+}
+
+#[test]
+fn the_readme_names_the_development_loop() {
+    assert!(read("README.md").contains("cargo run -- dev examples/markdown-view"));
+}

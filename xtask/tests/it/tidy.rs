@@ -1,0 +1,253 @@
+//! `cargo xtask tidy` on workspaces with planted violations, and on this one.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// A small workspace that breaks no rule, until a test plants something.
+struct Planted(TempDir);
+
+impl Planted {
+    fn new() -> Self {
+        let planted = Self(tempfile::tempdir().unwrap());
+        planted.write(
+            "Cargo.toml",
+            r#"[workspace]
+resolver = "3"
+members = ["crates/*", "examples/*"]
+exclude = ["vendor"]
+
+[workspace.package]
+version = "0.1.0"
+edition = "2024"
+rust-version = "1.95"
+license = "Apache-2.0"
+
+[workspace.lints.rust]
+unsafe_code = "forbid"
+
+[workspace.dependencies]
+clap = { path = "vendor/clap", version = "1.0" }
+innocent = { path = "vendor/innocent", version = "1.0" }
+kube-client = { path = "vendor/kube-client", version = "1.0" }
+kubewright = { path = "crates/kubewright", version = "0.1.0" }
+kubewright-apimachinery = { path = "crates/kubewright-apimachinery", version = "0.1.0" }
+kubewright-cli = { path = "crates/kubewright-cli", version = "0.1.0" }
+kubewright-runtime = { path = "crates/kubewright-runtime", version = "0.1.0" }
+"#,
+        );
+        planted.write("README.md", "# Planted\n\n[map](docs/map.md#the-map)\n");
+        planted.write("docs/map.md", "# The map\n");
+        planted.write_crate("kubewright-apimachinery", "");
+        planted
+            .write_crate("kubewright-runtime", "[dependencies]\nkubewright-apimachinery.workspace = true\n");
+        planted.write_crate("kubewright-cli", "[dependencies]\nkubewright-apimachinery.workspace = true\n");
+        planted.write_crate("kubewright", "[dependencies]\nkubewright-runtime.workspace = true\n");
+        planted.write_member("examples/short", "short", "[dependencies]\nkubewright.workspace = true\n");
+        planted
+    }
+
+    fn write(&self, path: &str, text: &str) -> &Self {
+        let full = self.0.path().join(path);
+        fs::create_dir_all(full.parent().unwrap()).unwrap();
+        fs::write(full, text).unwrap();
+        self
+    }
+
+    /// A crate of ours.
+    fn write_crate(&self, name: &str, dependencies: &str) -> &Self {
+        self.write_member(&format!("crates/{name}"), name, dependencies)
+    }
+
+    fn write_member(&self, folder: &str, name: &str, dependencies: &str) -> &Self {
+        let fields = ["version", "edition", "rust-version", "license"]
+            .map(|field| format!("{field}.workspace = true"));
+        let fields = fields.join("\n");
+        let manifest =
+            format!("[package]\nname = \"{name}\"\n{fields}\n\n[lints]\nworkspace = true\n\n{dependencies}");
+        self.write(&format!("{folder}/Cargo.toml"), &manifest);
+        self.write(&format!("{folder}/src/lib.rs"), "//! Planted.\n")
+    }
+
+    /// A crate of somebody else, as if it came from a registry.
+    fn write_foreign(&self, name: &str, dependencies: &str) -> &Self {
+        let manifest = format!("[package]\nname = \"{name}\"\nversion = \"1.0.0\"\n\n{dependencies}");
+        self.write(&format!("vendor/{name}/Cargo.toml"), &manifest);
+        self.write(&format!("vendor/{name}/src/lib.rs"), "//! Planted.\n")
+    }
+
+    /// What tidy says, one violation a line.
+    fn told(&self) -> String {
+        let violations = xtask::tidy::check(self.0.path()).unwrap();
+        violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[test]
+fn a_workspace_that_keeps_the_rules_has_no_violations() {
+    assert_eq!(Planted::new().told(), "");
+}
+
+#[test]
+fn an_edge_that_goes_up_is_told_at_its_line() {
+    let planted = Planted::new();
+    planted.write_crate("kubewright-apimachinery", "[build-dependencies]\nkubewright-cli.workspace = true\n");
+    planted.write_crate("kubewright-cli", "[dependencies]\nkubewright-runtime.workspace = true\n");
+    planted.write_crate("kubewright-runtime", "");
+    insta::assert_snapshot!(planted.told(), @"
+    crates/kubewright-apimachinery/Cargo.toml:12: `kubewright-apimachinery` depends on `kubewright-cli`; it may depend on none of ours: move the code down
+    crates/kubewright-cli/Cargo.toml:12: `kubewright-cli` depends on `kubewright-runtime`; of ours it may depend on kubewright-manifests, kubewright-apiserver, kubewright-cluster, kubewright-apimachinery only
+    ");
+}
+
+#[test]
+fn a_crate_that_the_table_does_not_know_is_told_to_enter_it() {
+    let planted = Planted::new();
+    planted.write_crate("kubewright-util", "");
+    insta::assert_snapshot!(planted.told(), @"crates/kubewright-util/Cargo.toml:1: `kubewright-util` is not in the table of edges; add it to xtask/src/tidy/edges.rs and ARCHITECTURE.md, or make it a module");
+}
+
+#[test]
+fn tests_may_look_up_by_path_and_from_outside_only() {
+    let planted = Planted::new();
+    let by_path = "[dev-dependencies]\nkubewright-runtime = { path = \"../kubewright-runtime\" }\n";
+    planted.write_crate("kubewright-apimachinery", by_path);
+    planted.write("crates/kubewright-apimachinery/tests/it/main.rs", "//! X\nuse kubewright_runtime as _;\n");
+    assert_eq!(planted.told(), "");
+
+    planted
+        .write_crate("kubewright-apimachinery", "[dev-dependencies]\nkubewright-runtime.workspace = true\n");
+    planted.write(
+        "crates/kubewright-apimachinery/src/lib.rs",
+        "//! X\n#[cfg(test)]\nmod tests {\n    use kubewright_runtime as _;\n}\n",
+    );
+    insta::assert_snapshot!(planted.told(), @"
+    crates/kubewright-apimachinery/Cargo.toml:12: the tests of `kubewright-apimachinery` depend upward on `kubewright-runtime` with a version; name it by `path` alone
+    crates/kubewright-apimachinery/src/lib.rs:4: `kubewright_runtime` lies above `kubewright-apimachinery` and is used in src/; move the test to tests/: here it would see its own crate twice
+    ");
+}
+
+#[test]
+fn an_example_depends_on_the_facade_alone() {
+    let planted = Planted::new();
+    planted.write_member("examples/long", "long", "[dependencies]\nkubewright-runtime.workspace = true\n");
+    insta::assert_snapshot!(planted.told(), @"examples/long/Cargo.toml:12: `long` depends on `kubewright-runtime`; of ours it may depend on kubewright only");
+}
+
+#[test]
+fn the_command_line_is_known_to_few() {
+    let planted = Planted::new();
+    planted.write_foreign("clap", "");
+    planted.write_crate("kubewright-runtime", "[dependencies]\nclap.workspace = true\n");
+    planted.write_crate("kubewright-cli", "[dependencies]\nclap.workspace = true\n");
+    insta::assert_snapshot!(planted.told(), @"crates/kubewright-runtime/Cargo.toml:12: `kubewright-runtime` depends on `clap`; only kubewright-cli, kubewright, kubewright-bench, xtask read command lines: take options as a struct");
+}
+
+#[test]
+fn what_does_io_is_found_behind_other_crates_too() {
+    let planted = Planted::new();
+    planted.write_foreign("tokio", "");
+    planted.write_foreign("innocent", "[dependencies]\ntokio = { path = \"../tokio\" }\n");
+    planted.write_crate("kubewright-apimachinery", "[dependencies]\ninnocent.workspace = true\n");
+    insta::assert_snapshot!(planted.told(), @"crates/kubewright-apimachinery/Cargo.toml:1: `kubewright-apimachinery` contains `tokio`; it does no I/O: `cargo tree -p kubewright-apimachinery -e normal,build -i tokio` shows the way");
+}
+
+#[test]
+fn the_api_server_contains_no_client() {
+    let planted = Planted::new();
+    planted.write_foreign("kube-client", "");
+    planted.write_crate("kubewright-apiserver", "[dependencies]\nkube-client.workspace = true\n");
+    insta::assert_snapshot!(planted.told(), @"crates/kubewright-apiserver/Cargo.toml:12: `kubewright-apiserver` contains `kube-client`; unmodified clients are its proof, so it contains none: `cargo tree -p kubewright-apiserver -e normal,build -i kube-client` shows the way");
+}
+
+#[test]
+fn the_pure_crate_reads_no_disk_and_no_clock_outside_its_tests() {
+    let planted = Planted::new();
+    planted.write(
+        "crates/kubewright-apimachinery/src/lib.rs",
+        "//! X\nuse std::{fs, net::IpAddr};\nfn now() {\n    std::time::SystemTime::now();\n}\n\
+         #[cfg(test)]\nmod tests {\n    use std::env;\n}\n",
+    );
+    insta::assert_snapshot!(planted.told(), @"
+    crates/kubewright-apimachinery/src/lib.rs:2: `std::fs`; `kubewright-apimachinery` is pure: take the value as a parameter
+    crates/kubewright-apimachinery/src/lib.rs:4: `SystemTime::now`; `kubewright-apimachinery` is pure: take the value as a parameter
+    ");
+}
+
+#[test]
+fn a_crate_that_does_not_inherit_is_told_what_to_write() {
+    let planted = Planted::new();
+    planted.write(
+        "crates/kubewright-runtime/Cargo.toml",
+        r#"[package]
+name = "kubewright-runtime"
+version = "0.1.0"
+edition.workspace = true
+license.workspace = true
+
+[dependencies]
+kubewright-apimachinery = { path = "../kubewright-apimachinery" }
+
+[target.'cfg(unix)'.dependencies]
+kubewright-cli = { path = "../kubewright-cli", version = "0.1.0", optional = true }
+"#,
+    );
+    insta::assert_snapshot!(planted.told(), @"
+    crates/kubewright-runtime/Cargo.toml:1: `rust-version` does not come from the workspace; write `rust-version.workspace = true`
+    crates/kubewright-runtime/Cargo.toml:1: the lints do not come from the workspace; add `[lints] workspace = true`
+    crates/kubewright-runtime/Cargo.toml:3: `version` does not come from the workspace; write `version.workspace = true`
+    crates/kubewright-runtime/Cargo.toml:8: `kubewright-apimachinery` does not come from the workspace; name it in the root's [workspace.dependencies] and write `kubewright-apimachinery.workspace = true`
+    crates/kubewright-runtime/Cargo.toml:11: `kubewright-cli` does not come from the workspace; name it in the root's [workspace.dependencies] and write `kubewright-cli.workspace = true`
+    crates/kubewright-runtime/Cargo.toml:11: `kubewright-runtime` depends on `kubewright-cli`; of ours it may depend on kubewright-apimachinery only
+    ");
+}
+
+#[test]
+fn a_machine_and_its_registries_are_not_named() {
+    let planted = Planted::new();
+    let folder = ["", "work", "main"].join("/");
+    let host = ["https://pypi", "org/simple"].join(".");
+    planted.write("docs/map.md", &format!("# The map\n\ncd {folder}\ncurl {host}\n"));
+    // The text says which, so only the places are compared here.
+    let told = planted.told();
+    let places: Vec<_> = told.lines().map(|line| line.split(": ").next().unwrap_or_default()).collect();
+    assert_eq!(places, ["docs/map.md:3", "docs/map.md:4"]);
+}
+
+#[test]
+fn the_program_prints_every_violation_and_fails() {
+    let planted = Planted::new();
+    planted.write("README.md", "# Planted\n\n[gone](docs/gone.md)\n");
+    planted.write("crates/kubewright-cli/src/lib.rs", "fn main() {\n    todo!()\n}\n");
+    let (status, stdout, stderr) = tidy(planted.0.path());
+    assert_eq!(status, Some(1));
+    insta::assert_snapshot!(stdout, @"
+    README.md:3: the link `docs/gone.md` leads to nothing; mend it, or add the file
+    crates/kubewright-cli/src/lib.rs:1: the file does not open with `//!`; say what it owns and what it must not do
+    crates/kubewright-cli/src/lib.rs:2: `todo!`; write the code, or leave out what needs it
+    ");
+    insta::assert_snapshot!(stderr, @"error: 3 violations, told above");
+}
+
+#[test]
+fn this_repository_is_tidy() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    assert_eq!(tidy(&root), (Some(0), String::new(), String::new()));
+}
+
+#[test]
+fn a_folder_without_a_workspace_is_an_error_that_names_it() {
+    let empty = tempfile::tempdir().unwrap();
+    let (status, _, stderr) = tidy(empty.path());
+    assert_eq!(status, Some(1));
+    assert!(stderr.contains("read the workspace at"), "{stderr}");
+}
+
+fn tidy(root: &Path) -> (Option<i32>, String, String) {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_xtask")).arg("tidy").arg("--root").arg(root).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
