@@ -1,2 +1,49 @@
-//! Side-by-side measurements.
-fn main() {}
+//! Side-by-side measurements: runs suites and prints one table.
+//!
+//! Owns the arguments and the order of things. A suite is one file below `suites/` that returns rows; how a
+//! row is judged is [`row`]'s, how it is shown [`table`]'s. A missed target is no failure of this program:
+//! figures depend on the machine, so whoever reads them judges. See `README.md` beside this crate.
+
+mod args;
+mod process;
+mod progress;
+mod row;
+mod samples;
+mod suites;
+mod table;
+
+use std::fs;
+
+use anyhow::{Context as _, Result, ensure};
+use clap::Parser as _;
+
+use crate::args::Args;
+use crate::progress::Progress;
+use crate::row::Results;
+use crate::suites::Bench;
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    ensure!(
+        !cfg!(debug_assertions),
+        "figures of a debug build say nothing; run `cargo xtask bench`, which builds in release"
+    );
+    if args.first_start {
+        println!("{}", suites::server::first_start().as_nanos());
+        return Ok(());
+    }
+    let bench = Bench { rounds: args.rounds, progress: Progress::new() };
+    let mut all = Vec::new();
+    for suite in args.suites() {
+        let rows = (suite.run)(&bench).with_context(|| format!("the suite `{}` could not be measured", suite.name))?;
+        all.push(Results { suite: suite.name, rows });
+    }
+    bench.progress.clear();
+    print!("{}", table::render(&all));
+    if let Some(file) = &args.json {
+        let rows: Vec<_> = all.iter().flat_map(Results::to_json).collect();
+        let text = serde_json::to_string_pretty(&rows)? + "\n";
+        fs::write(file, text).with_context(|| format!("cannot write the rows to {}", file.display()))?;
+    }
+    Ok(())
+}

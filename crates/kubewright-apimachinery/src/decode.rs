@@ -83,16 +83,16 @@ impl Context {
     }
 
     fn run(mut self, ty: &'static Type, value: &mut Value) -> Result<bool, TypeError> {
-        self.object(ty, value)?;
+        self.object(ty.name, ty, value)?;
         Ok(self.unknown)
     }
 
-    fn object(&mut self, ty: &'static Type, value: &mut Value) -> Result<(), TypeError> {
+    fn object(&mut self, owner: &str, ty: &'static Type, value: &mut Value) -> Result<(), TypeError> {
         if ty.any {
             return Ok(());
         }
         let Value::Object(map) = value else {
-            return Err(self.error(ty.name, value, &go_name(ty)));
+            return Err(self.error(owner, value, &go_name(ty)));
         };
         let mut failed = None;
         map.retain(|name, value| {
@@ -183,7 +183,7 @@ impl Context {
                 }
                 other => Err(self.error(owner, other, &go_type(ty))),
             },
-            FieldType::Object(of) => self.object(of.get(), value),
+            FieldType::Object(of) => self.object(owner, of.get(), value),
         }
     }
 
@@ -212,17 +212,12 @@ impl Context {
         let Value::String(text) = value else {
             return Err(self.error(owner, value, "string"));
         };
-        let micro = matches!(ty, FieldType::MicroTime);
-        let canonical = if micro {
-            time::parse_rfc3339_micros(text).map(time::format_rfc3339_micro)
+        let canonical = if matches!(ty, FieldType::MicroTime) {
+            time::parse(text, time::Layout::Rfc3339Micro).map(time::format_rfc3339_micro)
         } else {
-            time::parse_rfc3339(text).map(time::format_rfc3339)
+            time::parse(text, time::Layout::Rfc3339).map(|micros| time::format_rfc3339(micros.div_euclid(1_000_000)))
         };
-        let Some(canonical) = canonical else {
-            let layout = if micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
-            let quoted = crate::field::quote(text);
-            return Err(TypeError(format!("parsing time {quoted} as \"{layout}\": cannot parse {quoted} as \"2006\"")));
-        };
+        let canonical = canonical.map_err(|error| TypeError(error.to_string()))?;
         if canonical != *text {
             *text = canonical;
         }

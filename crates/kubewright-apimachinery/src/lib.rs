@@ -5,21 +5,22 @@
 //! they never write their own.
 
 pub mod convert;
+pub mod decode;
 pub mod defaults;
+pub mod duration;
+pub mod encode;
 pub mod facts;
 pub mod field;
 pub mod gvk;
-pub mod object;
-pub mod status;
-pub mod strategy;
-pub mod validation;
 pub mod json;
 pub mod names;
-pub mod time;
-pub mod selector;
-pub mod selectable;
-pub mod duration;
+pub mod object;
 pub mod patch;
 pub mod quantity;
-pub mod decode;
+pub mod selectable;
+pub mod selector;
+pub mod status;
+pub mod strategy;
 pub mod table;
+pub mod time;
+pub mod validation;

@@ -4,14 +4,56 @@
 //! clock is read here. What Go's `time.Parse(time.RFC3339, ...)` accepts is accepted, including a fraction
 //! after a comma, an hour of one digit and an offset of up to `24:60`; leap seconds are not.
 
+use crate::field::quote;
+
 /// The time as seconds since 1970, with the fraction dropped. `None` if it is not RFC 3339.
 pub fn parse_rfc3339(text: &str) -> Option<i64> {
-    parse(text).map(|time| time.seconds)
+    parse(text, Layout::Rfc3339).ok().map(|micros| micros.div_euclid(MICROS))
 }
 
 /// The time as microseconds since 1970, with what is finer dropped. `None` if it is not RFC 3339.
 pub fn parse_rfc3339_micros(text: &str) -> Option<i64> {
-    parse(text).map(|time| time.seconds * MICROS + time.micros)
+    parse(text, Layout::Rfc3339).ok()
+}
+
+/// A form that a time must have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// Seconds; a fraction may follow.
+    Rfc3339,
+    /// Seconds and exactly six digits of a fraction.
+    Rfc3339Micro,
+}
+
+impl Layout {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Rfc3339 => "2006-01-02T15:04:05Z07:00",
+            Self::Rfc3339Micro => "2006-01-02T15:04:05.000000Z07:00",
+        }
+    }
+}
+
+/// A text that is no time, in Go's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("parsing time {}{problem}", quote(.text))]
+pub struct ParseError {
+    text: String,
+    problem: String,
+}
+
+/// The time as microseconds since 1970, with what is finer dropped.
+pub fn parse(text: &str, layout: Layout) -> Result<i64, ParseError> {
+    let mut rest = Rest(text.as_bytes());
+    read(&mut rest, layout).map_err(|problem| {
+        let left = quote(&String::from_utf8_lossy(rest.0));
+        let problem = match problem {
+            Problem::NotA(element) => format!(" as {}: cannot parse {left} as {}", quote(layout.text()), quote(element)),
+            Problem::OutOfRange(what) => format!(": {what} out of range"),
+            Problem::Extra => format!(": extra text: {left}"),
+        };
+        ParseError { text: text.to_owned(), problem }
+    })
 }
 
 /// Seconds since 1970 as `2006-01-02T15:04:05Z`.
@@ -31,28 +73,53 @@ const CYCLE: i64 = 146_097;
 /// Days from 0000-03-01, where counting starts, to 1970-01-01.
 const EPOCH: i64 = 719_468;
 
-struct Instant {
-    seconds: i64,
-    micros: i64,
+/// What is wrong with a time.
+enum Problem {
+    /// This part of the layout is not there.
+    NotA(&'static str),
+    /// A number is there, but no such day or hour is.
+    OutOfRange(&'static str),
+    /// Something follows.
+    Extra,
 }
 
-fn parse(text: &str) -> Option<Instant> {
-    let mut rest = Rest(text.as_bytes());
-    let year = rest.digits(4)?;
-    rest.skip(b'-')?;
-    let month = rest.digits(2).filter(|month| (1..=12).contains(month))?;
-    rest.skip(b'-')?;
-    let day = rest.digits(2).filter(|day| (1..=days_in(year, month)).contains(day))?;
-    rest.skip(b'T')?;
-    let hour = rest.digits(2).or_else(|| rest.digits(1)).filter(|hour| *hour < 24)?;
-    rest.skip(b':')?;
-    let minute = rest.digits(2).filter(|minute| *minute < 60)?;
-    rest.skip(b':')?;
-    let second = rest.digits(2).filter(|second| *second < 60)?;
-    let micros = rest.fraction();
-    let offset = rest.offset()?;
+fn read(rest: &mut Rest<'_>, layout: Layout) -> Result<i64, Problem> {
+    let year = rest.digits(4).ok_or(Problem::NotA("2006"))?;
+    rest.skip(b'-').ok_or(Problem::NotA("-"))?;
+    let month = rest.digits(2).ok_or(Problem::NotA("01"))?;
+    if !(1..=12).contains(&month) {
+        return Err(Problem::OutOfRange("month"));
+    }
+    rest.skip(b'-').ok_or(Problem::NotA("-"))?;
+    let day = rest.digits(2).ok_or(Problem::NotA("02"))?;
+    rest.skip(b'T').ok_or(Problem::NotA("T"))?;
+    let hour = rest.digits(2).or_else(|| rest.digits(1)).ok_or(Problem::NotA("15"))?;
+    if hour >= 24 {
+        return Err(Problem::OutOfRange("hour"));
+    }
+    rest.skip(b':').ok_or(Problem::NotA(":"))?;
+    let minute = rest.digits(2).ok_or(Problem::NotA("04"))?;
+    if minute >= 60 {
+        return Err(Problem::OutOfRange("minute"));
+    }
+    rest.skip(b':').ok_or(Problem::NotA(":"))?;
+    let second = rest.digits(2).ok_or(Problem::NotA("05"))?;
+    if second >= 60 {
+        return Err(Problem::OutOfRange("second"));
+    }
+    let micros = match layout {
+        Layout::Rfc3339 => rest.fraction(),
+        Layout::Rfc3339Micro => rest.exact_fraction().ok_or(Problem::NotA(".000000"))?,
+    };
+    let offset = rest.offset().ok_or(Problem::NotA("Z07:00"))?;
+    if !rest.0.is_empty() {
+        return Err(Problem::Extra);
+    }
+    if !(1..=days_in(year, month)).contains(&day) {
+        return Err(Problem::OutOfRange("day"));
+    }
     let seconds = days_since_epoch(year, month, day) * DAY + hour * 3_600 + minute * 60 + second - offset;
-    rest.0.is_empty().then_some(Instant { seconds, micros })
+    Ok(seconds * MICROS + micros)
 }
 
 /// What of the text is still to be read.
@@ -83,8 +150,28 @@ impl Rest<'_> {
         (0..6).fold(0, |micros, at| micros * 10 + digit(at))
     }
 
-    /// `Z`, `+01:00` or `-01:00`, in seconds east of UTC.
+    /// A point and exactly six digits.
+    fn exact_fraction(&mut self) -> Option<i64> {
+        let before = self.0;
+        let micros = self.skip(b'.').and_then(|()| self.digits(6));
+        if micros.is_none() || self.0.first().is_some_and(u8::is_ascii_digit) {
+            self.0 = before;
+            return None;
+        }
+        micros
+    }
+
+    /// `Z`, `+01:00` or `-01:00`, in seconds east of UTC. Nothing is read if it is none of them.
     fn offset(&mut self) -> Option<i64> {
+        let before = self.0;
+        let offset = self.read_offset();
+        if offset.is_none() {
+            self.0 = before;
+        }
+        offset
+    }
+
+    fn read_offset(&mut self) -> Option<i64> {
         let sign = match self.0.first()? {
             b'Z' => {
                 self.skip(b'Z')?;

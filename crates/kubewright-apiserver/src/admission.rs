@@ -52,6 +52,7 @@ impl Inner {
                     new.set_at(field, old.at(field).clone());
                 }
             }
+            default_tolerations(new);
         }
         Ok(())
     }

@@ -20,7 +20,6 @@ use crate::server::Inner;
 /// First address and size of the range, as envtest has it: 10.0.0.0/24.
 const FIRST: u32 = 0x0a00_0000;
 const SIZE: u32 = 256;
-const RANGE: &str = "10.0.0.0/24";
 const PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
 
 /// What requests in flight have reserved.
@@ -136,8 +135,7 @@ impl Inner {
             };
             let offset = u32::from(address).wrapping_sub(FIRST);
             if offset == 0 || offset >= SIZE - 1 {
-                let why = format!("the provided IP ({given}) is not in the valid range. The range of valid IPs is {RANGE}");
-                return refuse(&why);
+                return refuse("the provided network does not match the current range");
             }
             if taken.contains(&given) || !self.reserve(given.clone(), reserved) {
                 return refuse("provided IP is already allocated");

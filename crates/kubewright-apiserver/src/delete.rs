@@ -166,8 +166,16 @@ impl Inner {
             return Ok(Some(Deleted::Gone(new)));
         }
         let key = current.key.clone();
-        match self.remove(served, &key, current, new.clone()) {
-            Ok(_) => Ok(Some(Deleted::Gone(new))),
+        // A kind with a grace period is marked before it goes, even if it goes at once.
+        let mut last = current.clone();
+        if marks_before_removal(served) && new != old {
+            match self.put(served, &key, Expect::At(current.revision), new) {
+                Ok(version) => last = version,
+                Err(_) => return Ok(None),
+            }
+        }
+        match self.remove(served, &key, &last) {
+            Ok(version) => Ok(Some(Deleted::Gone(output::object(served, &version)))),
             Err(_) => Ok(None),
         }
     }

@@ -253,7 +253,7 @@ impl Inner {
                 && new.list_at("spec.finalizers").is_empty()
                 && new.int_at("metadata.deletionGracePeriodSeconds").unwrap_or_default() == 0;
             let done = if released {
-                self.remove(served, key, &current, new).is_ok()
+                self.remove(served, key, &current).is_ok()
             } else {
                 match self.put(served, key, Expect::At(current.revision), new) {
                     Ok(version) => {

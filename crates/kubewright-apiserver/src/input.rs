@@ -161,34 +161,39 @@ fn check_kind(expected: Gvk<'static>, json: &[u8]) -> Result<(), ApiError> {
         version: if api_version.is_empty() { expected.version } else { given.version },
         kind: if given.kind.is_empty() { expected.kind } else { given.kind },
     };
-    if given == expected {
-        return Ok(());
+    if is_registered(given) && given.kind == expected.kind && given.group == expected.group && given != expected {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({}) does not match the expected API version ({})",
+            given.api_version(),
+            expected.api_version()
+        )));
     }
-    let cannot = |why: String| {
+    check_registered(expected, given).map_err(|why| {
         ApiError::bad_request(format!(
             "{} in version {:?} cannot be handled as a {}: {why}",
             given.kind, given.version, expected.kind
         ))
-    };
+    })
+}
+
+/// Why an object of one kind is none of another, in upstream's words.
+pub(crate) fn check_registered(expected: Gvk<'static>, given: Gvk<'_>) -> Result<(), String> {
+    if given == expected {
+        return Ok(());
+    }
     if is_registered(given) {
-        if given.kind == expected.kind && given.group == expected.group {
-            return Err(ApiError::bad_request(format!(
-                "the API version in the data ({}) does not match the expected API version ({})",
-                given.api_version(),
-                expected.api_version()
-            )));
-        }
-        let internal = if expected.group.is_empty() { "core" } else { expected.group.split('.').next().unwrap_or_default() };
-        return Err(cannot(format!(
+        let group = expected.group.split('.').next().unwrap_or_default();
+        let internal = if group.is_empty() { "core" } else { group };
+        return Err(format!(
             "converting ({}.{}) to ({internal}.{}): unknown conversion",
             given.version, given.kind, expected.kind
-        )));
+        ));
     }
-    Err(cannot(format!(
+    Err(format!(
         "no kind {:?} is registered for version {:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
         given.kind,
         given.api_version()
-    )))
+    ))
 }
 
 /// The scheme of a real server knows every type of every version, served or not, with lists and options.

@@ -5,6 +5,7 @@
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderValue, Response, StatusCode, header};
+use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
 use kubewright_apimachinery::{convert, json, table};
 use serde_json::{Value, json};
@@ -268,14 +269,25 @@ pub(crate) fn table_of<'a>(
     list_meta: Value,
     now: i64,
 ) -> Value {
+    let mut objects: Vec<&Value> = objects.collect();
+    table::sort_rows(served.gvk(), &mut objects);
     let rows: Vec<Value> = objects
+        .into_iter()
         .map(|object| {
-            let object_of = match include {
+            let mut object_of = match include {
                 Include::Nothing => Value::Null,
                 Include::Metadata => metadata_of(object, version),
                 Include::Object => object.clone(),
             };
-            json!({"cells": table::cells(served.gvk(), object, now), "object": object_of})
+            if served.facts.kind == "DaemonSet" {
+                // Tables are made of upstream's internal form, which has a field in place of the annotation.
+                remove_annotation(&mut object_of, "deprecated.daemonset.template.generation");
+            }
+            let mut row = json!({"cells": table::cells(served.gvk(), object, now), "object": object_of});
+            if let Some(conditions) = table::row_conditions(served.gvk(), object) {
+                row["conditions"] = conditions;
+            }
+            row
         })
         .collect();
     json!({
@@ -285,6 +297,14 @@ pub(crate) fn table_of<'a>(
         "columnDefinitions": table::column_definitions(served.facts.group, served.facts.version, served.facts.plural),
         "rows": rows,
     })
+}
+
+fn remove_annotation(object: &mut Value, name: &str) {
+    let Some(annotations) = object.at_mut("metadata.annotations").and_then(Value::as_object_mut) else { return };
+    annotations.remove(name);
+    if annotations.is_empty() {
+        object.remove_at("metadata.annotations");
+    }
 }
 
 /// An answer with an object in JSON or YAML.
@@ -323,12 +343,7 @@ pub(crate) fn failure(error: &ApiError) -> Response<Body> {
 
 /// Adds `Warning` headers, as upstream words them.
 pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
-    let mut seen: Vec<&str> = Vec::new();
     for warning in warnings {
-        if seen.contains(&warning.as_str()) {
-            continue;
-        }
-        seen.push(warning);
         let escaped: String = warning
             .chars()
             .flat_map(|c| match c {
@@ -337,7 +352,10 @@ pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
                 c => vec![c],
             })
             .collect();
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{escaped}\"")) {
+        // Each is said once.
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{escaped}\""))
+            && !response.headers().get_all(header::WARNING).iter().any(|said| said == value)
+        {
             response.headers_mut().append(header::WARNING, value);
         }
     }

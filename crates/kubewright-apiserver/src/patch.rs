@@ -5,13 +5,15 @@
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
+use kubewright_apimachinery::encode::{self, TakenApart};
 use kubewright_apimachinery::facts::Type;
 use kubewright_apimachinery::field::{FieldError, Path};
-use kubewright_apimachinery::patch::strategic::apply_strategic_merge_patch;
+use kubewright_apimachinery::gvk::Gvk;
+use kubewright_apimachinery::patch::strategic::{apply_strategic_merge_patch, go_text};
 use kubewright_apimachinery::patch::{
     JsonPatch, JsonPatchError, apply_merge_patch, check_json_patch, check_merge_patch, decode_merge_patch,
 };
-use kubewright_apimachinery::status::ApiError;
+use kubewright_apimachinery::status::{ApiError, Qualified};
 use kubewright_apimachinery::{decode, defaults, json};
 use serde_json::Value;
 
@@ -26,7 +28,8 @@ use crate::write::{Update, check_name, check_namespace};
 
 /// A patch, decoded as far as it can be without the object.
 pub(crate) enum Patch {
-    Json(JsonPatch),
+    /// And the paths that it goes to, for messages.
+    Json(JsonPatch, TakenApart),
     Merge(Value),
     Strategic(Value),
 }
@@ -39,7 +42,7 @@ impl Patch {
             "application/json-patch+json" => {
                 let strict = if checks { check_json_patch(body).map_err(|e| json_patch_error(&e))? } else { Vec::new() };
                 let patch = JsonPatch::decode(body).map_err(|error| json_patch_error(&error))?;
-                Ok((Self::Json(patch), strict))
+                Ok((Self::Json(patch, taken_apart(body)), strict))
             }
             "application/merge-patch+json" => {
                 let (patch, strict) = merge_patch(body, checks)?;
@@ -56,12 +59,59 @@ impl Patch {
     /// The object after the patch.
     pub(crate) fn apply(&self, ty: &'static Type, object: &Value) -> Result<Value, ApiError> {
         match self {
-            Self::Json(patch) => patch.apply(object.clone()).map_err(|error| json_patch_error(&error)),
+            Self::Json(patch, _) => patch.apply(object.clone()).map_err(|error| json_patch_error(&error)),
             Self::Merge(patch) => Ok(apply_merge_patch(object, patch)),
             Self::Strategic(patch) => {
-                apply_strategic_merge_patch(ty, object, patch).map_err(|error| ApiError::bad_request(error.to_string()))
+                apply_strategic_merge_patch(ty, object, patch).map_err(|error| {
+                    let reason = match error.code() {
+                        400 => "BadRequest",
+                        422 => "Invalid",
+                        _ => "",
+                    };
+                    ApiError::new(error.code(), reason, error.to_string())
+                })
             }
         }
+    }
+}
+
+/// The paths of a JSON patch that was found to be one.
+fn taken_apart(body: &Bytes) -> TakenApart {
+    let operations = json::parse(body, json::ParseOptions::default()).map(|parsed| parsed.value).unwrap_or_default();
+    let operations: Vec<&Value> = operations.as_array().into_iter().flatten().collect();
+    let pointers = operations.iter().flat_map(|operation| [operation["path"].as_str(), operation["from"].as_str()]);
+    TakenApart::by_pointers(pointers.flatten())
+}
+
+impl Patch {
+    /// A patched object as one of its type; what strict validation complains of comes with it.
+    pub(crate) fn decode(
+        &self,
+        gvk: Gvk<'static>,
+        ty: &'static Type,
+        patched: &Value,
+    ) -> Result<(Value, Vec<String>), ApiError> {
+        let mut object = patched.clone();
+        if matches!(self, Self::Strategic(_)) {
+            // Put into the struct at hand, whatever it says it is.
+            output::set_kind(&mut object, gvk.api_version(), gvk.kind);
+        } else if let Err(why) = input::check_registered(gvk, Gvk::of(patched)) {
+            return Err(self.refused(ty, patched, why));
+        }
+        let strict = decode::unknown_fields(ty, &object);
+        decode::complete(ty, &mut object).map_err(|error| self.refused(ty, patched, error.to_string()))?;
+        Ok((object, strict))
+    }
+
+    /// The patched object is none, or not one that strict validation lets through.
+    pub(crate) fn refused(&self, ty: &'static Type, patched: &Value, why: String) -> ApiError {
+        let shown = match self {
+            Self::Json(_, apart) => encode::to_string(ty, patched, apart),
+            Self::Merge(patch) => encode::to_string(ty, patched, &TakenApart::by_merge_patch(patch)),
+            Self::Strategic(patch) => go_text(patch),
+        };
+        let errors = vec![FieldError::invalid(&Path::new("patch"), shown, why)];
+        ApiError::invalid(Qualified { group: "", name: "" }, "", &errors)
     }
 }
 
@@ -138,14 +188,10 @@ impl Inner {
         };
         let outcome = self.update_object(&update, |old| {
             let patched = patch.apply(served.ty, old)?;
-            let (mut object, strict) = decode_patched(served, name, patched)?;
+            let (mut object, strict) = patch.decode(served.gvk(), served.ty, &patched)?;
             let strict: Vec<String> = patch_strict.iter().cloned().chain(strict).collect();
-            *warnings.borrow_mut() = input::strict(&strict, options.field_validation).map_err(|error| {
-                // Upstream words it as a rule that the patch breaks.
-                let why = error.message.clone();
-                let errors = vec![FieldError::invalid_printed(&Path::new("patch"), shown(&patched_text(old)), why)];
-                ApiError::invalid(served.gvk().qualified_kind(), name, &errors)
-            })?;
+            *warnings.borrow_mut() = input::strict(&strict, options.field_validation)
+                .map_err(|error| patch.refused(served.ty, &patched, error.message))?;
             check_name(&object, name)?;
             check_namespace(served, namespace, &mut object)?;
             defaults::apply(served.gvk(), &mut object);
@@ -156,34 +202,3 @@ impl Inner {
         self.written(served, format, &outcome.written, StatusCode::OK, warnings)
     }
 }
-
-/// A patched object as one of its type; what strict validation complains of comes with it.
-fn decode_patched(served: &Served, name: &str, patched: Value) -> Result<(Value, Vec<String>), ApiError> {
-    let invalid = |why: String, value: &Value| {
-        let errors = vec![FieldError::invalid_printed(&Path::new("patch"), shown(&patched_text(value)), why)];
-        ApiError::invalid(served.gvk().qualified_kind(), name, &errors)
-    };
-    let gvk = served.gvk();
-    let found = kubewright_apimachinery::gvk::Gvk::of(&patched);
-    if found != gvk {
-        let why = format!(
-            "no kind {:?} is registered for version {:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
-            found.kind,
-            found.api_version()
-        );
-        return Err(invalid(why, &patched));
-    }
-    let strict = decode::unknown_fields(served.ty, &patched);
-    let mut object = patched.clone();
-    decode::complete(served.ty, &mut object).map_err(|error| invalid(error.to_string(), &patched))?;
-    Ok((object, strict))
-}
-
-fn patched_text(value: &Value) -> String {
-    json::to_string(value)
-}
-
-fn shown(text: &str) -> String {
-    kubewright_apimachinery::field::quote(text)
-}
-

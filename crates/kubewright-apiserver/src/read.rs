@@ -186,7 +186,8 @@ impl Inner {
         let (at, start) = if options.continue_token.is_empty() {
             (options.at()?, String::new())
         } else {
-            Token::parse(&options.continue_token)?.place(options)?
+            let (at, start) = Token::parse(&options.continue_token)?.place(options)?;
+            (at, format!("{}{start}", filter.prefix))
         };
         let exact = match at {
             At::MostRecent | At::Any => None,

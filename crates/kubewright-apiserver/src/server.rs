@@ -257,10 +257,15 @@ impl Inner {
         if path.too_deep || misplaced {
             return Err(no_resource());
         }
-        if !path.subresource.is_empty() {
-            return self.subresource(request, served, path, body);
+        let mut response = if path.subresource.is_empty() {
+            self.verb(request, served, path, body)?
+        } else {
+            self.subresource(request, served, path, body)?
+        };
+        if served.storage.as_ref() == "endpoints" {
+            output::warn(&mut response, &[ENDPOINTS_DEPRECATED.to_owned()]);
         }
-        self.verb(request, served, path, body)
+        Ok(response)
     }
 
     fn verb(
@@ -292,6 +297,8 @@ impl Inner {
         }
     }
 }
+
+const ENDPOINTS_DEPRECATED: &str = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 
 /// A group that is served has no such resource.
 pub(crate) fn no_resource() -> ApiError {

@@ -9,7 +9,7 @@ use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::selector::LabelSelector;
 use kubewright_apimachinery::status::{ApiError, Qualified};
-use kubewright_apimachinery::{decode, facts, json, table, time};
+use kubewright_apimachinery::{facts, json, table, time};
 use serde_json::{Value, json};
 
 use crate::auth::User;
@@ -131,14 +131,8 @@ impl Inner {
             let scale = match &wanted {
                 Wanted::Scale(scale) => scale.clone(),
                 Wanted::Patch(patch) => {
-                    let current = scale_of(old);
-                    let mut scale = patch.apply(ty, &current)?;
-                    decode::normalise(ty, &mut scale).map_err(|error| {
-                        let at = Path::new("patch");
-                        let shown = kubewright_apimachinery::field::quote(&json::to_string(&current));
-                        let errors = vec![FieldError::invalid_printed(&at, shown, error.to_string())];
-                        ApiError::invalid(SCALE.qualified_kind(), name, &errors)
-                    })?;
+                    let patched = patch.apply(ty, &scale_of(old))?;
+                    let (scale, _) = patch.decode(SCALE, ty, &patched)?;
                     check_name(&scale, name)?;
                     scale
                 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use kubewright_apimachinery::field::{FieldError, Path};
+use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::status::ApiError;
+use kubewright_apimachinery::status::{ApiError, Qualified};
 use kubewright_apimachinery::{convert, decode, defaults, selectable, strategy, time, validation};
 use serde_json::Value;
 
@@ -158,12 +158,13 @@ impl Inner {
             }
             self.admit_create(served, namespace, &mut object)?;
             strategy::prepare_create(gvk, &mut object);
+            self.stamp(served, &mut object, None);
             let name = object.str_at("metadata.name").to_owned();
             let reserved = self.allocate(served, &mut object, None)?;
             complete(served, &mut object)?;
             let errors = validation::create(gvk, served.namespaced(), &object);
             if !errors.is_empty() {
-                return Err(ApiError::invalid(gvk.qualified_kind(), &name, &errors));
+                return Err(ApiError::invalid(invalid_kind(served), &name, &errors));
             }
             normalise(served, &mut object)?;
             if object.has("metadata.resourceVersion") {
@@ -238,20 +239,22 @@ impl Inner {
         self.check_preconditions(update, key, &old, &mut new)?;
         carry_metadata(&mut new, &old);
         self.admit_update(served, namespace, &mut new, &old)?;
-        if subresource.is_empty() {
-            strategy::prepare_update(gvk, &mut new, &old);
-        } else {
-            strategy::prepare_subresource(gvk, subresource, &mut new, &old);
+        match subresource {
+            // A scale changes the object as any update does; a binding may do what no update may.
+            "" | "scale" => strategy::prepare_update(gvk, &mut new, &old),
+            "binding" => {}
+            other => strategy::prepare_subresource(gvk, other, &mut new, &old),
         }
+        self.stamp(served, &mut new, Some(&old));
         let reserved = self.allocate(served, &mut new, Some(&old))?;
         complete(served, &mut new)?;
-        let errors = if subresource.is_empty() {
-            validation::update(gvk, served.namespaced(), &new, &old)
-        } else {
-            validation::update_subresource(gvk, subresource, served.namespaced(), &new, &old)
+        let errors = match subresource {
+            "" | "scale" => validation::update(gvk, served.namespaced(), &new, &old),
+            "binding" => ErrorList::new(),
+            other => validation::update_subresource(gvk, other, served.namespaced(), &new, &old),
         };
         if !errors.is_empty() {
-            return Err(ApiError::invalid(gvk.qualified_kind(), name, &errors));
+            return Err(ApiError::invalid(invalid_kind(served), name, &errors));
         }
         normalise(served, &mut new)?;
         // The strategies of subresources warn of nothing.
@@ -259,7 +262,7 @@ impl Inner {
             if subresource.is_empty() { strategy::warnings(gvk, &new, Some(&old)) } else { Vec::new() };
         if is_released(&new, &old) {
             // The last finalizer is gone: the update is the deletion.
-            if !update.dry_run && self.remove(served, key, current, new.clone()).is_err() {
+            if !update.dry_run && self.remove(served, key, current).is_err() {
                 return Ok(None);
             }
             reserved.keep();
@@ -303,7 +306,7 @@ impl Inner {
             if update.replaces && !kinds::updates_unconditionally(served.gvk()) {
                 let at = Path::new("metadata").child("resourceVersion");
                 let error = FieldError::invalid_printed(&at, "0", "must be specified for an update");
-                return Err(ApiError::invalid(served.gvk().qualified_kind(), name, &vec![error]));
+                return Err(ApiError::invalid(served.qualified(), name, &vec![error]));
             }
             let revision = old.at("metadata.resourceVersion").clone();
             new.set_at("metadata.resourceVersion", revision);
@@ -327,6 +330,32 @@ impl Inner {
         }
     }
 
+    /// Sets the times that upstream's strategies set: the rules themselves know no clock.
+    fn stamp(&self, served: &Served, new: &mut Value, old: Option<&Value>) {
+        let now = time::format_rfc3339(self.clock.now());
+        match (served.facts.group, served.facts.kind) {
+            ("", "PersistentVolume") => {
+                let phase = |object: &Value| object.str_at("status.phase").to_owned();
+                let time = "status.lastPhaseTransitionTime";
+                if old.is_none_or(|old| phase(old) != phase(new) && old.at(time) == new.at(time)) {
+                    new.set_at(time, now);
+                }
+            }
+            ("", "Pod") | ("apiregistration.k8s.io", "APIService") if old.is_none() => {
+                for condition in new.list_mut("status.conditions").into_iter().flatten() {
+                    condition.default_at("lastTransitionTime", now.as_str());
+                }
+            }
+            ("certificates.k8s.io", "CertificateSigningRequest") => {
+                for condition in new.list_mut("status.conditions").into_iter().flatten() {
+                    condition.default_at("lastUpdateTime", now.as_str());
+                    condition.default_at("lastTransitionTime", now.as_str());
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Commits an object, given in the version of `served`.
     pub(crate) fn put(
         &self,
@@ -339,16 +368,15 @@ impl Inner {
         self.commit(served, key, expect, Change::Put { object, attributes })
     }
 
-    /// Commits the deletion of an object that looked like this last.
+    /// Commits the deletion of an object. Who watches is shown how it was stored last.
     pub(crate) fn remove(
         &self,
         served: &Served,
         key: &str,
         current: &Arc<Version>,
-        object: Value,
     ) -> Result<Arc<Version>, crate::storage::Conflict> {
-        let (object, attributes) = stored_form(served, object);
-        let version = self.commit(served, key, Expect::At(current.revision), Change::Delete { object, attributes })?;
+        let change = Change::Delete { object: current.object(), attributes: current.attributes.clone() };
+        let version = self.commit(served, key, Expect::At(current.revision), change)?;
         self.after_delete(served, &version);
         Ok(version)
     }
@@ -364,6 +392,11 @@ impl Inner {
         let mut versions = self.store.commit(vec![write])?;
         Ok(versions.remove(0))
     }
+}
+
+/// The kind as errors name it: both views of an Event are the core one's.
+fn invalid_kind(served: &Served) -> Qualified<'static> {
+    if served.facts.kind == "Event" { served.stored.qualified_kind() } else { served.gvk().qualified_kind() }
 }
 
 /// Upstream's words for a write that came second.
@@ -456,12 +489,14 @@ pub(crate) fn check_name(object: &Value, name: &str) -> Result<(), ApiError> {
 
 /// What an update cannot take away: it is the old object's where the new one does not say.
 fn carry_metadata(new: &mut Value, old: &Value) {
-    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         let path = format!("metadata.{field}");
         if !new.has(&path) && old.has(&path) {
             new.set_at(&path, old.at(&path).clone());
         }
     }
+    new.set_at("metadata.creationTimestamp", old.at("metadata.creationTimestamp").clone());
+    new.object_mut("metadata").remove("selfLink");
     // Generations are counted by the server alone.
     match old.at("metadata.generation") {
         Value::Null => drop(new.object_mut("metadata").remove("generation")),

@@ -57,20 +57,27 @@ impl Version {
         Self { key, revision, attributes, json, encodings: OnceLock::new() }
     }
 
-    /// The encoding called `tag`, made by `encode` the first time it is asked for.
+    /// The encoding called `tag`, made by `encode` the first time it is asked for. Two readers who ask for it
+    /// first at the same time may both make it; one of the two is kept.
     pub fn encoded(&self, tag: u64, encode: impl FnOnce() -> Bytes) -> Bytes {
         let mut slot = &self.encodings;
-        let mut encode = Some(encode);
-        loop {
-            let entry = slot.get_or_init(|| {
-                let bytes = encode.take().map(|encode| encode()).unwrap_or_default();
-                Box::new(Encoding { tag, bytes, next: OnceLock::new() })
-            });
+        while let Some(entry) = slot.get() {
             if entry.tag == tag {
                 return entry.bytes.clone();
             }
             slot = &entry.next;
         }
+        // Made before the slot is claimed: one encoding may ask for another.
+        let bytes = encode();
+        let mut entry = Box::new(Encoding { tag, bytes: bytes.clone(), next: OnceLock::new() });
+        while let Err(taken) = slot.set(entry) {
+            entry = taken;
+            match slot.get() {
+                Some(other) => slot = &other.next,
+                None => break,
+            }
+        }
+        bytes
     }
 
     /// The object, decoded.
@@ -131,5 +138,13 @@ mod tests {
             }
         }
         assert_eq!(made, 2);
+    }
+
+    #[test]
+    fn one_encoding_may_be_made_of_another() {
+        let version = Version::new("a".into(), 1, Attributes::default(), Bytes::from_static(b"{}"));
+        let outer = version.encoded(1, || version.encoded(2, || Bytes::from_static(b"inner")));
+        assert_eq!(outer, "inner");
+        assert_eq!(version.encoded(2, Bytes::new), "inner");
     }
 }

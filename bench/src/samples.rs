@@ -1,0 +1,102 @@
+//! Figures of several rounds, and what is said of them.
+
+use std::time::{Duration, Instant};
+
+/// What the rounds of one row gave, in seconds, bytes or pieces per second.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Samples(Vec<f64>);
+
+impl Samples {
+    pub(crate) fn push(&mut self, value: f64) {
+        self.0.push(value);
+    }
+
+    /// The middle one: a round that something else on the machine disturbed does not count.
+    pub(crate) fn median(&self) -> f64 {
+        let sorted = self.sorted();
+        let middle = sorted.len() / 2;
+        match sorted.len() {
+            0 => f64::NAN,
+            odd if odd % 2 == 1 => sorted[middle],
+            _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
+        }
+    }
+
+    /// How far the middle half of the rounds lies apart, as a part of the median: 0.1 is 10 %.
+    pub(crate) fn spread(&self) -> f64 {
+        let sorted = self.sorted();
+        let quarter = sorted.len() / 4;
+        match sorted.get(quarter).zip(sorted.iter().nth_back(quarter)) {
+            Some((low, high)) if *high > *low => (high - low) / self.median(),
+            _ => 0.0,
+        }
+    }
+
+    fn sorted(&self) -> Vec<f64> {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted
+    }
+}
+
+impl FromIterator<f64> for Samples {
+    fn from_iter<T: IntoIterator<Item = f64>>(values: T) -> Self {
+        Self(values.into_iter().collect())
+    }
+}
+
+/// Measures ours and the peer in turn, so that what disturbs the machine disturbs both. The first turn of each
+/// fills caches and does not count.
+pub(crate) fn in_turn(
+    rounds: u32,
+    mut ours: impl FnMut() -> Duration,
+    mut peer: impl FnMut() -> Duration,
+) -> (Samples, Samples) {
+    (ours(), peer());
+    (0..rounds).map(|_| (ours().as_secs_f64(), peer().as_secs_f64())).unzip_samples()
+}
+
+trait UnzipSamples {
+    fn unzip_samples(self) -> (Samples, Samples);
+}
+
+impl<I: Iterator<Item = (f64, f64)>> UnzipSamples for I {
+    fn unzip_samples(self) -> (Samples, Samples) {
+        let (ours, peer) = self.unzip();
+        (Samples(ours), Samples(peer))
+    }
+}
+
+/// How long one call of `work` takes, as the mean of `calls`.
+pub(crate) fn mean_of(calls: u32, mut work: impl FnMut()) -> Duration {
+    let started = Instant::now();
+    for _ in 0..calls {
+        work();
+    }
+    started.elapsed() / calls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disturbed_round_moves_neither_median_nor_spread_much() {
+        let calm: Samples = [10.0, 11.0, 10.0, 9.0, 10.0, 11.0, 9.0, 10.0].into_iter().collect();
+        let disturbed: Samples = [10.0, 11.0, 10.0, 9.0, 10.0, 11.0, 9.0, 900.0].into_iter().collect();
+        assert!((calm.median() - disturbed.median()).abs() < f64::EPSILON);
+        assert!(disturbed.spread() < 0.25, "{}", disturbed.spread());
+    }
+
+    #[test]
+    fn one_round_has_a_median_and_no_spread() {
+        let one: Samples = [3.0].into_iter().collect();
+        assert!((one.median() - 3.0).abs() < f64::EPSILON && one.spread() == 0.0);
+    }
+
+    #[test]
+    fn of_an_even_number_of_rounds_the_median_is_between_the_middle_two() {
+        let even: Samples = [1.0, 2.0, 4.0, 8.0].into_iter().collect();
+        assert!((even.median() - 3.0).abs() < f64::EPSILON);
+    }
+}

@@ -1,0 +1,120 @@
+//! Objects as text in the order of Go's structs.
+//!
+//! Answers are compared by structure and need no order. But some messages quote a whole object, and there the
+//! order shows: what a patch has taken apart is sorted by name, what it left alone is as Go wrote it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::facts::{FieldType, Type};
+use crate::json;
+
+/// Which objects inside an object were taken apart.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TakenApart(BTreeMap<String, TakenApart>);
+
+impl TakenApart {
+    /// What a merge patch takes apart: every object that it merges into.
+    pub fn by_merge_patch(patch: &Value) -> Self {
+        let fields = patch.as_object().into_iter().flatten().filter(|(_, value)| value.is_object());
+        Self(fields.map(|(name, value)| (name.clone(), Self::by_merge_patch(value))).collect())
+    }
+
+    /// What operations at these JSON pointers take apart: every object on the way.
+    pub fn by_pointers<'a>(pointers: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut root = Self::default();
+        for pointer in pointers {
+            let mut parts: Vec<&str> = pointer.split('/').skip(1).collect();
+            parts.pop();
+            let mut node = &mut root;
+            for part in parts {
+                node = node.0.entry(part.replace("~1", "/").replace("~0", "~")).or_default();
+            }
+        }
+        root
+    }
+}
+
+/// An object of a type as compact JSON. The object itself counts as taken apart.
+pub fn to_string(ty: &'static Type, object: &Value, apart: &TakenApart) -> String {
+    let mut text = String::new();
+    write_object(&mut text, Some(ty), object, Some(apart));
+    text
+}
+
+fn write_object(text: &mut String, ty: Option<&'static Type>, object: &Value, apart: Option<&TakenApart>) {
+    let Some(map) = object.as_object() else {
+        text.push_str(&json::to_string(object));
+        return;
+    };
+    let mut names: Vec<&String> = map.keys().collect();
+    if apart.is_none()
+        && let Some(ty) = ty
+    {
+        names.sort_by_key(|name| ty.fields.iter().position(|field| field.name == name.as_str()).unwrap_or(usize::MAX));
+    }
+    text.push('{');
+    for (index, name) in names.into_iter().enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        text.push_str(&json::to_string(&Value::String(name.clone())));
+        text.push(':');
+        let field = ty.and_then(|ty| ty.field(name)).map(|field| &field.ty);
+        write_value(text, field, &map[name], apart.and_then(|apart| apart.0.get(name)));
+    }
+    text.push('}');
+}
+
+fn write_value(text: &mut String, ty: Option<&'static FieldType>, value: &Value, apart: Option<&TakenApart>) {
+    match (value, ty) {
+        (Value::Object(_), Some(FieldType::Object(of))) => write_object(text, Some(of.get()), value, apart),
+        (Value::Object(map), Some(FieldType::Map(of))) => {
+            text.push('{');
+            for (index, (name, value)) in map.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                text.push_str(&json::to_string(&Value::String(name.clone())));
+                text.push(':');
+                write_value(text, Some(of), value, apart.and_then(|apart| apart.0.get(name)));
+            }
+            text.push('}');
+        }
+        (Value::Array(items), Some(FieldType::List(of))) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                write_value(text, Some(of), item, apart.and_then(|apart| apart.0.get(&index.to_string())));
+            }
+            text.push(']');
+        }
+        _ => text.push_str(&json::to_string(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::type_named;
+    use serde_json::json;
+
+    #[test]
+    fn what_was_left_alone_is_in_gos_order() {
+        let ty = type_named("core.v1.ConfigMap").unwrap();
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "data": {"b": "1", "a": "2"},
+            "metadata": {"uid": "u", "name": "x", "labels": {"l": "1"}, "namespace": "n"},
+        });
+        let apart = TakenApart::by_merge_patch(&json!({"data": {"b": "1"}}));
+        assert_eq!(
+            to_string(ty, &object, &apart),
+            r#"{"apiVersion":"v1","data":{"a":"2","b":"1"},"kind":"ConfigMap","metadata":{"name":"x","namespace":"n","uid":"u","labels":{"l":"1"}}}"#
+        );
+        let apart = TakenApart::by_pointers(["/metadata/labels/l"]);
+        assert!(to_string(ty, &object, &apart).ends_with(r#""metadata":{"labels":{"l":"1"},"name":"x","namespace":"n","uid":"u"}}"#));
+    }
+}
