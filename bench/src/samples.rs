@@ -53,18 +53,12 @@ pub(crate) fn in_turn(
     mut peer: impl FnMut() -> Duration,
 ) -> (Samples, Samples) {
     (ours(), peer());
-    (0..rounds).map(|_| (ours().as_secs_f64(), peer().as_secs_f64())).unzip_samples()
-}
-
-trait UnzipSamples {
-    fn unzip_samples(self) -> (Samples, Samples);
-}
-
-impl<I: Iterator<Item = (f64, f64)>> UnzipSamples for I {
-    fn unzip_samples(self) -> (Samples, Samples) {
-        let (ours, peer) = self.unzip();
-        (Samples(ours), Samples(peer))
+    let (mut our_samples, mut peer_samples) = (Samples::default(), Samples::default());
+    for _ in 0..rounds {
+        our_samples.push(ours().as_secs_f64());
+        peer_samples.push(peer().as_secs_f64());
     }
+    (our_samples, peer_samples)
 }
 
 /// How long one call of `work` takes, as the mean of `calls`.

@@ -64,7 +64,10 @@ pub const FACTS_DIR: &str = "crates/kubewright-apimachinery/facts";
 fn derive(sources: &Sources, data: &Path) -> Result<Vec<(&'static str, String)>> {
     let go = golang::Structs::read(&sources.go)?;
     Ok(vec![
-        ("types.txt", types::derive(&sources.definitions, &read_json(&data.join("openapi-v3-facts.json"))?, &go)?),
+        (
+            "types.txt",
+            types::derive(&sources.definitions, &read_json(&data.join("openapi-v3-facts.json"))?, &go)?,
+        ),
         (
             "resources.txt",
             resources::derive(

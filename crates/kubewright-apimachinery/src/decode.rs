@@ -44,7 +44,8 @@ pub fn decode(ty: &'static Type, bytes: &[u8]) -> Result<Decoded, DecodeError> {
     let parsed = json::parse(bytes, ParseOptions::default())?;
     let mut value = parsed.value;
     let unknown = complete(ty, &mut value)?;
-    let strict = if unknown || !parsed.duplicates.is_empty() { strict::errors(ty, bytes)? } else { Vec::new() };
+    let strict =
+        if unknown || !parsed.duplicates.is_empty() { strict::errors(ty, bytes)? } else { Vec::new() };
     Ok(Decoded { value, strict })
 }
 
@@ -123,7 +124,12 @@ impl Context {
     }
 
     /// Normalises the value of a field; false if Go would leave it out.
-    fn field(&mut self, ty: &'static Type, field: &'static Field, value: &mut Value) -> Result<bool, TypeError> {
+    fn field(
+        &mut self,
+        ty: &'static Type,
+        field: &'static Field,
+        value: &mut Value,
+    ) -> Result<bool, TypeError> {
         if value.is_null() {
             // The zero value is put in its place later, where the field is always written.
             return Ok(false);
@@ -215,7 +221,8 @@ impl Context {
         let canonical = if matches!(ty, FieldType::MicroTime) {
             time::parse(text, time::Layout::Rfc3339Micro).map(time::format_rfc3339_micro)
         } else {
-            time::parse(text, time::Layout::Rfc3339).map(|micros| time::format_rfc3339(micros.div_euclid(1_000_000)))
+            time::parse(text, time::Layout::Rfc3339)
+                .map(|micros| time::format_rfc3339(micros.div_euclid(1_000_000)))
         };
         let canonical = canonical.map_err(|error| TypeError(error.to_string()))?;
         if canonical != *text {
@@ -229,7 +236,9 @@ impl Context {
             Value::Null => "null".to_owned(),
             Value::Bool(_) => "bool".to_owned(),
             // Go shows the number where a number was wanted, but not this one.
-            Value::Number(number) if go.starts_with("int") || go.starts_with("float") => format!("number {number}"),
+            Value::Number(number) if go.starts_with("int") || go.starts_with("float") => {
+                format!("number {number}")
+            }
             Value::Number(_) => "number".to_owned(),
             Value::String(_) => "string".to_owned(),
             Value::Array(_) => "array".to_owned(),
@@ -268,8 +277,7 @@ fn check_base64(text: &mut String) -> Result<(), TypeError> {
     }
     match (body % 4, padding) {
         (0, 0) | (2, 2) | (3, 1) => Ok(()),
-        (1, _) => Err(bad(body)),
-        (0, _) => Err(bad(body)),
+        (0 | 1, _) => Err(bad(body)),
         _ => Err(bad(bytes.len())),
     }
 }
@@ -317,7 +325,9 @@ fn zero_of(ty: &'static FieldType) -> Value {
 /// The type as Go's errors name it.
 fn go_type(ty: &FieldType) -> String {
     match ty {
-        FieldType::String | FieldType::Time | FieldType::MicroTime | FieldType::Quantity => "string".to_owned(),
+        FieldType::String | FieldType::Time | FieldType::MicroTime | FieldType::Quantity => {
+            "string".to_owned()
+        }
         FieldType::Bool => "bool".to_owned(),
         FieldType::Int32 | FieldType::IntOrString => "int32".to_owned(),
         FieldType::Int64 => "int64".to_owned(),
@@ -389,7 +399,8 @@ mod tests {
 
     #[test]
     fn quantities_and_times_take_their_canonical_form() {
-        let limits = decoded("core.v1.ResourceRequirements", r#"{"limits":{"cpu":"0.5","memory":1073741824}}"#);
+        let limits =
+            decoded("core.v1.ResourceRequirements", r#"{"limits":{"cpu":"0.5","memory":1073741824}}"#);
         assert_eq!(limits.value, json!({"limits": {"cpu": "500m", "memory": "1073741824"}}));
         let meta = decoded("meta.v1.ObjectMeta", r#"{"deletionTimestamp":"2026-01-02T03:04:05.5+01:00"}"#);
         assert_eq!(meta.value, json!({"deletionTimestamp": "2026-01-02T02:04:05Z"}));

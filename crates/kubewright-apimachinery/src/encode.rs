@@ -52,7 +52,9 @@ fn write_object(text: &mut String, ty: Option<&'static Type>, object: &Value, ap
     if apart.is_none()
         && let Some(ty) = ty
     {
-        names.sort_by_key(|name| ty.fields.iter().position(|field| field.name == name.as_str()).unwrap_or(usize::MAX));
+        names.sort_by_key(|name| {
+            ty.fields.iter().position(|field| field.name == name.as_str()).unwrap_or(usize::MAX)
+        });
     }
     text.push('{');
     for (index, name) in names.into_iter().enumerate() {
@@ -115,6 +117,9 @@ mod tests {
             r#"{"apiVersion":"v1","data":{"a":"2","b":"1"},"kind":"ConfigMap","metadata":{"name":"x","namespace":"n","uid":"u","labels":{"l":"1"}}}"#
         );
         let apart = TakenApart::by_pointers(["/metadata/labels/l"]);
-        assert!(to_string(ty, &object, &apart).ends_with(r#""metadata":{"labels":{"l":"1"},"name":"x","namespace":"n","uid":"u"}}"#));
+        assert!(
+            to_string(ty, &object, &apart)
+                .ends_with(r#""metadata":{"labels":{"l":"1"},"name":"x","namespace":"n","uid":"u"}}"#)
+        );
     }
 }

@@ -228,7 +228,8 @@ struct Slot {
 impl Slot {
     fn parsed(&self) -> &Type {
         // The text is part of the build, and a test parses all of it: a bad line cannot reach a user.
-        self.parsed.get_or_init(|| parse::parse(self.name, self.body).unwrap_or_else(|error| panic!("{error}")))
+        self.parsed
+            .get_or_init(|| parse::parse(self.name, self.body).unwrap_or_else(|error| panic!("{error}")))
     }
 }
 

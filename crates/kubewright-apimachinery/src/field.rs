@@ -164,7 +164,11 @@ impl FieldError {
     /// The value is none of `supported`, which are printed in the order given.
     pub fn not_supported(field: &Path, value: impl Into<Value>, supported: &[&str]) -> Self {
         let quoted: Vec<String> = supported.iter().map(|s| quote(s)).collect();
-        let detail = if quoted.is_empty() { String::new() } else { format!("supported values: {}", quoted.join(", ")) };
+        let detail = if quoted.is_empty() {
+            String::new()
+        } else {
+            format!("supported values: {}", quoted.join(", "))
+        };
         Self::new(ErrorKind::NotSupported, field, Some(printed(&value.into())), detail)
     }
 
@@ -258,8 +262,12 @@ pub fn quote(text: &str) -> String {
             '\u{8}' => quoted.push_str("\\b"),
             '\u{b}' => quoted.push_str("\\v"),
             '\u{c}' => quoted.push_str("\\f"),
-            c if (c as u32) < 0x20 || c as u32 == 0x7f => write!(quoted, "\\x{:02x}", c as u32).unwrap_or_default(),
-            c if (0x80..0xa0).contains(&(c as u32)) || matches!(c, '\u{ad}' | '\u{feff}' | '\u{2028}' | '\u{2029}') => {
+            c if (c as u32) < 0x20 || c as u32 == 0x7f => {
+                write!(quoted, "\\x{:02x}", c as u32).unwrap_or_default();
+            }
+            c if (0x80..0xa0).contains(&(c as u32))
+                || matches!(c, '\u{ad}' | '\u{feff}' | '\u{2028}' | '\u{2029}') =>
+            {
                 write!(quoted, "\\u{:04x}", c as u32).unwrap_or_default();
             }
             c => quoted.push(c),
@@ -287,14 +295,23 @@ mod tests {
             FieldError::invalid(&at, "a\"b", "must be nice").to_string(),
             r#"spec.x: Invalid value: "a\"b": must be nice"#
         );
-        assert_eq!(FieldError::invalid(&at, -1, "must be more").to_string(), "spec.x: Invalid value: -1: must be more");
+        assert_eq!(
+            FieldError::invalid(&at, -1, "must be more").to_string(),
+            "spec.x: Invalid value: -1: must be more"
+        );
         assert_eq!(FieldError::required(&at, "").to_string(), "spec.x: Required value");
         assert_eq!(
             FieldError::not_supported(&at, "c", &["a", "b"]).to_string(),
             r#"spec.x: Unsupported value: "c": supported values: "a", "b""#
         );
-        assert_eq!(FieldError::too_long(&at, 63).to_string(), "spec.x: Too long: may not be more than 63 bytes");
-        assert_eq!(FieldError::too_many(&at, 3, 1).to_string(), "spec.x: Too many: 3: must have at most 1 item");
+        assert_eq!(
+            FieldError::too_long(&at, 63).to_string(),
+            "spec.x: Too long: may not be more than 63 bytes"
+        );
+        assert_eq!(
+            FieldError::too_many(&at, 3, 1).to_string(),
+            "spec.x: Too many: 3: must have at most 1 item"
+        );
     }
 
     #[test]

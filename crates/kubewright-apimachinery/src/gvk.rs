@@ -30,7 +30,11 @@ impl<'a> Gvk<'a> {
 
     /// `apiVersion` of objects of this kind.
     pub fn api_version(self) -> String {
-        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.to_owned()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 }
 

@@ -157,8 +157,11 @@ impl ApiError {
 
     /// The HTTP method does not fit.
     pub fn method_not_allowed() -> Self {
-        let mut error =
-            Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
+        let mut error = Self::new(
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        );
         error.details = Some(Box::default());
         error
     }

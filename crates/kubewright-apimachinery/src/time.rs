@@ -48,7 +48,9 @@ pub fn parse(text: &str, layout: Layout) -> Result<i64, ParseError> {
     read(&mut rest, layout).map_err(|problem| {
         let left = quote(&String::from_utf8_lossy(rest.0));
         let problem = match problem {
-            Problem::NotA(element) => format!(" as {}: cannot parse {left} as {}", quote(layout.text()), quote(element)),
+            Problem::NotA(element) => {
+                format!(" as {}: cannot parse {left} as {}", quote(layout.text()), quote(element))
+            }
             Problem::OutOfRange(what) => format!(": {what} out of range"),
             Problem::Extra => format!(": extra text: {left}"),
         };

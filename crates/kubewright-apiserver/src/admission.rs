@@ -17,7 +17,12 @@ const TOLERATION_SECONDS: i64 = 300;
 
 impl Inner {
     /// Admits an object that is about to be created.
-    pub(crate) fn admit_create(&self, served: &Served, namespace: &str, object: &mut Value) -> Result<(), ApiError> {
+    pub(crate) fn admit_create(
+        &self,
+        served: &Served,
+        namespace: &str,
+        object: &mut Value,
+    ) -> Result<(), ApiError> {
         self.namespace_lifecycle(served, namespace, object.str_at("metadata.name"))?;
         match (served.facts.group, served.facts.kind) {
             ("", "Pod") => {
@@ -74,7 +79,8 @@ impl Inner {
         if !version.object().has("metadata.deletionTimestamp") {
             return Ok(());
         }
-        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let why =
+            format!("unable to create new content in namespace {namespace} because it is being terminated");
         let mut error = ApiError::forbidden(served.qualified(), name, &why);
         error.details.get_or_insert_default().causes.push(Cause {
             reason: "NamespaceTerminating".to_owned(),
@@ -133,7 +139,9 @@ impl Inner {
     }
 
     fn default_storage_class(&self, claim: &mut Value) {
-        if claim.has("spec.storageClassName") || has_annotation(claim, "volume.beta.kubernetes.io/storage-class") {
+        if claim.has("spec.storageClassName")
+            || has_annotation(claim, "volume.beta.kubernetes.io/storage-class")
+        {
             return;
         }
         if let Some(name) =
@@ -147,8 +155,8 @@ impl Inner {
         if ingress.has("spec.ingressClassName") || has_annotation(ingress, "kubernetes.io/ingress.class") {
             return;
         }
-        if let Some(name) =
-            self.default_class("networking.k8s.io/ingressclasses", "ingressclass.kubernetes.io/is-default-class")
+        if let Some(name) = self
+            .default_class("networking.k8s.io/ingressclasses", "ingressclass.kubernetes.io/is-default-class")
         {
             ingress.set_at("spec.ingressClassName", name);
         }

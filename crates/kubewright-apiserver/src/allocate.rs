@@ -87,7 +87,9 @@ impl Inner {
                 continue;
             }
             let service = version.object();
-            taken.extend(service.list_at("spec.clusterIPs").iter().filter_map(|ip| ip.as_str().map(str::to_owned)));
+            taken.extend(
+                service.list_at("spec.clusterIPs").iter().filter_map(|ip| ip.as_str().map(str::to_owned)),
+            );
             for port in service.list_at("spec.ports") {
                 if let Some(number) = port.int_at("nodePort") {
                     taken.insert(port_key(number, port.str_at("protocol")));
@@ -156,7 +158,10 @@ impl Inner {
                 return ErrorList::new();
             }
         }
-        vec![FieldError::internal(&Path::new("spec").child("clusterIPs"), "failed to allocate a serviceIP: range is full")]
+        vec![FieldError::internal(
+            &Path::new("spec").child("clusterIPs"),
+            "failed to allocate a serviceIP: range is full",
+        )]
     }
 
     fn ports(
@@ -168,7 +173,8 @@ impl Inner {
     ) -> ErrorList {
         let kind = service.str_at("spec.type").to_owned();
         let allocate = kind == "NodePort"
-            || (kind == "LoadBalancer" && service.at("spec.allocateLoadBalancerNodePorts").as_bool() != Some(false));
+            || (kind == "LoadBalancer"
+                && service.at("spec.allocateLoadBalancerNodePorts").as_bool() != Some(false));
         let mut errors = ErrorList::new();
         if kind != "NodePort" && kind != "LoadBalancer" {
             return errors;
@@ -176,7 +182,9 @@ impl Inner {
         let old_ports: BTreeSet<String> = old
             .map(|old| {
                 let ports = old.list_at("spec.ports").iter();
-                ports.filter_map(|port| Some(port_key(port.int_at("nodePort")?, port.str_at("protocol")))).collect()
+                ports
+                    .filter_map(|port| Some(port_key(port.int_at("nodePort")?, port.str_at("protocol"))))
+                    .collect()
             })
             .unwrap_or_default();
         let mut own: BTreeSet<String> = BTreeSet::new();
@@ -191,8 +199,7 @@ impl Inner {
                         continue;
                     }
                     if !PORTS.contains(&number) {
-                        let detail =
-                            "provided port is not in the valid range. The range of valid ports is 30000-32767";
+                        let detail = "provided port is not in the valid range. The range of valid ports is 30000-32767";
                         errors.push(FieldError::invalid(&at, number, detail));
                     } else if taken.contains(&key) || !self.reserve(key.clone(), reserved) {
                         errors.push(FieldError::invalid(&at, number, "provided port is already allocated"));
@@ -202,7 +209,8 @@ impl Inner {
                 None if allocate => {
                     // A port of another protocol of the same service is shared, as upstream does it.
                     let Some(number) = self.free_port(&protocol, taken, reserved) else {
-                        errors.push(FieldError::internal(&at, "failed to allocate a nodePort: range is full"));
+                        errors
+                            .push(FieldError::internal(&at, "failed to allocate a nodePort: range is full"));
                         continue;
                     };
                     own.insert(port_key(number, &protocol));

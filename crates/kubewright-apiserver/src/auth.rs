@@ -125,8 +125,10 @@ pub(crate) fn forbidden(user: &User, action: Action<'_>) -> ApiError {
             } else {
                 format!("in the namespace {namespace:?}")
             };
-            let why =
-                format!("User {who} cannot {} resource {resource:?} in API group {group:?} {place}", action.verb);
+            let why = format!(
+                "User {who} cannot {} resource {resource:?} in API group {group:?} {place}",
+                action.verb
+            );
             let plural = resource.split('/').next().unwrap_or_default();
             ApiError::forbidden(Qualified { group, name: plural }, name, &why)
         }
@@ -139,7 +141,9 @@ mod tests {
 
     #[test]
     fn nobody_in_particular_sees_health_and_version_only() {
-        let may = |verb, path| AuthenticatedOnly.allows(&User::anonymous(), Action { verb, on: ActionOn::Path(path) });
+        let may = |verb, path| {
+            AuthenticatedOnly.allows(&User::anonymous(), Action { verb, on: ActionOn::Path(path) })
+        };
         assert!(may("get", "/healthz") && may("get", "/version"));
         assert!(!may("get", "/apis") && !may("post", "/healthz"));
     }

@@ -44,10 +44,15 @@ impl http_body::Body for Body {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut self.get_mut().0 {
             Kind::Pieces(pieces) => Poll::Ready(pieces.pop_front().map(|piece| Ok(Frame::data(piece)))),
-            Kind::Stream(stream) => stream.as_mut().poll_next(cx).map(|next| next.map(|piece| Ok(Frame::data(piece)))),
+            Kind::Stream(stream) => {
+                stream.as_mut().poll_next(cx).map(|next| next.map(|piece| Ok(Frame::data(piece))))
+            }
         }
     }
 

@@ -64,7 +64,8 @@ impl Inner {
             Deleted::Waiting(object) => object,
             Deleted::Gone(object) if kinds::returns_deleted(served.gvk()) => object,
             Deleted::Gone(object) => {
-                let mut details = json!({"name": name, "kind": served.facts.plural, "uid": object.at("metadata.uid")});
+                let mut details =
+                    json!({"name": name, "kind": served.facts.plural, "uid": object.at("metadata.uid")});
                 if !served.facts.group.is_empty() {
                     details["group"] = served.facts.group.into();
                 }
@@ -74,7 +75,7 @@ impl Inner {
                 return Ok(output::answer(StatusCode::OK, format, Bytes::from(json::to_vec(&status))));
             }
         };
-        self.written(served, format, &Written::Shown(shown), StatusCode::OK, &warnings)
+        Ok(self.written(served, format, &Written::Shown(shown), StatusCode::OK, &warnings))
     }
 
     /// DELETE of a collection: what it selects goes one by one, as if deleted singly.
@@ -98,7 +99,7 @@ impl Inner {
                 Err(error) => return Err(error),
             }
         }
-        self.list_answer(served, format, &page)
+        Ok(self.list_answer(served, format, &page))
     }
 
     /// Deletes an object, as far as it can be deleted now.
@@ -128,12 +129,12 @@ impl Inner {
         let old = output::object(served, current);
         check_preconditions(served, name, &old, options)?;
         let mut new = old.clone();
-        let finalizers = self.finalizers(served, &old, options);
+        let finalizers = finalizers_after(served, &old, options);
         set_finalizers(&mut new, &finalizers);
 
         let was_deleting = old.has("metadata.deletionTimestamp");
         let grace = grace_period(served, &old, options);
-        let waits = !finalizers.is_empty() || grace > 0 || self.waits_for_content(served, &old);
+        let waits = !finalizers.is_empty() || grace > 0 || waits_for_content(served, &old);
         let old_grace = old.int_at("metadata.deletionGracePeriodSeconds");
         if was_deleting {
             // A second deletion can only shorten the wait.
@@ -149,7 +150,7 @@ impl Inner {
         }
         normalise(served, &mut new)?;
         let still_waits = !finalizers.is_empty()
-            || self.waits_for_content(served, &new)
+            || waits_for_content(served, &new)
             || new.int_at("metadata.deletionGracePeriodSeconds").unwrap_or_default() > 0;
         if still_waits {
             if new == old || options.dry_run {
@@ -191,37 +192,40 @@ impl Inner {
             object.set_at("metadata.generation", generation + 1);
         }
     }
+}
 
-    /// The finalizers that an object has once garbage collection has its say.
-    fn finalizers(&self, served: &Served, old: &Value, options: &DeleteOptions) -> Vec<String> {
-        let mut finalizers: Vec<String> =
-            old.list_at("metadata.finalizers").iter().filter_map(|f| f.as_str().map(str::to_owned)).collect();
-        let policy = kinds::garbage_collection(served.gvk());
-        if policy == GarbageCollection::Unsupported {
-            return finalizers;
-        }
-        let has = |name: &str| finalizers.iter().find(|f| *f == ORPHAN || *f == FOREGROUND).is_some_and(|f| f == name);
-        let (orphan, foreground) = match (options.orphan_dependents, options.propagation) {
-            (Some(orphan), _) => (orphan, false),
-            (None, Some(propagation)) => (propagation == Propagation::Orphan, propagation == Propagation::Foreground),
-            (None, None) if has(ORPHAN) => (true, false),
-            (None, None) if has(FOREGROUND) => (false, true),
-            (None, None) => (policy == GarbageCollection::Orphan, false),
-        };
-        finalizers.retain(|f| f != ORPHAN && f != FOREGROUND);
-        if orphan {
-            finalizers.push(ORPHAN.to_owned());
-        }
-        if foreground {
-            finalizers.push(FOREGROUND.to_owned());
-        }
-        finalizers
+/// The finalizers that an object has once garbage collection has its say.
+fn finalizers_after(served: &Served, old: &Value, options: &DeleteOptions) -> Vec<String> {
+    let mut finalizers: Vec<String> =
+        old.list_at("metadata.finalizers").iter().filter_map(|f| f.as_str().map(str::to_owned)).collect();
+    let policy = kinds::garbage_collection(served.gvk());
+    if policy == GarbageCollection::Unsupported {
+        return finalizers;
     }
+    let has =
+        |name: &str| finalizers.iter().find(|f| *f == ORPHAN || *f == FOREGROUND).is_some_and(|f| f == name);
+    let (orphan, foreground) = match (options.orphan_dependents, options.propagation) {
+        (Some(orphan), _) => (orphan, false),
+        (None, Some(propagation)) => {
+            (propagation == Propagation::Orphan, propagation == Propagation::Foreground)
+        }
+        (None, None) if has(ORPHAN) => (true, false),
+        (None, None) if has(FOREGROUND) => (false, true),
+        (None, None) => (policy == GarbageCollection::Orphan, false),
+    };
+    finalizers.retain(|f| f != ORPHAN && f != FOREGROUND);
+    if orphan {
+        finalizers.push(ORPHAN.to_owned());
+    }
+    if foreground {
+        finalizers.push(FOREGROUND.to_owned());
+    }
+    finalizers
+}
 
-    /// A namespace goes when its own finalizers are done.
-    fn waits_for_content(&self, served: &Served, object: &Value) -> bool {
-        served.storage.as_ref() == "namespaces" && !object.list_at("spec.finalizers").is_empty()
-    }
+/// A namespace goes when its own finalizers are done.
+fn waits_for_content(served: &Served, object: &Value) -> bool {
+    served.storage.as_ref() == "namespaces" && !object.list_at("spec.finalizers").is_empty()
 }
 
 const JOB_WARNING: &str = "child pods are preserved by default when jobs are deleted; set \
@@ -260,7 +264,12 @@ fn set_finalizers(object: &mut Value, finalizers: &[String]) {
     }
 }
 
-fn check_preconditions(served: &Served, name: &str, object: &Value, options: &DeleteOptions) -> Result<(), ApiError> {
+fn check_preconditions(
+    served: &Served,
+    name: &str,
+    object: &Value,
+    options: &DeleteOptions,
+) -> Result<(), ApiError> {
     // Graceful kinds check before anything else, and name the kind instead of the resource.
     let what = Qualified { group: served.facts.group, name: served.facts.kind };
     let uid = object.str_at("metadata.uid");
@@ -307,11 +316,11 @@ fn delete_options(request: &Request, body: &Bytes) -> Result<DeleteOptions, ApiE
              \"pkg/apis/meta/internalversion/scheme/register.go:27\""
         )));
     }
-    let ty = facts::type_named("meta.v1.DeleteOptions").ok_or_else(|| ApiError::internal("no DeleteOptions"))?;
+    let ty =
+        facts::type_named("meta.v1.DeleteOptions").ok_or_else(|| ApiError::internal("no DeleteOptions"))?;
     if value.is_null() {
         value = json!({});
     }
     decode::normalise(ty, &mut value).map_err(|error| ApiError::bad_request(error.to_string()))?;
     DeleteOptions::from_body(&value)
 }
-

@@ -16,7 +16,14 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Checks that a real server lists under its health endpoints.
-const CHECKS: [&str; 6] = ["ping", "log", "etcd", "poststarthook/start-apiextensions-informers", "poststarthook/rbac/bootstrap-roles", "informer-sync"];
+const CHECKS: [&str; 6] = [
+    "ping",
+    "log",
+    "etcd",
+    "poststarthook/start-apiextensions-informers",
+    "poststarthook/rbac/bootstrap-roles",
+    "informer-sync",
+];
 
 impl Inner {
     /// A request for a path that is no resource.
@@ -26,12 +33,14 @@ impl Inner {
         let parts: Vec<&str> = trimmed.trim_start_matches('/').split('/').collect();
         if !matches!(request.method, Method::GET | Method::HEAD) {
             return match parts[0] {
-                "api" | "apis" | "version" | "healthz" | "livez" | "readyz" => Err(ApiError::method_not_allowed()),
+                "api" | "apis" | "version" | "healthz" | "livez" | "readyz" => {
+                    Err(ApiError::method_not_allowed())
+                }
                 _ => Ok(no_page()),
             };
         }
         match parts[..] {
-            ["api" | "apis"] => self.roots(request, parts[0]),
+            ["api" | "apis"] => roots(request, parts[0]),
             ["api", version] => resource_list(request, "", version),
             ["apis", group] => group_answer(request, group),
             ["apis", group, version] => resource_list(request, group, version),
@@ -44,25 +53,6 @@ impl Inner {
         }
     }
 
-    fn roots(&self, request: &Request, root: &str) -> Result<Response<Body>, ApiError> {
-        let accept = request.header(header::ACCEPT);
-        for entry in accepted(if accept.is_empty() { "*/*" } else { accept }) {
-            let plain = entry.parameter("as").is_empty();
-            if plain && matches!(entry.media, "application/json" | "application/*" | "*/*") {
-                let value = if root == "api" { api_versions() } else { group_list() };
-                return Ok(output::respond_json(StatusCode::OK, &value));
-            }
-            let wanted = entry.parameter("as") == "APIGroupDiscoveryList"
-                && entry.parameter("g") == "apidiscovery.k8s.io"
-                && entry.parameter("v") == "v2";
-            if wanted && matches!(entry.media, "application/json" | "*/*") {
-                let bytes = json::to_vec(&aggregated(root == "api"));
-                return Ok(with_etag(request, AGGREGATED, bytes));
-            }
-        }
-        Err(output::not_acceptable())
-    }
-
     /// Few numbers, so that scrapers find something.
     fn metrics(&self) -> Response<Body> {
         let text = format!(
@@ -71,8 +61,31 @@ impl Inner {
              apiserver_storage_revision {}\n",
             self.store.revision()
         );
-        output::respond(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8; escaping=underscores", text)
+        output::respond(
+            StatusCode::OK,
+            "text/plain; version=0.0.4; charset=utf-8; escaping=underscores",
+            text,
+        )
     }
+}
+
+fn roots(request: &Request, root: &str) -> Result<Response<Body>, ApiError> {
+    let accept = request.header(header::ACCEPT);
+    for entry in accepted(if accept.is_empty() { "*/*" } else { accept }) {
+        let plain = entry.parameter("as").is_empty();
+        if plain && matches!(entry.media, "application/json" | "application/*" | "*/*") {
+            let value = if root == "api" { api_versions() } else { group_list() };
+            return Ok(output::respond_json(StatusCode::OK, &value));
+        }
+        let wanted = entry.parameter("as") == "APIGroupDiscoveryList"
+            && entry.parameter("g") == "apidiscovery.k8s.io"
+            && entry.parameter("v") == "v2";
+        if wanted && matches!(entry.media, "application/json" | "*/*") {
+            let bytes = json::to_vec(&aggregated(root == "api"));
+            return Ok(with_etag(request, AGGREGATED, bytes));
+        }
+    }
+    Err(output::not_acceptable())
 }
 
 /// Answers with an entity tag, or with nothing if the client has this already.
@@ -177,7 +190,8 @@ fn group_answer(request: &Request, name: &str) -> Result<Response<Body>, ApiErro
 }
 
 fn resource_list(request: &Request, group: &str, version: &str) -> Result<Response<Body>, ApiError> {
-    let of = |served: &&std::sync::Arc<Served>| served.facts.group == group && served.facts.version == version;
+    let of =
+        |served: &&std::sync::Arc<Served>| served.facts.group == group && served.facts.version == version;
     let mut list: Vec<Value> = Vec::new();
     for served in resources::built_in().iter().filter(of) {
         list.push(api_resource(served, None));
@@ -200,7 +214,16 @@ fn resource_list(request: &Request, group: &str, version: &str) -> Result<Respon
 /// Old discovery is refused by the router of a real server, in other words.
 fn check_acceptable(request: &Request) -> Result<(), ApiError> {
     let accept = request.header(header::ACCEPT);
-    let fits = |media: &str| matches!(media, "application/json" | "application/yaml" | "application/*" | "*/*" | "application/vnd.kubernetes.protobuf");
+    let fits = |media: &str| {
+        matches!(
+            media,
+            "application/json"
+                | "application/yaml"
+                | "application/*"
+                | "*/*"
+                | "application/vnd.kubernetes.protobuf"
+        )
+    };
     if accept.is_empty() || accepted(accept).iter().any(|entry| fits(entry.media)) {
         return Ok(());
     }
@@ -256,7 +279,8 @@ fn aggregated(core: bool) -> Value {
     let items: Vec<Value> = groups
         .iter()
         .map(|(name, versions)| {
-            let versions: Vec<Value> = versions.iter().map(|version| aggregated_version(name, version)).collect();
+            let versions: Vec<Value> =
+                versions.iter().map(|version| aggregated_version(name, version)).collect();
             let metadata = if name.is_empty() { json!({}) } else { json!({"name": name}) };
             json!({"metadata": metadata, "versions": versions})
         })
@@ -265,10 +289,9 @@ fn aggregated(core: bool) -> Value {
 }
 
 fn aggregated_version(group: &str, version: &str) -> Value {
-    let kind = |group: Option<&str>, version: Option<&str>, kind: &str| {
-        json!({"group": group.unwrap_or_default(), "version": version.unwrap_or_default(), "kind": kind})
-    };
-    let of = |served: &&std::sync::Arc<Served>| served.facts.group == group && served.facts.version == version;
+    let kind = |group: Option<&str>, version: Option<&str>, kind: &str| json!({"group": group.unwrap_or_default(), "version": version.unwrap_or_default(), "kind": kind});
+    let of =
+        |served: &&std::sync::Arc<Served>| served.facts.group == group && served.facts.version == version;
     let list: Vec<Value> = resources::built_in()
         .iter()
         .filter(of)
@@ -304,6 +327,7 @@ fn aggregated_version(group: &str, version: &str) -> Value {
 }
 
 fn health(request: &Request, endpoint: &str) -> Response<Body> {
+    use std::fmt::Write as _;
     if request.query.get("verbose").is_none() {
         return output::respond(StatusCode::OK, TEXT, "ok");
     }
@@ -311,9 +335,9 @@ fn health(request: &Request, endpoint: &str) -> Response<Body> {
     let mut text = String::new();
     for check in CHECKS {
         let word = if excluded.contains(&check) { "excluded: ok" } else { "ok" };
-        text.push_str(&format!("[+]{check} {word}\n"));
+        writeln!(text, "[+]{check} {word}").unwrap_or_default();
     }
-    text.push_str(&format!("{endpoint} check passed\n"));
+    writeln!(text, "{endpoint} check passed").unwrap_or_default();
     output::respond(StatusCode::OK, TEXT, text)
 }
 

@@ -67,7 +67,7 @@ impl Inner {
         }
         let mut work = vec![Work::OwnerGone(version.attributes.uid.clone())];
         for owner in version.object().list_at("metadata.ownerReferences") {
-            if let Some((storage, key)) = self.locate(owner, version.namespace_and_name().0) {
+            if let Some((storage, key)) = locate(owner, version.namespace_and_name().0) {
                 work.push(Work::Waiting(storage, key));
             }
         }
@@ -112,7 +112,8 @@ impl Inner {
             return;
         }
         let namespace = version.namespace_and_name().0;
-        let present: Vec<Value> = owners.iter().filter(|owner| self.is_there(owner, namespace)).cloned().collect();
+        let present: Vec<Value> =
+            owners.iter().filter(|owner| self.is_there(owner, namespace)).cloned().collect();
         if present.len() == owners.len() {
             return;
         }
@@ -152,7 +153,9 @@ impl Inner {
             let blocked = self.store.dependents(uid).iter().any(|(_, dependent)| {
                 let object = dependent.object();
                 let owners = object.list_at("metadata.ownerReferences").iter();
-                owners.clone().any(|owner| *owner.str_at("uid") == **uid && owner.bool_at("blockOwnerDeletion"))
+                owners
+                    .clone()
+                    .any(|owner| *owner.str_at("uid") == **uid && owner.bool_at("blockOwnerDeletion"))
             });
             if !blocked {
                 self.drop_finalizer(served, key, FOREGROUND);
@@ -162,7 +165,9 @@ impl Inner {
 
     /// Deletes what a namespace holds, and lets it go when nothing is left.
     fn empty_namespace(&self, name: &str) {
-        let Some((namespaces, version)) = self.stored(&Arc::from("namespaces"), &Arc::from(name)) else { return };
+        let Some((namespaces, version)) = self.stored(&Arc::from("namespaces"), &Arc::from(name)) else {
+            return;
+        };
         if !version.object().has("metadata.deletionTimestamp") {
             return;
         }
@@ -193,20 +198,24 @@ impl Inner {
             });
         } else {
             let conditions = self.namespace_conditions(&left);
-            self.edit(namespaces, &version.key, |object| object.set_at("status.conditions", conditions.clone()));
+            self.edit(namespaces, &version.key, |object| {
+                object.set_at("status.conditions", conditions.clone());
+            });
         }
     }
 
     /// What a namespace that cannot go yet says of why.
     fn namespace_conditions(&self, left: &[(&'static Arc<Served>, Vec<Arc<Version>>)]) -> Value {
         let now = time::format_rfc3339(self.clock.now());
-        let condition = |kind: &str, status: &str, reason: &str, message: String| {
-            json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now})
-        };
+        let condition = |kind: &str, status: &str, reason: &str, message: String| json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});
         let mut counts = Vec::new();
         let mut finalizers: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
         for (served, versions) in left {
-            let group = if served.facts.group.is_empty() { String::new() } else { format!(".{}", served.facts.group) };
+            let group = if served.facts.group.is_empty() {
+                String::new()
+            } else {
+                format!(".{}", served.facts.group)
+            };
             counts.push(format!("{}{group} has {} resource instances", served.facts.plural, versions.len()));
             for version in versions {
                 for finalizer in version.object().list_at("metadata.finalizers") {
@@ -217,16 +226,36 @@ impl Inner {
         let waiting: Vec<String> =
             finalizers.iter().map(|(name, count)| format!("{name} in {count} resource instances")).collect();
         json!([
-            condition("NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered",
-                "All resources successfully discovered".to_owned()),
-            condition("NamespaceDeletionGroupVersionParsingFailure", "False", "ParsedGroupVersions",
-                "All legacy kube types successfully parsed".to_owned()),
-            condition("NamespaceDeletionContentFailure", "False", "ContentDeleted",
-                "All content successfully deleted, may be waiting on finalization".to_owned()),
-            condition("NamespaceContentRemaining", "True", "SomeResourcesRemain",
-                format!("Some resources are remaining: {}", counts.join(", "))),
-            condition("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain",
-                format!("Some content in the namespace has finalizers remaining: {}", waiting.join(", "))),
+            condition(
+                "NamespaceDeletionDiscoveryFailure",
+                "False",
+                "ResourcesDiscovered",
+                "All resources successfully discovered".to_owned()
+            ),
+            condition(
+                "NamespaceDeletionGroupVersionParsingFailure",
+                "False",
+                "ParsedGroupVersions",
+                "All legacy kube types successfully parsed".to_owned()
+            ),
+            condition(
+                "NamespaceDeletionContentFailure",
+                "False",
+                "ContentDeleted",
+                "All content successfully deleted, may be waiting on finalization".to_owned()
+            ),
+            condition(
+                "NamespaceContentRemaining",
+                "True",
+                "SomeResourcesRemain",
+                format!("Some resources are remaining: {}", counts.join(", "))
+            ),
+            condition(
+                "NamespaceFinalizersRemaining",
+                "True",
+                "SomeFinalizersRemain",
+                format!("Some content in the namespace has finalizers remaining: {}", waiting.join(", "))
+            ),
         ])
     }
 
@@ -290,19 +319,23 @@ impl Inner {
 
     /// The owner that a reference names is there, and is the same.
     fn is_there(&self, owner: &Value, namespace: &str) -> bool {
-        let Some((storage, key)) = self.locate(owner, namespace) else {
+        let Some((storage, key)) = locate(owner, namespace) else {
             // A kind that nobody serves cannot be looked for: upstream leaves such objects alone.
             return true;
         };
         self.store.get(&storage, &key).is_some_and(|version| *version.attributes.uid == *owner.str_at("uid"))
     }
+}
 
-    fn locate(&self, owner: &Value, namespace: &str) -> Option<(Arc<str>, Arc<str>)> {
-        let (group, version) = split_api_version(owner.str_at("apiVersion"));
-        let kind = owner.str_at("kind");
-        let served = resources::built_in().iter().find(|served| {
-            served.facts.group == group && served.facts.version == version && served.facts.kind == kind && served.is_stored()
-        })?;
-        Some((served.storage.clone(), served.key(namespace, owner.str_at("name")).into()))
-    }
+/// Where the owner that a reference names would be stored.
+fn locate(owner: &Value, namespace: &str) -> Option<(Arc<str>, Arc<str>)> {
+    let (group, version) = split_api_version(owner.str_at("apiVersion"));
+    let kind = owner.str_at("kind");
+    let served = resources::built_in().iter().find(|served| {
+        served.facts.group == group
+            && served.facts.version == version
+            && served.facts.kind == kind
+            && served.is_stored()
+    })?;
+    Some((served.storage.clone(), served.key(namespace, owner.str_at("name")).into()))
 }

@@ -27,7 +27,8 @@ where
 {
     let mut whole = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| ApiError::bad_request(format!("unable to read the body: {error}")))?;
+        let frame =
+            frame.map_err(|error| ApiError::bad_request(format!("unable to read the body: {error}")))?;
         if let Ok(mut data) = frame.into_data() {
             use bytes::Buf as _;
             while data.has_remaining() {
@@ -64,7 +65,9 @@ pub(crate) fn media(request: &Request) -> Result<Media, ApiError> {
         _ => Err(ApiError::new(
             415,
             "UnsupportedMediaType",
-            format!("the body of the request was in an unknown format - accepted media types include: {ACCEPTED}"),
+            format!(
+                "the body of the request was in an unknown format - accepted media types include: {ACCEPTED}"
+            ),
         )),
     }
 }
@@ -161,7 +164,11 @@ fn check_kind(expected: Gvk<'static>, json: &[u8]) -> Result<(), ApiError> {
         version: if api_version.is_empty() { expected.version } else { given.version },
         kind: if given.kind.is_empty() { expected.kind } else { given.kind },
     };
-    if is_registered(given) && given.kind == expected.kind && given.group == expected.group && given != expected {
+    if is_registered(given)
+        && given.kind == expected.kind
+        && given.group == expected.group
+        && given != expected
+    {
         return Err(ApiError::bad_request(format!(
             "the API version in the data ({}) does not match the expected API version ({})",
             given.api_version(),
@@ -199,11 +206,13 @@ pub(crate) fn check_registered(expected: Gvk<'static>, given: Gvk<'_>) -> Result
 /// The scheme of a real server knows every type of every version, served or not, with lists and options.
 fn is_registered(gvk: Gvk<'_>) -> bool {
     const OLD: [(&str, &str); 3] = [("apps", "v1beta1"), ("apps", "v1beta2"), ("extensions", "v1beta1")];
-    let known_version = resources::built_in().iter().any(|r| r.gvk().group == gvk.group && r.gvk().version == gvk.version);
+    let known_version =
+        resources::built_in().iter().any(|r| r.gvk().group == gvk.group && r.gvk().version == gvk.version);
     let known = facts::type_of_kind(gvk.group, gvk.version, gvk.kind).is_some_and(|ty| ty.kind_of.is_some());
     known
         || (known_version && matches!(gvk.kind, "List" | "Status" | "DeleteOptions" | "WatchEvent"))
-        || (OLD.contains(&(gvk.group, gvk.version)) && facts::type_of_kind(gvk.group, "v1", gvk.kind).is_some())
+        || (OLD.contains(&(gvk.group, gvk.version))
+            && facts::type_of_kind(gvk.group, "v1", gvk.kind).is_some())
 }
 
 fn json_kind(value: &Value) -> &'static str {
@@ -251,6 +260,8 @@ pub(crate) fn strict(strict: &[String], validation: FieldValidation) -> Result<V
         _ if strict.is_empty() => Ok(Vec::new()),
         FieldValidation::Ignore => Ok(Vec::new()),
         FieldValidation::Warn => Ok(strict.to_vec()),
-        FieldValidation::Strict => Err(ApiError::bad_request(format!("strict decoding error: {}", strict.join(", ")))),
+        FieldValidation::Strict => {
+            Err(ApiError::bad_request(format!("strict decoding error: {}", strict.join(", "))))
+        }
     }
 }

@@ -25,16 +25,20 @@ pub(crate) fn creates_on_update(gvk: Gvk<'_>) -> bool {
 
 /// A PUT without a resourceVersion replaces whatever is there.
 pub(crate) fn updates_unconditionally(gvk: Gvk<'_>) -> bool {
-    !matches!(
+    let always_conditional = [
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "apiregistration.k8s.io",
+        "coordination.k8s.io",
+        "flowcontrol.apiserver.k8s.io",
+    ];
+    let conditional = matches!(
         (gvk.group, gvk.kind),
         ("node.k8s.io", "RuntimeClass")
             | ("policy", "PodDisruptionBudget")
             | ("storage.k8s.io", "CSIDriver" | "CSIStorageCapacity" | "VolumeAttachment" | "CSINode")
-            | ("coordination.k8s.io", _)
-            | ("admissionregistration.k8s.io", _)
-            | ("apiextensions.k8s.io" | "apiregistration.k8s.io", _)
-            | ("flowcontrol.apiserver.k8s.io", _)
-    )
+    );
+    !conditional && !always_conditional.contains(&gvk.group)
 }
 
 /// A deletion answers with the object rather than with a Status.
@@ -51,8 +55,10 @@ pub(crate) fn returns_deleted(gvk: Gvk<'_>) -> bool {
                 | "Pod"
                 | "Service"
                 | "PodTemplate"
-        ) | ("storage.k8s.io", "CSIDriver" | "StorageClass" | "VolumeAttachment" | "CSINode" | "VolumeAttributesClass")
-            | ("resource.k8s.io", _)
+        ) | (
+            "storage.k8s.io",
+            "CSIDriver" | "StorageClass" | "VolumeAttachment" | "CSINode" | "VolumeAttributesClass"
+        ) | ("resource.k8s.io", _)
     )
 }
 

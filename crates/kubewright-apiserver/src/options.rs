@@ -34,7 +34,8 @@ impl WriteOptions {
     pub(crate) fn read(query: &Query, kind: WriteKind) -> Result<Self, ApiError> {
         let mut errors = ErrorList::new();
         if kind == WriteKind::Patch && query.get("force").is_some() {
-            errors.push(FieldError::forbidden(&Path::new("force"), "may not be specified for non-apply patch"));
+            errors
+                .push(FieldError::forbidden(&Path::new("force"), "may not be specified for non-apply patch"));
         }
         if kind == WriteKind::Apply && query.get("fieldManager").unwrap_or_default().is_empty() {
             errors.push(FieldError::required(&Path::new("fieldManager"), "is required for apply patch"));
@@ -114,7 +115,8 @@ impl DeleteOptions {
     /// Options of a body that was decoded as `DeleteOptions`.
     pub(crate) fn from_body(body: &Value) -> Result<Self, ApiError> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
-        let dry_run: Vec<&str> = body["dryRun"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let dry_run: Vec<&str> =
+            body["dryRun"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         Self::checked(
             &dry_run,
             body["gracePeriodSeconds"].as_i64(),
@@ -162,7 +164,14 @@ impl DeleteOptions {
         };
         errors.extend(check_dry_run(dry_run));
         check("DeleteOptions", &errors)?;
-        Ok(Self { dry_run: !dry_run.is_empty(), grace, propagation, orphan_dependents, uid, resource_version })
+        Ok(Self {
+            dry_run: !dry_run.is_empty(),
+            grace,
+            propagation,
+            orphan_dependents,
+            uid,
+            resource_version,
+        })
     }
 }
 
@@ -226,7 +235,8 @@ impl ListOptions {
                     errors.push(FieldError::not_supported(&at, matching, &["NotOlderThan"]));
                 }
             } else if !matching.is_empty() {
-                let detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+                let detail =
+                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
                 errors.push(FieldError::forbidden(&at, detail));
             }
             return errors;
@@ -260,8 +270,9 @@ impl ListOptions {
     pub(crate) fn at(&self) -> Result<At, ApiError> {
         let revision = match self.resource_version.as_str() {
             "" => return Ok(At::MostRecent),
-            text => parse_revision(text)
-                .map_err(|error| ApiError::bad_request(format!("invalid resource version: {}", error.message)))?,
+            text => parse_revision(text).map_err(|error| {
+                ApiError::bad_request(format!("invalid resource version: {}", error.message))
+            })?,
         };
         Ok(match (revision, self.resource_version_match.as_str()) {
             (0, _) => At::Any,
@@ -313,12 +324,19 @@ mod tests {
     fn every_broken_rule_of_a_list_is_told() {
         let error = list("resourceVersionMatch=NotOlderThan&continue=x").unwrap_err();
         assert_eq!(error.details.unwrap().causes.len(), 2);
-        assert_eq!(list("limit=abc").unwrap_err().message, "strconv.ParseInt: parsing \"abc\": invalid syntax");
+        assert_eq!(
+            list("limit=abc").unwrap_err().message,
+            "strconv.ParseInt: parsing \"abc\": invalid syntax"
+        );
     }
 
     #[test]
     fn a_bad_manager_is_told_where() {
         let error = WriteOptions::read(&Query::parse("fieldManager=a%09b"), WriteKind::Create).unwrap_err();
-        assert!(error.message.ends_with("fieldManager: Invalid value: \"a\\tb\": invalid character U+0009 (at position 1)"));
+        assert!(
+            error.message.ends_with(
+                "fieldManager: Invalid value: \"a\\tb\": invalid character U+0009 (at position 1)"
+            )
+        );
     }
 }

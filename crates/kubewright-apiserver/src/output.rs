@@ -160,7 +160,8 @@ pub(crate) fn set_kind(object: &mut Value, api_version: String, kind: &str) {
 pub(crate) fn whole(served: &Served, version: &Version) -> Bytes {
     version.encoded(served.tag * FORMS + FULL, || {
         if served.stored == served.gvk() {
-            let prefix = format!(r#"{{"kind":"{}","apiVersion":"{}","#, served.facts.kind, served.gvk().api_version());
+            let prefix =
+                format!(r#"{{"kind":"{}","apiVersion":"{}","#, served.facts.kind, served.gvk().api_version());
             join([prefix.as_bytes(), &version.json[1..]])
         } else {
             Bytes::from(json::to_vec(&object(served, version)))
@@ -246,18 +247,23 @@ pub(crate) fn transformed(served: &Served, view: View, object: &Value, now: i64)
         View::Metadata(version) => metadata_of(object, version),
         View::Table(version, include) => {
             let list_meta = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-            table_of(served, version, include, std::iter::once(object), list_meta, now)
+            table_of(served, version, include, std::iter::once(object), &list_meta, now)
         }
     }
 }
 
 /// An object's metadata alone.
 pub(crate) fn metadata_of(object: &Value, version: &str) -> Value {
-    json!({
+    let mut metadata = json!({
         "kind": "PartialObjectMetadata",
         "apiVersion": format!("meta.k8s.io/{version}"),
         "metadata": object["metadata"],
-    })
+    });
+    if object["kind"] == "DaemonSet" {
+        // Made of upstream's internal form, which has a field in place of the annotation.
+        remove_annotation(&mut metadata, "deprecated.daemonset.template.generation");
+    }
+    metadata
 }
 
 /// A Table with a row for each object.
@@ -266,7 +272,7 @@ pub(crate) fn table_of<'a>(
     version: &str,
     include: Include,
     objects: impl Iterator<Item = &'a Value>,
-    list_meta: Value,
+    list_meta: &Value,
     now: i64,
 ) -> Value {
     let mut objects: Vec<&Value> = objects.collect();
@@ -274,15 +280,11 @@ pub(crate) fn table_of<'a>(
     let rows: Vec<Value> = objects
         .into_iter()
         .map(|object| {
-            let mut object_of = match include {
+            let object_of = match include {
                 Include::Nothing => Value::Null,
                 Include::Metadata => metadata_of(object, version),
                 Include::Object => object.clone(),
             };
-            if served.facts.kind == "DaemonSet" {
-                // Tables are made of upstream's internal form, which has a field in place of the annotation.
-                remove_annotation(&mut object_of, "deprecated.daemonset.template.generation");
-            }
             let mut row = json!({"cells": table::cells(served.gvk(), object, now), "object": object_of});
             if let Some(conditions) = table::row_conditions(served.gvk(), object) {
                 row["conditions"] = conditions;
@@ -300,7 +302,9 @@ pub(crate) fn table_of<'a>(
 }
 
 fn remove_annotation(object: &mut Value, name: &str) {
-    let Some(annotations) = object.at_mut("metadata.annotations").and_then(Value::as_object_mut) else { return };
+    let Some(annotations) = object.at_mut("metadata.annotations").and_then(Value::as_object_mut) else {
+        return;
+    };
     annotations.remove(name);
     if annotations.is_empty() {
         object.remove_at("metadata.annotations");
@@ -309,7 +313,8 @@ fn remove_annotation(object: &mut Value, name: &str) {
 
 /// An answer with an object in JSON or YAML.
 pub(crate) fn answer(status: StatusCode, format: Format, json: Bytes) -> Response<Body> {
-    let (media, bytes) = if format.yaml { ("application/yaml", to_yaml(&json)) } else { ("application/json", json) };
+    let (media, bytes) =
+        if format.yaml { ("application/yaml", to_yaml(&json)) } else { ("application/json", json) };
     respond(status, media, bytes)
 }
 
@@ -335,7 +340,9 @@ pub(crate) fn respond_json(status: StatusCode, value: &Value) -> Response<Body> 
 pub(crate) fn failure(error: &ApiError) -> Response<Body> {
     let status = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = respond_json(status, &error.to_value());
-    if let Some(seconds) = error.details.as_ref().map(|details| details.retry_after_seconds).filter(|s| *s > 0) {
+    if let Some(seconds) =
+        error.details.as_ref().map(|details| details.retry_after_seconds).filter(|s| *s > 0)
+    {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     response

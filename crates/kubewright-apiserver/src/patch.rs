@@ -36,11 +36,19 @@ pub(crate) enum Patch {
 
 impl Patch {
     /// Decodes the body of a PATCH. Answers with the complaints of strict validation, too.
-    pub(crate) fn read(request: &Request, body: &Bytes, validation: FieldValidation) -> Result<(Self, Vec<String>), ApiError> {
+    pub(crate) fn read(
+        request: &Request,
+        body: &Bytes,
+        validation: FieldValidation,
+    ) -> Result<(Self, Vec<String>), ApiError> {
         let checks = validation != FieldValidation::Ignore;
         match essence(request.header(http::header::CONTENT_TYPE)) {
             "application/json-patch+json" => {
-                let strict = if checks { check_json_patch(body).map_err(|e| json_patch_error(&e))? } else { Vec::new() };
+                let strict = if checks {
+                    check_json_patch(body).map_err(|e| json_patch_error(&e))?
+                } else {
+                    Vec::new()
+                };
                 let patch = JsonPatch::decode(body).map_err(|error| json_patch_error(&error))?;
                 Ok((Self::Json(patch, taken_apart(body)), strict))
             }
@@ -61,25 +69,25 @@ impl Patch {
         match self {
             Self::Json(patch, _) => patch.apply(object.clone()).map_err(|error| json_patch_error(&error)),
             Self::Merge(patch) => Ok(apply_merge_patch(object, patch)),
-            Self::Strategic(patch) => {
-                apply_strategic_merge_patch(ty, object, patch).map_err(|error| {
-                    let reason = match error.code() {
-                        400 => "BadRequest",
-                        422 => "Invalid",
-                        _ => "",
-                    };
-                    ApiError::new(error.code(), reason, error.to_string())
-                })
-            }
+            Self::Strategic(patch) => apply_strategic_merge_patch(ty, object, patch).map_err(|error| {
+                let reason = match error.code() {
+                    400 => "BadRequest",
+                    422 => "Invalid",
+                    _ => "",
+                };
+                ApiError::new(error.code(), reason, error.to_string())
+            }),
         }
     }
 }
 
 /// The paths of a JSON patch that was found to be one.
 fn taken_apart(body: &Bytes) -> TakenApart {
-    let operations = json::parse(body, json::ParseOptions::default()).map(|parsed| parsed.value).unwrap_or_default();
+    let operations =
+        json::parse(body, json::ParseOptions::default()).map(|parsed| parsed.value).unwrap_or_default();
     let operations: Vec<&Value> = operations.as_array().into_iter().flatten().collect();
-    let pointers = operations.iter().flat_map(|operation| [operation["path"].as_str(), operation["from"].as_str()]);
+    let pointers =
+        operations.iter().flat_map(|operation| [operation["path"].as_str(), operation["from"].as_str()]);
     TakenApart::by_pointers(pointers.flatten())
 }
 
@@ -116,7 +124,8 @@ impl Patch {
 }
 
 fn merge_patch(body: &Bytes, checks: bool) -> Result<(Value, Vec<String>), ApiError> {
-    let bad = |error: kubewright_apimachinery::patch::MergePatchError| ApiError::bad_request(error.to_string());
+    let bad =
+        |error: kubewright_apimachinery::patch::MergePatchError| ApiError::bad_request(error.to_string());
     let strict = if checks { check_merge_patch(body).map_err(bad)? } else { Vec::new() };
     Ok((decode_merge_patch(body).map_err(bad)?, strict))
 }
@@ -169,14 +178,15 @@ impl Inner {
         let format = output::negotiate(request)?;
         let kind = match essence(request.header(http::header::CONTENT_TYPE)) {
             "application/apply-patch+yaml" => WriteKind::Apply,
-            "application/json-patch+json" | "application/merge-patch+json" | "application/strategic-merge-patch+json" => {
-                WriteKind::Patch
-            }
+            "application/json-patch+json"
+            | "application/merge-patch+json"
+            | "application/strategic-merge-patch+json" => WriteKind::Patch,
             _ => return Err(unsupported()),
         };
         let options = WriteOptions::read(&request.query, kind)?;
         let (patch, patch_strict) = Patch::read(request, body, options.field_validation)?;
-        let mut warnings = std::cell::RefCell::new(Vec::new());
+        let complaints = std::cell::RefCell::new(Vec::new());
+        let mut warnings = Vec::new();
         let update = Update {
             served,
             namespace,
@@ -186,19 +196,18 @@ impl Inner {
             create: false,
             replaces: false,
         };
-        let outcome = self.update_object(&update, |old| {
+        let outcome = self.update_object(&update, &mut warnings, |old| {
             let patched = patch.apply(served.ty, old)?;
             let (mut object, strict) = patch.decode(served.gvk(), served.ty, &patched)?;
             let strict: Vec<String> = patch_strict.iter().cloned().chain(strict).collect();
-            *warnings.borrow_mut() = input::strict(&strict, options.field_validation)
+            *complaints.borrow_mut() = input::strict(&strict, options.field_validation)
                 .map_err(|error| patch.refused(served.ty, &patched, error.message))?;
             check_name(&object, name)?;
             check_namespace(served, namespace, &mut object)?;
             defaults::apply(served.gvk(), &mut object);
             Ok(object)
-        })?;
-        let warnings = warnings.get_mut();
-        warnings.extend(outcome.warnings);
-        self.written(served, format, &outcome.written, StatusCode::OK, warnings)
+        });
+        let warnings: Vec<String> = complaints.into_inner().into_iter().chain(warnings).collect();
+        Ok(self.answer_write(served, format, outcome, StatusCode::OK, &warnings))
     }
 }

@@ -43,7 +43,11 @@ impl Filter {
             selectable::check(served.gvk(), served.namespaced(), &requirement.field)
                 .map_err(ApiError::bad_request)?;
         }
-        let prefix = if namespace.is_empty() || !served.namespaced() { String::new() } else { format!("{namespace}/") };
+        let prefix = if namespace.is_empty() || !served.namespaced() {
+            String::new()
+        } else {
+            format!("{namespace}/")
+        };
         Ok(Self { prefix, labels, fields, foreign: served.stored != served.gvk() })
     }
 
@@ -97,7 +101,12 @@ impl Inner {
     }
 
     /// The stored version of an object, or that it is not there.
-    pub(crate) fn find(&self, served: &Served, namespace: &str, name: &str) -> Result<Arc<Version>, ApiError> {
+    pub(crate) fn find(
+        &self,
+        served: &Served,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Arc<Version>, ApiError> {
         self.store
             .get(&served.storage, &served.key(namespace, name))
             .ok_or_else(|| ApiError::not_found(served.qualified(), name))
@@ -115,15 +124,10 @@ impl Inner {
         let options = ListOptions::read(&request.query, false)?;
         let filter = Filter::new(served, namespace, &options)?;
         let page = self.page(served, &filter, &options, only)?;
-        self.list_answer(served, format, &page)
+        Ok(self.list_answer(served, format, &page))
     }
 
-    pub(crate) fn list_answer(
-        &self,
-        served: &Served,
-        format: Format,
-        page: &Page,
-    ) -> Result<Response<Body>, ApiError> {
+    pub(crate) fn list_answer(&self, served: &Served, format: Format, page: &Page) -> Response<Body> {
         let meta = page.meta();
         if format.view == View::Whole && !format.yaml {
             let kind = format!("{}List", served.facts.kind);
@@ -140,7 +144,7 @@ impl Inner {
                 writer.push(&output::item(served, version));
             }
             writer.push(b"]}");
-            return Ok(output::respond(StatusCode::OK, "application/json", Body::pieces(writer.finish())));
+            return output::respond(StatusCode::OK, "application/json", Body::pieces(writer.finish()));
         }
         let objects: Vec<Value> = page.items.iter().map(|version| output::object(served, version)).collect();
         let value = match format.view {
@@ -159,7 +163,8 @@ impl Inner {
                 json!({"kind": kind, "apiVersion": served.gvk().api_version(), "metadata": meta, "items": items})
             }
             View::Metadata(version) => {
-                let items: Vec<Value> = objects.iter().map(|object| output::metadata_of(object, version)).collect();
+                let items: Vec<Value> =
+                    objects.iter().map(|object| output::metadata_of(object, version)).collect();
                 json!({
                     "kind": "PartialObjectMetadataList",
                     "apiVersion": format!("meta.k8s.io/{version}"),
@@ -168,11 +173,16 @@ impl Inner {
                     "items": if items.is_empty() { Value::Null } else { Value::Array(items) },
                 })
             }
-            View::Table(version, include) => {
-                output::table_of(served, version, include, objects.iter(), Value::Object(meta), self.clock.now())
-            }
+            View::Table(version, include) => output::table_of(
+                served,
+                version,
+                include,
+                objects.iter(),
+                &Value::Object(meta),
+                self.clock.now(),
+            ),
         };
-        Ok(output::answer(StatusCode::OK, format, Bytes::from(json::to_vec(&value))))
+        output::answer(StatusCode::OK, format, Bytes::from(json::to_vec(&value)))
     }
 
     /// The objects of one page of a list.
@@ -211,9 +221,15 @@ impl Inner {
             .filter(|version| only.is_empty() || version.namespace_and_name().1 == only)
             .filter(|version| filter.matches(served, version))
             .collect();
-        let mut page =
-            Page { items: Vec::new(), revision: listing.revision, continue_token: String::new(), remaining: None };
-        if options.limit > 0 && items.len() > options.limit {
+        let mut page = Page {
+            items: Vec::new(),
+            revision: listing.revision,
+            continue_token: String::new(),
+            remaining: None,
+        };
+        // Whatever is at hand is shown whole: a real server answers that from its cache, which knows no pages.
+        let limited = options.limit > 0 && options.resource_version != "0";
+        if limited && items.len() > options.limit {
             let rest = items.len() - options.limit;
             items.truncate(options.limit);
             // With selectors a real server does not know how many are left.
@@ -293,18 +309,24 @@ impl Token {
             .map_err(|error| bad(format!("continue key is not valid: {error}")))?;
         let token = parsed.value;
         if token["v"] != "meta.k8s.io/v1" {
-            return Err(bad("continue key is not valid: server does not recognize this encoded version ".to_owned() + &token["v"].to_string()));
+            return Err(bad("continue key is not valid: server does not recognize this encoded version "
+                .to_owned()
+                + &token["v"].to_string()));
         }
         let start = token["start"].as_str().unwrap_or_default();
         if start.is_empty() {
-            return Err(bad("continue key is not valid: encoded start key empty (version meta.k8s.io/v1)".to_owned()));
+            return Err(bad(
+                "continue key is not valid: encoded start key empty (version meta.k8s.io/v1)".to_owned()
+            ));
         }
         Ok(Self { revision: token["rv"].as_u64().unwrap_or_default(), start: start.to_owned() })
     }
 
     fn place(self, options: &ListOptions) -> Result<(At, String), ApiError> {
         if !options.resource_version.is_empty() && options.resource_version != "0" {
-            return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
+            return Err(ApiError::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
         }
         Ok((At::Exact(self.revision), self.start))
     }

@@ -88,9 +88,7 @@ impl Request {
 
     pub(crate) fn is_watch(&self) -> bool {
         match &self.target {
-            Target::Resource(path) => {
-                (path.name.is_empty() && self.query.flag("watch")) || path.legacy_watch
-            }
+            Target::Resource(path) => (path.name.is_empty() && self.query.flag("watch")) || path.legacy_watch,
             Target::Other => false,
         }
     }
@@ -152,7 +150,7 @@ impl Query {
     pub(crate) fn parse(text: &str) -> Self {
         let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (percent_decode(&key.replace('+', " ")), percent_decode(&value.replace('+', " ")))
+            (percent_decode(key.replace('+', " ")), percent_decode(value.replace('+', " ")))
         });
         Self(pairs.collect())
     }
@@ -212,14 +210,23 @@ mod tests {
     #[test]
     fn a_namespaced_object_is_found() {
         let path = resource("/apis/apps/v1/namespaces/a/deployments/web/scale");
-        assert_eq!((path.group.as_str(), path.version.as_str(), path.namespace.as_str()), ("apps", "v1", "a"));
-        assert_eq!((path.resource.as_str(), path.name.as_str(), path.subresource.as_str()), ("deployments", "web", "scale"));
+        assert_eq!(
+            (path.group.as_str(), path.version.as_str(), path.namespace.as_str()),
+            ("apps", "v1", "a")
+        );
+        assert_eq!(
+            (path.resource.as_str(), path.name.as_str(), path.subresource.as_str()),
+            ("deployments", "web", "scale")
+        );
     }
 
     #[test]
     fn a_namespace_is_an_object_too() {
         let path = resource("/api/v1/namespaces/a/finalize");
-        assert_eq!((path.resource.as_str(), path.name.as_str(), path.subresource.as_str()), ("namespaces", "a", "finalize"));
+        assert_eq!(
+            (path.resource.as_str(), path.name.as_str(), path.subresource.as_str()),
+            ("namespaces", "a", "finalize")
+        );
         assert_eq!(resource("/api/v1/namespaces/a").name, "a");
         assert_eq!(resource("/api/v1/namespaces").name, "");
     }
@@ -227,7 +234,10 @@ mod tests {
     #[test]
     fn an_empty_namespace_means_all() {
         let path = resource("/api/v1/namespaces//configmaps");
-        assert_eq!((path.namespace.as_str(), path.resource.as_str(), path.name.as_str()), ("", "configmaps", ""));
+        assert_eq!(
+            (path.namespace.as_str(), path.resource.as_str(), path.name.as_str()),
+            ("", "configmaps", "")
+        );
     }
 
     #[test]

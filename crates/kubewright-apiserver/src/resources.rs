@@ -83,7 +83,9 @@ static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
             let own = Gvk { group: facts.group, version: facts.version, kind: facts.kind };
             // Two views of one Event, and two versions of one autoscaler.
             let (storage, stored) = match (facts.group, facts.plural) {
-                ("events.k8s.io", "events") => ("events".to_owned(), Gvk { group: "", version: "v1", kind: "Event" }),
+                ("events.k8s.io", "events") => {
+                    ("events".to_owned(), Gvk { group: "", version: "v1", kind: "Event" })
+                }
                 ("autoscaling", plural) => (format!("autoscaling/{plural}"), Gvk { version: "v2", ..own }),
                 ("", plural) => (plural.to_owned(), own),
                 (group, plural) => (format!("{group}/{plural}"), own),

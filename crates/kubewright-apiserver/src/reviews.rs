@@ -40,7 +40,11 @@ impl Inner {
         check_namespace(served, &path.namespace, &mut review)?;
         let errors = validation::review(served.gvk(), &review);
         if !errors.is_empty() {
-            return Err(ApiError::invalid(served.gvk().qualified_kind(), review.str_at("metadata.name"), &errors));
+            return Err(ApiError::invalid(
+                served.gvk().qualified_kind(),
+                review.str_at("metadata.name"),
+                &errors,
+            ));
         }
         let status = self.review(request, served, &review);
         review.set_at("status", status);
@@ -49,7 +53,7 @@ impl Inner {
         }
         normalise(served, &mut review)?;
         let format = output::negotiate(request)?;
-        self.written(served, format, &Written::Shown(review), StatusCode::CREATED, &warnings)
+        Ok(self.written(served, format, &Written::Shown(review), StatusCode::CREATED, &warnings))
     }
 
     fn review(&self, request: &Request, served: &Served, review: &Value) -> Value {
@@ -57,7 +61,8 @@ impl Inner {
             "SelfSubjectReview" => json!({"userInfo": user_info(&request.user)}),
             "SelfSubjectAccessReview" => self.access(&request.user, review),
             "SubjectAccessReview" | "LocalSubjectAccessReview" => {
-                let groups = review.list_at("spec.groups").iter().filter_map(|g| g.as_str().map(str::to_owned));
+                let groups =
+                    review.list_at("spec.groups").iter().filter_map(|g| g.as_str().map(str::to_owned));
                 let user = User {
                     name: review.str_at("spec.user").to_owned(),
                     uid: review.str_at("spec.uid").to_owned(),

@@ -72,7 +72,8 @@ impl Listening {
         if !address.ip().is_loopback() {
             return Err(ServeError::NotLoopback(address));
         }
-        let listener = TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, source })?;
+        let listener =
+            TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, source })?;
         let address = listener.local_addr().map_err(|source| ServeError::Bind { address, source })?;
         let authority = Authority::new()?;
         let admin = authority.client("admin", &[MASTERS])?;
@@ -148,7 +149,12 @@ fn tls_config(authority: &Authority, address: SocketAddr) -> Result<Arc<ServerCo
     Ok(Arc::new(config))
 }
 
-async fn accept(listener: TcpListener, tls: TlsAcceptor, server: ApiServer, mut stopped: watch::Receiver<bool>) {
+async fn accept(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    server: ApiServer,
+    mut stopped: watch::Receiver<bool>,
+) {
     let mut connections = JoinSet::new();
     let graceful = GracefulShutdown::new();
     loop {
@@ -226,7 +232,10 @@ fn user_of(certificate: &[u8]) -> Option<User> {
     let groups = subject.iter_organization().filter_map(|group| group.as_str().ok().map(str::to_owned));
     let mut user = User::authenticated(name, groups);
     let digest = ring_sha256(certificate);
-    user.extra.insert("authentication.kubernetes.io/credential-id".to_owned(), vec![format!("X509SHA256={digest}")]);
+    user.extra.insert(
+        "authentication.kubernetes.io/credential-id".to_owned(),
+        vec![format!("X509SHA256={digest}")],
+    );
     Some(user)
 }
 

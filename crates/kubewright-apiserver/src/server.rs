@@ -246,7 +246,11 @@ impl Inner {
             let known = resources::built_in()
                 .iter()
                 .any(|served| served.facts.group == path.group && served.facts.version == path.version);
-            return if known || path.group.is_empty() && path.version == "v1" { Err(no_resource()) } else { Ok(no_page()) };
+            return if known || path.group.is_empty() && path.version == "v1" {
+                Err(no_resource())
+            } else {
+                Ok(no_page())
+            };
         };
         // An object in a namespace has one in its path; an object of the cluster has none.
         let misplaced = match (served.namespaced(), path.namespace.is_empty()) {
@@ -298,7 +302,8 @@ impl Inner {
     }
 }
 
-const ENDPOINTS_DEPRECATED: &str = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
+const ENDPOINTS_DEPRECATED: &str =
+    "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 
 /// A group that is served has no such resource.
 pub(crate) fn no_resource() -> ApiError {

@@ -24,7 +24,8 @@ use crate::server::{Inner, no_page, no_resource};
 use crate::write::{Update, Written, check_name};
 
 const SCALE: Gvk<'static> = Gvk { group: "autoscaling", version: "v1", kind: "Scale" };
-const TOKEN_REQUEST: Gvk<'static> = Gvk { group: "authentication.k8s.io", version: "v1", kind: "TokenRequest" };
+const TOKEN_REQUEST: Gvk<'static> =
+    Gvk { group: "authentication.k8s.io", version: "v1", kind: "TokenRequest" };
 const BINDING: Gvk<'static> = Gvk { group: "", version: "v1", kind: "Binding" };
 const EVICTION: Gvk<'static> = Gvk { group: "policy", version: "v1", kind: "Eviction" };
 
@@ -127,7 +128,7 @@ impl Inner {
             create: false,
             replaces: matches!(wanted, Wanted::Scale(_)),
         };
-        let outcome = self.update_object(&update, |old| {
+        let outcome = self.update_object(&update, &mut warnings, |old| {
             let scale = match &wanted {
                 Wanted::Scale(scale) => scale.clone(),
                 Wanted::Patch(patch) => {
@@ -154,7 +155,6 @@ impl Inner {
             }
             Ok(new)
         })?;
-        warnings.extend(outcome.warnings);
         let mut response = self.show_scale(format, &scale_of(&outcome.written.object(served)));
         output::warn(&mut response, &warnings);
         Ok(response)
@@ -200,8 +200,10 @@ impl Inner {
             create: false,
             replaces: false,
         };
-        self.update_object(&update, |old| {
-            let refuse = |why: String| Err(ApiError::conflict(Qualified { group: "", name: "pods/binding" }, &name, &why));
+        self.update_object(&update, &mut Vec::new(), |old| {
+            let refuse = |why: String| {
+                Err(ApiError::conflict(Qualified { group: "", name: "pods/binding" }, &name, &why))
+            };
             if old.has("metadata.deletionTimestamp") {
                 return refuse(format!("pod {name} is being deleted, cannot be assigned to a host"));
             }
@@ -226,7 +228,8 @@ impl Inner {
             pod.set_at("status.conditions", conditions);
             Ok(pod)
         })?;
-        let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+        let status =
+            json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
         Ok(output::respond_json(StatusCode::CREATED, &status))
     }
 
@@ -255,7 +258,8 @@ impl Inner {
         let mut delete = DeleteOptions::from_body(eviction.at("deleteOptions"))?;
         delete.dry_run |= options.dry_run;
         self.delete_object(served, namespace, name, &delete)?;
-        let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+        let status =
+            json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
         Ok(output::respond_json(StatusCode::CREATED, &status))
     }
 
@@ -266,8 +270,9 @@ impl Inner {
             .flat_map(|listing| listing.items)
             .map(|version| version.object())
             .filter(|budget| {
-                LabelSelector::from_object(budget.at("spec.selector"))
-                    .is_ok_and(|selector| budget.has("spec.selector") && selector.matches(pod.at("metadata.labels")))
+                LabelSelector::from_object(budget.at("spec.selector")).is_ok_and(|selector| {
+                    budget.has("spec.selector") && selector.matches(pod.at("metadata.labels"))
+                })
             })
             .collect();
         if budgets.len() > 1 {
@@ -290,7 +295,9 @@ impl Inner {
         );
         error.details.get_or_insert_default().causes.push(kubewright_apimachinery::status::Cause {
             reason: "DisruptionBudget".to_owned(),
-            message: format!("The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"),
+            message: format!(
+                "The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
+            ),
             field: String::new(),
         });
         Err(error)
@@ -306,13 +313,15 @@ impl Inner {
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
-        let ty = facts::type_named("authentication.v1.TokenRequest").ok_or_else(|| ApiError::internal("no TokenRequest"))?;
+        let ty = facts::type_named("authentication.v1.TokenRequest")
+            .ok_or_else(|| ApiError::internal("no TokenRequest"))?;
         let mut asked = input::decode_as(TOKEN_REQUEST, ty, input::media(request)?, body)?.value;
         let account = self.find(served, namespace, name)?;
         let seconds = asked.int_at("spec.expirationSeconds").unwrap_or(3600);
         if seconds < 600 {
             let at = Path::new("spec").child("expirationSeconds");
-            let errors = vec![FieldError::invalid(&at, seconds, "may not specify a duration less than 10 minutes")];
+            let errors =
+                vec![FieldError::invalid(&at, seconds, "may not specify a duration less than 10 minutes")];
             return Err(ApiError::invalid(TOKEN_REQUEST.qualified_kind(), "", &errors));
         }
         let expires = self.clock.now() + seconds;
@@ -331,7 +340,7 @@ impl Inner {
         asked.set_at("metadata.creationTimestamp", time::format_rfc3339(self.clock.now()));
         asked.set_at("status", json!({"token": token, "expirationTimestamp": time::format_rfc3339(expires)}));
         let format = output::negotiate(request)?;
-        self.written(served, format, &Written::Shown(asked), StatusCode::CREATED, &[])
+        Ok(self.written(served, format, &Written::Shown(asked), StatusCode::CREATED, &[]))
     }
 }
 
@@ -351,10 +360,14 @@ fn scale_of(object: &Value) -> Value {
     let selector = match object.str_at("kind") {
         "ReplicationController" => {
             let labels = object.map_at("spec.selector").iter();
-            LabelSelector::from_labels(labels.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default())))
-                .to_string()
+            LabelSelector::from_labels(
+                labels.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default())),
+            )
+            .to_string()
         }
-        _ => LabelSelector::from_object(object.at("spec.selector")).map(|s| s.to_string()).unwrap_or_default(),
+        _ => {
+            LabelSelector::from_object(object.at("spec.selector")).map(|s| s.to_string()).unwrap_or_default()
+        }
     };
     let mut spec = serde_json::Map::new();
     let replicas = object.int_at("spec.replicas").unwrap_or_default();

@@ -6,10 +6,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 use crate::auth::User;
 use crate::ids::Ids;
 
+/// Tokens, whom they stand for, and until when.
+type Given = BTreeMap<String, (User, Option<i64>)>;
+
 /// Tokens and whom they stand for.
 #[derive(Clone)]
 pub(crate) struct Tokens {
-    given: Arc<RwLock<BTreeMap<String, (User, Option<i64>)>>>,
+    given: Arc<RwLock<Given>>,
     /// Part of every token that is handed out, so that those of another server mean nothing here.
     server: String,
 }
@@ -36,7 +39,7 @@ impl Tokens {
         expires.is_none_or(|expires| now < expires).then(|| user.clone())
     }
 
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<String, (User, Option<i64>)>> {
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Given> {
         self.given.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -25,7 +25,7 @@ use crate::storage::{Event, EventKind, Version};
 
 /// Events that a watch reads at a time.
 const BATCH: usize = 256;
-const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 /// Shortest time that a watch without a wish of its own lasts; upstream adds up to as much again, by lot.
 const MIN_SECONDS: u32 = 1800;
 
@@ -41,7 +41,8 @@ impl Inner {
         let format = output::negotiate(request)?;
         let options = ListOptions::read(&request.query, true)?;
         let filter = Filter::new(served, namespace, &options)?;
-        let from = if options.resource_version.is_empty() { 0 } else { parse_revision(&options.resource_version)? };
+        let from =
+            if options.resource_version.is_empty() { 0 } else { parse_revision(&options.resource_version)? };
         let seconds = match options.timeout_seconds {
             Some(seconds) if seconds > 0 => u64::try_from(seconds).unwrap_or_default(),
             _ => u64::from(MIN_SECONDS + self.ids.below(MIN_SECONDS)),
@@ -186,7 +187,8 @@ impl Watch {
                 // It left the selection: shown as it was, at the revision at which it left.
                 let mut object = output::object(&self.served, previous);
                 object["metadata"]["resourceVersion"] = event.revision().to_string().into();
-                let shown = output::transformed(&self.served, self.format.view, &object, self.server.clock.now());
+                let shown =
+                    output::transformed(&self.served, self.format.view, &object, self.server.clock.now());
                 Some((Change::Deleted, Some(output::watch_line_of("DELETED", &shown))))
             }
             _ => None,

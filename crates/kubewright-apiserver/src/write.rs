@@ -45,11 +45,10 @@ impl Written {
     }
 }
 
-/// An object and what is to be said to its author.
+/// What became of a write.
 pub(crate) struct Outcome {
     pub(crate) written: Written,
     pub(crate) created: bool,
-    pub(crate) warnings: Vec<String>,
 }
 
 /// A change to an object that may be there.
@@ -82,9 +81,8 @@ impl Inner {
         let mut object = decoded.value;
         check_namespace(served, namespace, &mut object)?;
         defaults::apply(served.gvk(), &mut object);
-        let outcome = self.create_object(served, namespace, object, options.dry_run)?;
-        warnings.extend(outcome.warnings);
-        self.written(served, format, &outcome.written, StatusCode::CREATED, &warnings)
+        let outcome = self.create_object(served, namespace, &object, options.dry_run, &mut warnings);
+        Ok(self.answer_write(served, format, outcome, StatusCode::CREATED, &warnings))
     }
 
     /// PUT of an object, or of one of its subresources.
@@ -114,10 +112,30 @@ impl Inner {
             create: subresource.is_empty() && kinds::creates_on_update(served.gvk()),
             replaces: true,
         };
-        let outcome = self.update_object(&update, |_| Ok(object.clone()))?;
-        warnings.extend(outcome.warnings);
-        let status = if outcome.created { StatusCode::CREATED } else { StatusCode::OK };
-        self.written(served, format, &outcome.written, status, &warnings)
+        let outcome = self.update_object(&update, &mut warnings, |_| Ok(object.clone()));
+        Ok(self.answer_write(served, format, outcome, StatusCode::OK, &warnings))
+    }
+
+    /// The answer to a write that went well or not. Warnings go with both.
+    pub(crate) fn answer_write(
+        &self,
+        served: &Served,
+        format: output::Format,
+        outcome: Result<Outcome, ApiError>,
+        status: StatusCode,
+        warnings: &[String],
+    ) -> Response<Body> {
+        match outcome {
+            Ok(outcome) => {
+                let status = if outcome.created { StatusCode::CREATED } else { status };
+                self.written(served, format, &outcome.written, status, warnings)
+            }
+            Err(error) => {
+                let mut response = output::failure(&error);
+                output::warn(&mut response, warnings);
+                response
+            }
+        }
     }
 
     /// The answer to a write.
@@ -128,7 +146,7 @@ impl Inner {
         written: &Written,
         status: StatusCode,
         warnings: &[String],
-    ) -> Result<Response<Body>, ApiError> {
+    ) -> Response<Body> {
         let shown = match written {
             Written::Stored(version) => Shown::Version(version),
             Written::Shown(value) => Shown::Value(value),
@@ -136,7 +154,7 @@ impl Inner {
         let bytes = output::one(served, format, &shown, self.clock.now());
         let mut response = output::answer(status, format, bytes);
         output::warn(&mut response, warnings);
-        Ok(response)
+        response
     }
 
     /// Puts a decoded and defaulted object, in the version of `served`, into the store.
@@ -144,11 +162,13 @@ impl Inner {
         &self,
         served: &Served,
         namespace: &str,
-        object: Value,
+        object: &Value,
         dry_run: bool,
+        warnings: &mut Vec<String>,
     ) -> Result<Outcome, ApiError> {
         let gvk = served.gvk();
-        let generate = object.str_at("metadata.name").is_empty() && !object.str_at("metadata.generateName").is_empty();
+        let generate =
+            object.str_at("metadata.name").is_empty() && !object.str_at("metadata.generateName").is_empty();
         for attempt in 0.. {
             let mut object = object.clone();
             self.fill_metadata(served, namespace, &mut object);
@@ -170,20 +190,22 @@ impl Inner {
             if object.has("metadata.resourceVersion") {
                 return Err(ApiError::internal("resourceVersion should not be set on objects to be created"));
             }
-            let warnings = strategy::warnings(gvk, &object, None);
+            if attempt == 0 {
+                warnings.extend(strategy::warnings(gvk, &object, None));
+            }
             if dry_run {
                 let taken = self.store.get(&served.storage, &served.key(namespace, &name)).is_some();
                 if taken {
                     return Err(ApiError::already_exists(served.qualified(), &name));
                 }
-                return Ok(Outcome { written: Written::Shown(object), created: true, warnings });
+                return Ok(Outcome { written: Written::Shown(object), created: true });
             }
             let key = served.key(namespace, &name);
             match self.put(served, &key, Expect::Absent, object) {
                 Ok(version) => {
                     reserved.keep();
                     self.after_write(served, &version);
-                    return Ok(Outcome { written: Written::Stored(version), created: true, warnings });
+                    return Ok(Outcome { written: Written::Stored(version), created: true });
                 }
                 Err(_) if generate && attempt + 1 < NAME_TRIES => {}
                 Err(_) => return Err(ApiError::already_exists(served.qualified(), &name)),
@@ -196,6 +218,7 @@ impl Inner {
     pub(crate) fn update_object(
         &self,
         update: &Update<'_>,
+        warnings: &mut Vec<String>,
         modify: impl Fn(&Value) -> Result<Value, ApiError>,
     ) -> Result<Outcome, ApiError> {
         let Update { served, namespace, name, .. } = *update;
@@ -215,9 +238,9 @@ impl Inner {
                     );
                     return Err(ApiError::conflict(served.qualified(), name, &why));
                 }
-                return self.create_object(served, namespace, object, update.dry_run);
+                return self.create_object(served, namespace, &object, update.dry_run, warnings);
             };
-            if let Some(outcome) = self.try_update(update, &key, &current, &modify)? {
+            if let Some(outcome) = self.try_update(update, &key, &current, warnings, &modify)? {
                 return Ok(outcome);
             }
         }
@@ -230,13 +253,14 @@ impl Inner {
         update: &Update<'_>,
         key: &str,
         current: &Arc<Version>,
+        warnings: &mut Vec<String>,
         modify: &impl Fn(&Value) -> Result<Value, ApiError>,
     ) -> Result<Option<Outcome>, ApiError> {
         let Update { served, namespace, name, subresource, .. } = *update;
         let gvk = served.gvk();
         let old = output::object(served, current);
         let mut new = modify(&old)?;
-        self.check_preconditions(update, key, &old, &mut new)?;
+        check_preconditions(update, key, &old, &mut new)?;
         carry_metadata(&mut new, &old);
         self.admit_update(served, namespace, &mut new, &old)?;
         match subresource {
@@ -258,64 +282,31 @@ impl Inner {
         }
         normalise(served, &mut new)?;
         // The strategies of subresources warn of nothing.
-        let warnings =
-            if subresource.is_empty() { strategy::warnings(gvk, &new, Some(&old)) } else { Vec::new() };
+        if subresource.is_empty() {
+            warnings.extend(strategy::warnings(gvk, &new, Some(&old)));
+        }
         if is_released(&new, &old) {
             // The last finalizer is gone: the update is the deletion.
             if !update.dry_run && self.remove(served, key, current).is_err() {
                 return Ok(None);
             }
             reserved.keep();
-            return Ok(Some(Outcome { written: Written::Shown(new), created: false, warnings }));
+            return Ok(Some(Outcome { written: Written::Shown(new), created: false }));
         }
         if new == old {
-            return Ok(Some(Outcome { written: Written::Stored(current.clone()), created: false, warnings }));
+            return Ok(Some(Outcome { written: Written::Stored(current.clone()), created: false }));
         }
         if update.dry_run {
-            return Ok(Some(Outcome { written: Written::Shown(new), created: false, warnings }));
+            return Ok(Some(Outcome { written: Written::Shown(new), created: false }));
         }
         match self.put(served, key, Expect::At(current.revision), new) {
             Ok(version) => {
                 reserved.keep();
                 self.after_write(served, &version);
-                Ok(Some(Outcome { written: Written::Stored(version), created: false, warnings }))
+                Ok(Some(Outcome { written: Written::Stored(version), created: false }))
             }
             Err(_) => Ok(None),
         }
-    }
-
-    fn check_preconditions(
-        &self,
-        update: &Update<'_>,
-        key: &str,
-        old: &Value,
-        new: &mut Value,
-    ) -> Result<(), ApiError> {
-        let Update { served, name, .. } = *update;
-        let (given, current) = (new.str_at("metadata.uid").to_owned(), old.str_at("metadata.uid"));
-        if update.replaces && !given.is_empty() && given != current {
-            let why = format!(
-                "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: \
-                 Precondition failed: UID in precondition: {given}, UID in object meta: {current}",
-                registry_key(served, key)
-            );
-            return Err(ApiError::conflict(served.qualified(), name, &why));
-        }
-        let given = new.str_at("metadata.resourceVersion").to_owned();
-        if given.is_empty() || given == "0" {
-            if update.replaces && !kinds::updates_unconditionally(served.gvk()) {
-                let at = Path::new("metadata").child("resourceVersion");
-                let error = FieldError::invalid_printed(&at, "0", "must be specified for an update");
-                return Err(ApiError::invalid(served.qualified(), name, &vec![error]));
-            }
-            let revision = old.at("metadata.resourceVersion").clone();
-            new.set_at("metadata.resourceVersion", revision);
-        } else if given != old.str_at("metadata.resourceVersion") {
-            crate::options::parse_revision(&given)
-                .map_err(|error| ApiError::bad_request(format!("invalid resourceVersion: {}", error.message)))?;
-            return Err(ApiError::conflict(served.qualified(), name, MODIFIED));
-        }
-        Ok(())
     }
 
     /// What the server sets on every object that is created.
@@ -394,6 +385,35 @@ impl Inner {
     }
 }
 
+/// What a new object says of the version that it was made from must hold.
+fn check_preconditions(update: &Update<'_>, key: &str, old: &Value, new: &mut Value) -> Result<(), ApiError> {
+    let Update { served, name, .. } = *update;
+    let (given, current) = (new.str_at("metadata.uid").to_owned(), old.str_at("metadata.uid"));
+    if update.replaces && !given.is_empty() && given != current {
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: \
+             Precondition failed: UID in precondition: {given}, UID in object meta: {current}",
+            registry_key(served, key)
+        );
+        return Err(ApiError::conflict(served.qualified(), name, &why));
+    }
+    let given = new.str_at("metadata.resourceVersion").to_owned();
+    if given.is_empty() || given == "0" {
+        if update.replaces && !kinds::updates_unconditionally(served.gvk()) {
+            let at = Path::new("metadata").child("resourceVersion");
+            let error = FieldError::invalid_printed(&at, "0", "must be specified for an update");
+            return Err(ApiError::invalid(served.qualified(), name, &vec![error]));
+        }
+        let revision = old.at("metadata.resourceVersion").clone();
+        new.set_at("metadata.resourceVersion", revision);
+    } else if given != old.str_at("metadata.resourceVersion") {
+        crate::options::parse_revision(&given)
+            .map_err(|error| ApiError::bad_request(format!("invalid resourceVersion: {}", error.message)))?;
+        return Err(ApiError::conflict(served.qualified(), name, MODIFIED));
+    }
+    Ok(())
+}
+
 /// The kind as errors name it: both views of an Event are the core one's.
 fn invalid_kind(served: &Served) -> Qualified<'static> {
     if served.facts.kind == "Event" { served.stored.qualified_kind() } else { served.gvk().qualified_kind() }
@@ -440,7 +460,11 @@ pub(crate) fn attributes(served: &Served, object: &Value) -> Attributes {
             .filter(|(field, _)| !field.starts_with("metadata."))
             .map(|(field, value)| (field, value.into_boxed_str()))
             .collect(),
-        owners: object.list_at("metadata.ownerReferences").iter().map(|owner| owner.str_at("uid").into()).collect(),
+        owners: object
+            .list_at("metadata.ownerReferences")
+            .iter()
+            .map(|owner| owner.str_at("uid").into())
+            .collect(),
     }
 }
 

@@ -33,7 +33,11 @@ impl Structs {
         for group in folders(&api)? {
             for version in folders(&api.join(&group))? {
                 if version.starts_with('v') {
-                    read_package(&api.join(&group).join(&version), &format!("{group}.{version}"), &mut structs)?;
+                    read_package(
+                        &api.join(&group).join(&version),
+                        &format!("{group}.{version}"),
+                        &mut structs,
+                    )?;
                 }
             }
         }
@@ -126,7 +130,10 @@ fn read_package(folder: &Path, package: &str, structs: &mut BTreeMap<String, Vec
         .filter_map(|entry| entry.ok().map(|e| e.path()))
         .filter(|path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.ends_with(".go") && !name.starts_with("zz_") && !name.starts_with("generated") && !name.ends_with("_test.go")
+            name.ends_with(".go")
+                && !name.starts_with("zz_")
+                && !name.starts_with("generated")
+                && !name.ends_with("_test.go")
         })
         .collect();
     files.sort();
@@ -142,7 +149,9 @@ fn read_package(folder: &Path, package: &str, structs: &mut BTreeMap<String, Vec
                 } else if !trimmed.starts_with("//") {
                     members.extend(member(trimmed));
                 }
-            } else if let Some(name) = trimmed.strip_prefix("type ").and_then(|rest| rest.strip_suffix(" struct {")) {
+            } else if let Some(name) =
+                trimmed.strip_prefix("type ").and_then(|rest| rest.strip_suffix(" struct {"))
+            {
                 open = Some((format!("{package}.{name}"), Vec::new()));
             }
         }
@@ -179,7 +188,9 @@ mod tests {
 
     #[test]
     fn a_pointer_and_its_tags_are_read() {
-        let Some(Member::Field(field)) = member("Port *int32 `json:\"port,omitempty\" protobuf:\"varint,3\"`") else {
+        let Some(Member::Field(field)) =
+            member("Port *int32 `json:\"port,omitempty\" protobuf:\"varint,3\"`")
+        else {
             panic!("not a field");
         };
         assert_eq!(field, GoField { json: "port".into(), pointer: true, omit_empty: true, omit_zero: false });
@@ -187,7 +198,9 @@ mod tests {
 
     #[test]
     fn an_embedded_struct_is_inline_and_a_hidden_field_is_nothing() {
-        assert!(matches!(member("VolumeSource `json:\",inline\"`"), Some(Member::Inline(of)) if of == "VolumeSource"));
+        assert!(
+            matches!(member("VolumeSource `json:\",inline\"`"), Some(Member::Inline(of)) if of == "VolumeSource")
+        );
         assert!(member("Secret string `json:\"-\"`").is_none());
     }
 }

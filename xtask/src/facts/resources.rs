@@ -24,7 +24,8 @@ pub(crate) fn derive(discovery: &Value, legacy: &Value) -> Result<String> {
             let name = group["metadata"]["name"].as_str().unwrap_or_default();
             for version in group["versions"].as_array().into_iter().flatten() {
                 let group_version = format!("{name}/{}", string(&version["version"]));
-                let path = if name.is_empty() { "/api/v1".to_owned() } else { format!("/apis/{group_version}") };
+                let path =
+                    if name.is_empty() { "/api/v1".to_owned() } else { format!("/apis/{group_version}") };
                 for resource in version["resources"].as_array().into_iter().flatten() {
                     line(&mut text, &group_version, resource, &legacy[&path])?;
                 }
@@ -127,7 +128,11 @@ pub(crate) fn bootstrap(objects: &Value) -> Result<String> {
             }
             // Computed anew on each request, never stored.
             if path != "api/v1/componentstatuses" {
-                writeln!(text, "{path} {}", Value::Object(object.as_object().cloned().unwrap_or_else(Map::new)))?;
+                writeln!(
+                    text,
+                    "{path} {}",
+                    Value::Object(object.as_object().cloned().unwrap_or_else(Map::new))
+                )?;
             }
         }
     }

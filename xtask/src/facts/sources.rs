@@ -43,11 +43,17 @@ pub fn definitions(cache: &Path) -> Result<Value> {
     if !file.is_file() {
         fs::create_dir_all(&folder)?;
         run(
-            Command::new("python3").args(["-m", "pip", "download", "--quiet", "--no-deps", "--dest"]).arg(&folder).arg(VALIDATE),
+            Command::new("python3")
+                .args(["-m", "pip", "download", "--quiet", "--no-deps", "--dest"])
+                .arg(&folder)
+                .arg(VALIDATE),
             "install python3 and pip (Debian: apt-get install python3-pip)",
         )?;
         let wheel = find(&folder, "whl")?;
-        run(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(wheel).arg(&folder), "install python3")?;
+        run(
+            Command::new("python3").args(["-m", "zipfile", "-e"]).arg(wheel).arg(&folder),
+            "install python3",
+        )?;
     }
     let text = fs::read(&file).with_context(|| format!("read {}", file.display()))?;
     let mut schemas: Value = serde_json::from_slice(&text)?;
@@ -66,7 +72,12 @@ fn go_sources(folder: &Path) -> Result<PathBuf> {
     let folder = folder.canonicalize()?;
     let targets = run(
         Command::new("apt-get").args([
-            "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Origin: Debian", "Label: Debian",
+            "indextargets",
+            "--format",
+            "$(REPO_URI)",
+            "Created-By: Packages",
+            "Origin: Debian",
+            "Label: Debian",
         ]),
         "this chore reads Debian packages: run it on a Debian machine after `apt-get update`",
     )?;
@@ -95,7 +106,10 @@ fn go_sources(folder: &Path) -> Result<PathBuf> {
         let deb = entry?.path();
         let name = deb.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if !name.contains(&format!("_0.{}.", &super::KUBERNETES_MINOR[2..])) {
-            bail!("{name} is not of Kubernetes {}: review the new facts before taking them", super::KUBERNETES_MINOR);
+            bail!(
+                "{name} is not of Kubernetes {}: review the new facts before taking them",
+                super::KUBERNETES_MINOR
+            );
         }
         run(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(folder.join("root")), "install dpkg")?;
     }

@@ -105,7 +105,8 @@ fn line(name: &str, schema: &Value, served: Option<&Value>, go: &[GoField]) -> R
         }
         return Ok(line);
     };
-    let mut order: Vec<&str> = go.iter().map(|f| f.json.as_str()).filter(|f| properties.contains_key(*f)).collect();
+    let mut order: Vec<&str> =
+        go.iter().map(|f| f.json.as_str()).filter(|f| properties.contains_key(*f)).collect();
     order.extend(properties.keys().map(String::as_str).filter(|f| go.iter().all(|g| g.json != *f)));
     for field in order {
         let schema_of = &properties[field];
@@ -182,7 +183,9 @@ fn type_text(schema: &Value, package: &str) -> Result<String> {
         ("integer", Some("int32")) => "i".to_owned(),
         ("integer", Some("int64")) => "l".to_owned(),
         ("number", Some("double")) => "n".to_owned(),
-        ("array", None) => format!("[{}{}]", type_text(&schema["items"], package)?, enum_text(&schema["items"]["enum"])),
+        ("array", None) => {
+            format!("[{}{}]", type_text(&schema["items"], package)?, enum_text(&schema["items"]["enum"]))
+        }
         ("object", None) if schema["additionalProperties"].is_object() => {
             format!("{{{}}}", type_text(&schema["additionalProperties"], package)?)
         }
@@ -217,7 +220,9 @@ fn is_required(schema: &Value, field: &str) -> bool {
 }
 
 fn short(openapi: &str) -> Result<String> {
-    let found = PREFIXES.iter().find_map(|(long, short)| openapi.strip_prefix(long).map(|rest| format!("{short}{rest}")));
+    let found = PREFIXES
+        .iter()
+        .find_map(|(long, short)| openapi.strip_prefix(long).map(|rest| format!("{short}{rest}")));
     found.with_context(|| format!("no short name for {openapi}"))
 }
 

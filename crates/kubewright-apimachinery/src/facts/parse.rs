@@ -23,8 +23,15 @@ pub(super) fn index(text: &'static str) -> Vec<Slot> {
 
 pub(super) fn parse(name: &'static str, body: &'static str) -> Result<Type, ParseError> {
     let package = &name[..name.rfind('.').map_or(0, |dot| dot + 1)];
-    let mut ty =
-        Type { name, kind_of: None, atomic: false, any: false, unions: None, fields: [].into(), by_name: [].into() };
+    let mut ty = Type {
+        name,
+        kind_of: None,
+        atomic: false,
+        any: false,
+        unions: None,
+        fields: [].into(),
+        by_name: [].into(),
+    };
     let mut fields = Vec::new();
     for word in body.split(' ').filter(|word| !word.is_empty()) {
         if let Some(mark) = word.strip_prefix('@') {
@@ -33,7 +40,9 @@ pub(super) fn parse(name: &'static str, body: &'static str) -> Result<Type, Pars
                 None if mark == "any" => ty.any = true,
                 Some(("kind", kind)) => ty.kind_of = Some(kind),
                 Some(("unions", unions)) => ty.unions = Some(unions),
-                _ => return Err(ParseError { type_name: name, at: word.to_owned(), problem: "unknown mark" }),
+                _ => {
+                    return Err(ParseError { type_name: name, at: word.to_owned(), problem: "unknown mark" });
+                }
             }
         } else {
             let mut cursor = Cursor { rest: word, type_name: name, package };
@@ -108,7 +117,10 @@ impl Cursor {
                 Ok((FieldType::Map(Box::new(of)), values))
             }
             Some(first) if first.is_ascii_alphabetic() => {
-                let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '.').unwrap_or(self.rest.len());
+                let end = self
+                    .rest
+                    .find(|c: char| !c.is_ascii_alphanumeric() && c != '.')
+                    .unwrap_or(self.rest.len());
                 let (word, rest) = self.rest.split_at(end);
                 self.rest = rest;
                 match word {

@@ -82,7 +82,9 @@ impl Resource {
 
 static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(|| {
     let lines = include_str!("../../facts/resources.txt").lines().filter(|line| !line.starts_with('#'));
-    lines.map(|line| parse(line).unwrap_or_else(|| panic!("facts: bad line in resources.txt: {line}"))).collect()
+    lines
+        .map(|line| parse(line).unwrap_or_else(|| panic!("facts: bad line in resources.txt: {line}")))
+        .collect()
 });
 
 /// Every resource, in discovery order: core first, then groups as a server lists them.
@@ -160,7 +162,11 @@ pub fn bootstrap_objects() -> impl Iterator<Item = (&'static str, &'static str)>
 }
 
 fn path(group: &str, version: &str, plural: &str) -> String {
-    if group.is_empty() { format!("api/{version}/{plural}") } else { format!("apis/{group}/{version}/{plural}") }
+    if group.is_empty() {
+        format!("api/{version}/{plural}")
+    } else {
+        format!("apis/{group}/{version}/{plural}")
+    }
 }
 
 #[cfg(test)]
@@ -185,7 +191,13 @@ mod tests {
     #[test]
     fn every_resource_has_a_type_and_every_stored_one_its_columns() {
         for r in resources() {
-            assert!(type_of_kind(r.group, r.version, r.kind).is_some(), "{}/{} {}", r.group, r.version, r.kind);
+            assert!(
+                type_of_kind(r.group, r.version, r.kind).is_some(),
+                "{}/{} {}",
+                r.group,
+                r.version,
+                r.kind
+            );
             if r.verbs.contains(&"list") {
                 assert!(columns(r.group, r.version, r.plural).is_some(), "no columns for {}", r.plural);
             }

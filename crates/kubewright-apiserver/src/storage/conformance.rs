@@ -60,7 +60,11 @@ fn revisions_count_writes<E: Engine>(mut engine: E) {
     let versions = engine.commit(vec![put("a/1", Expect::Absent, 1), put("a/2", Expect::Absent, 2)]).unwrap();
     assert_eq!(versions.iter().map(|v| v.revision).collect::<Vec<_>>(), [start + 1, start + 2], "rule 1");
     assert_eq!(engine.revision(), start + 2, "rule 1");
-    assert_eq!(versions[1].object()["metadata"]["resourceVersion"], (start + 2).to_string(), "the store sets it");
+    assert_eq!(
+        versions[1].object()["metadata"]["resourceVersion"],
+        (start + 2).to_string(),
+        "the store sets it"
+    );
     assert_eq!(engine.get("things", "a/2").unwrap().revision, start + 2);
     assert!(engine.get("things", "a/3").is_none() && engine.get("others", "a/1").is_none());
 }
@@ -83,7 +87,8 @@ fn events_tell_what_was_before<E: Engine>(mut engine: E) {
     let modified = one(&mut engine, put("a", Expect::At(added), 2));
     let deleted = one(&mut engine, delete("a", modified));
     let events = engine.events("things", start, 10).unwrap();
-    let told: Vec<_> = events.iter().map(|e| (e.kind, e.revision(), e.previous.as_ref().map(|p| p.revision))).collect();
+    let told: Vec<_> =
+        events.iter().map(|e| (e.kind, e.revision(), e.previous.as_ref().map(|p| p.revision))).collect();
     assert_eq!(
         told,
         [
@@ -93,7 +98,11 @@ fn events_tell_what_was_before<E: Engine>(mut engine: E) {
         ],
         "rule 4"
     );
-    assert_eq!(engine.events("things", added, 1).unwrap()[0].revision(), modified, "a cursor goes on behind itself");
+    assert_eq!(
+        engine.events("things", added, 1).unwrap()[0].revision(),
+        modified,
+        "a cursor goes on behind itself"
+    );
     assert!(engine.events("things", deleted, 10).unwrap().is_empty());
     assert!(engine.events("others", 0, 10).unwrap().is_empty());
 }

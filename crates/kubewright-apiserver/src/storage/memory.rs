@@ -11,7 +11,8 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::{
-    Attributes, Change, Conflict, Engine, Event, EventKind, Expect, Expired, Limits, Listing, Revision, Version, Write,
+    Attributes, Change, Conflict, Engine, Event, EventKind, Expect, Expired, Limits, Listing, Revision,
+    Version, Write,
 };
 
 /// See the [module](super) for the contract.
@@ -23,8 +24,11 @@ pub struct Memory {
     limits: Limits,
     tables: BTreeMap<Arc<str>, Arc<Table>>,
     /// Uid of an owner to the objects that name it.
-    owned: Arc<BTreeMap<Box<str>, BTreeSet<(Arc<str>, Arc<str>)>>>,
+    owned: Arc<BTreeMap<Box<str>, Dependents>>,
 }
+
+/// Resources and keys.
+type Dependents = BTreeSet<(Arc<str>, Arc<str>)>;
 
 #[derive(Debug, Clone, Default)]
 struct Table {
@@ -224,7 +228,11 @@ impl Engine for Memory {
     }
 
     fn resources(&self) -> Vec<Arc<str>> {
-        self.tables.iter().filter(|(_, table)| !table.objects.is_empty()).map(|(name, _)| name.clone()).collect()
+        self.tables
+            .iter()
+            .filter(|(_, table)| !table.objects.is_empty())
+            .map(|(name, _)| name.clone())
+            .collect()
     }
 
     fn forget(&mut self, resource: &str) {

@@ -16,7 +16,10 @@ pub trait Durability: Send + Sync {
     /// A resource was dropped whole.
     fn forget(&self, resource: &str);
     /// Resolves when everything up to `revision` would survive a crash.
-    fn synced(&self, revision: Revision) -> std::pin::Pin<Box<dyn Future<Output = std::io::Result<()>> + Send + '_>>;
+    fn synced(
+        &self,
+        revision: Revision,
+    ) -> std::pin::Pin<Box<dyn Future<Output = std::io::Result<()>> + Send + '_>>;
 }
 
 /// A shared store.

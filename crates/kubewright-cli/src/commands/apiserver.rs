@@ -79,7 +79,11 @@ async fn serve(args: &Args, ui: &Ui, started: Instant) -> Result<()> {
     let listening = Listening::open(server.clone(), args.port).await.map_err(|error| {
         let taken = matches!(error, ServeError::Bind { .. });
         let error = anyhow::Error::new(error).context("the API server could not start");
-        if taken { error.hint("choose another port with --port, or let the system choose one with --port 0") } else { error }
+        if taken {
+            error.hint("choose another port with --port, or let the system choose one with --port 0")
+        } else {
+            error
+        }
     })?;
     write_private(&args.kubeconfig, &listening.kubeconfig())
         .with_context(|| format!("cannot write the kubeconfig to {}", args.kubeconfig.display()))
@@ -117,7 +121,8 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(name);
     let write = || {
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
         file.write_all(text.as_bytes())?;
         std::fs::rename(&temporary, path)
     };

@@ -1,0 +1,71 @@
+//! What a process has used so far, as the kernel counts it. Other processes are read from `/proc`, so this
+//! part needs Linux.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use rustix::time::{ClockId, clock_gettime};
+
+/// CPU time of this process and all its threads, to the nanosecond.
+pub(crate) fn own_cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
+}
+
+/// CPU time of another process, in ticks of usually 10 ms: measure over a second or more.
+pub(crate) fn cpu_time(pid: u32) -> Result<Duration> {
+    let path = format!("/proc/{pid}/stat");
+    let stat = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+    let ticks = cpu_ticks(&stat).with_context(|| format!("{path} is not as proc(5) has it"))?;
+    let per_second = u32::try_from(rustix::param::clock_ticks_per_second()).context("ticks per second")?;
+    Ok(Duration::from_secs(ticks) / per_second)
+}
+
+/// Memory of another process that is in RAM now, in bytes.
+pub(crate) fn resident_memory(pid: u32) -> Result<u64> {
+    let path = format!("/proc/{pid}/status");
+    let status = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+    resident_bytes(&status).with_context(|| format!("{path} has no VmRSS"))
+}
+
+/// User and system time: the 14th and 15th field. The name before them may hold spaces and brackets.
+fn cpu_ticks(stat: &str) -> Option<u64> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+fn resident_bytes(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_process_does_not_disturb_its_times() {
+        let stat = "42 (a) b (c)) S 1 42 42 0 -1 4194560 100 0 0 0 30 12 0 0 20 0 3 0 100 1 1 1";
+        assert_eq!(cpu_ticks(stat), Some(42));
+    }
+
+    #[test]
+    fn resident_memory_is_told_in_bytes() {
+        assert_eq!(resident_bytes("Name:\tx\nVmRSS:\t    2048 kB\n"), Some(2 << 20));
+    }
+
+    #[test]
+    fn our_own_process_uses_cpu_and_memory() {
+        let pid = std::process::id();
+        assert!(resident_memory(pid).unwrap() > 0);
+        assert!(cpu_time(pid).is_ok());
+        let before = own_cpu_time();
+        assert!((0..1_000_000_u64).map(std::hint::black_box).sum::<u64>() > 0);
+        assert!(own_cpu_time() > before);
+    }
+}

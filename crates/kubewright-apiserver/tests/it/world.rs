@@ -1,0 +1,79 @@
+//! What the tests start from: a server of their own, clients on it, and small objects.
+//!
+//! Every server here has a fixed seed and tokio's clock, so that a test on a paused runtime decides what time
+//! it is. Nothing here asserts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Client;
+use kubewright_apiserver::clock::TokioClock;
+use kubewright_apiserver::{ApiServer, Options};
+
+/// 2026-01-01T00:00:00Z in microseconds.
+pub(crate) const START: i64 = 1_767_225_600_000_000;
+
+/// Longer than anything here takes, so that what hangs fails.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+pub(crate) fn options() -> Options {
+    Options { clock: Arc::new(TokioClock::starting_at(START)), seed: Some(1), ..Options::default() }
+}
+
+pub(crate) fn server() -> ApiServer {
+    ApiServer::new(options())
+}
+
+/// kube's client on the server itself: no socket, no TLS.
+pub(crate) fn client(server: &ApiServer) -> Client {
+    Client::new(server.clone(), "default")
+}
+
+/// A client on a server that nobody else sees.
+pub(crate) fn alone() -> Client {
+    client(&server())
+}
+
+/// Waits for `future`, but not forever.
+pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
+    match tokio::time::timeout(DEADLINE, future).await {
+        Ok(output) => output,
+        Err(_) => panic!("{what} took longer than {DEADLINE:?}"),
+    }
+}
+
+pub(crate) fn config_map(name: &str) -> ConfigMap {
+    ConfigMap {
+        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+        data: Some([("key".to_owned(), "value".to_owned())].into()),
+        ..ConfigMap::default()
+    }
+}
+
+/// An object of a type, from JSON: the typed structs are long where most is left out.
+pub(crate) fn object<K: serde::de::DeserializeOwned>(json: serde_json::Value) -> K {
+    serde_json::from_value(json).expect("the test's own object is well-formed")
+}
+
+pub(crate) fn deployment(name: &str) -> k8s_openapi::api::apps::v1::Deployment {
+    object(serde_json::json!({
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+            },
+        },
+    }))
+}
+
+pub(crate) fn pod(name: &str) -> k8s_openapi::api::core::v1::Pod {
+    object(serde_json::json!({
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+    }))
+}

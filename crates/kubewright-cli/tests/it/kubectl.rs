@@ -1,0 +1,26 @@
+//! The real kubectl on the real binary: what a user types, and what the terminal shows.
+//!
+//! Every test starts a server of its own, so that all of them run at once. Commands that read the OpenAPI document
+//! first carry `--validate=false`, as the server does not publish one yet; no other flag is there for the server's sake.
+
+mod apply;
+mod auth;
+mod cluster;
+mod columns;
+mod create;
+mod delete;
+mod describe;
+mod discovery;
+mod edit;
+mod errors;
+mod expose;
+mod get;
+mod node;
+mod objects;
+mod patch;
+mod process;
+mod redact;
+mod rollout;
+mod trace;
+mod wait;
+mod watch;

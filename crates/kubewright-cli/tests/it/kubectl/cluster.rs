@@ -1,0 +1,232 @@
+//! One server, and kubectl on it.
+//!
+//! A [`Cluster`] has a folder, a port and a kubectl cache of its own, and nothing of the surrounding environment but
+//! `PATH`. When it is dropped the server is asked to end, and must do so without an error.
+
+use std::fmt::{self, Display};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::process::{Ended, Process};
+use super::redact::Redact;
+use crate::run::command;
+
+pub(crate) struct Cluster {
+    server: Process,
+    dir: PathBuf,
+    pub(crate) url: String,
+}
+
+impl Cluster {
+    #[track_caller]
+    pub(crate) fn start() -> Self {
+        static STARTED: AtomicUsize = AtomicUsize::new(0);
+        require_kubectl();
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("kubectl-{}-{number}", std::process::id()));
+        fs::create_dir_all(&dir).expect("a folder");
+        let mut server =
+            Process::start(command("apiserver --port 0 --kubeconfig").arg(dir.join("kubeconfig")), "");
+        let ready = server.line_with("ready https://");
+        let url = ready.split_whitespace().nth(1).expect("the line has the address").to_owned();
+        Self { server, dir, url }
+    }
+
+    /// A server with these objects.
+    #[track_caller]
+    pub(crate) fn with(objects: &str) -> Self {
+        let cluster = Self::start();
+        cluster.create(objects);
+        cluster
+    }
+
+    #[track_caller]
+    pub(crate) fn create(&self, objects: &str) {
+        self.feed("create --validate=false -f -", objects).result();
+    }
+
+    /// Runs kubectl with arguments as typed; `'...'` is one argument.
+    #[track_caller]
+    pub(crate) fn kubectl(&self, line: &str) -> Answer {
+        self.feed(line, "")
+    }
+
+    /// The same, with a text to read.
+    #[track_caller]
+    pub(crate) fn feed(&self, line: &str, input: &str) -> Answer {
+        let ended = Process::start(&mut self.command(line), input).end();
+        Answer { ended, redact: self.redact() }
+    }
+
+    /// Runs kubectl with a script as the editor: it finds the name of the file in `$1`.
+    #[track_caller]
+    pub(crate) fn edit(&self, line: &str, script: &str) -> Answer {
+        let editor = self.dir.join("editor.sh");
+        fs::write(&editor, script).expect("a script");
+        let mut command = self.command(line);
+        command.env("KUBE_EDITOR", format!("sh {}", editor.display()));
+        let ended = Process::start(&mut command, "").end();
+        Answer { ended, redact: self.redact() }
+    }
+
+    /// kubectl in the background.
+    #[track_caller]
+    pub(crate) fn background(&self, line: &str) -> Background<'_> {
+        Background { process: Process::start(&mut self.command(line), ""), cluster: self }
+    }
+
+    /// Runs one command per line, and returns what a terminal would show.
+    #[track_caller]
+    pub(crate) fn session(&self, lines: &str) -> String {
+        lines
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .map(|line| format!("$ kubectl {line}\n{}", self.kubectl(line)))
+            .collect()
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = kubectl();
+        command
+            .env("HOME", &self.dir)
+            .env("TMPDIR", &self.dir)
+            .current_dir(&self.dir)
+            .arg("--kubeconfig")
+            .arg(self.dir.join("kubeconfig"))
+            .arg("--cache-dir")
+            .arg(self.dir.join("cache"))
+            .args(words(line));
+        command
+    }
+
+    fn redact(&self) -> Redact {
+        Redact { url: self.url.clone(), dir: self.dir.display().to_string() }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let asked = Command::new("kill").arg("-TERM").arg(self.server.id().to_string()).status();
+        if std::thread::panicking() {
+            // The test has failed already; what the server said may tell why.
+            eprintln!("the server said: {}", self.server.end().stderr);
+        } else {
+            assert!(asked.is_ok_and(|status| status.success()), "the server ended by itself");
+            let ended = self.server.end();
+            let said = self.redact().apply(&ended.stderr);
+            assert_eq!((ended.status, said.as_str()), (Some(0), "note: kubeconfig: <DIR>/kubeconfig\n"));
+        }
+        fs::remove_dir_all(&self.dir).expect("the folder is ours");
+    }
+}
+
+/// A kubectl that still runs. It ends with the test, if not before.
+pub(crate) struct Background<'a> {
+    process: Process,
+    cluster: &'a Cluster,
+}
+
+impl Background<'_> {
+    /// The next line that contains a text, without blanks at its end.
+    #[track_caller]
+    pub(crate) fn line_with(&mut self, text: &str) -> String {
+        self.cluster.redact().apply(&self.process.line_with(text)).trim_end().to_owned()
+    }
+
+    /// Waits for the end.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Answer {
+        Answer { ended: self.process.end(), redact: self.cluster.redact() }
+    }
+}
+
+/// What kubectl said. Its display is for snapshots: nothing in it changes from run to run.
+pub(crate) struct Answer {
+    ended: Ended,
+    redact: Redact,
+}
+
+impl Answer {
+    /// What a command that succeeds and warns of nothing has printed.
+    #[track_caller]
+    pub(crate) fn result(self) -> String {
+        assert!(self.ended.status == Some(0) && self.ended.stderr.is_empty(), "{self}");
+        self.ended.stdout
+    }
+
+    /// What a command that succeeds has logged.
+    #[track_caller]
+    pub(crate) fn log(self) -> String {
+        assert_eq!(self.ended.status, Some(0), "{self}");
+        self.ended.stderr
+    }
+}
+
+impl Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, text) in [("", &self.ended.stdout), ("--- stderr\n", &self.ended.stderr)] {
+            if !text.is_empty() {
+                f.write_str(name)?;
+                self.redact.apply(text).lines().try_for_each(|line| writeln!(f, "{}", line.trim_end()))?;
+            }
+        }
+        match self.ended.status {
+            Some(0) => Ok(()),
+            Some(status) => writeln!(f, "--- exit status {status}"),
+            None => writeln!(f, "--- killed"),
+        }
+    }
+}
+
+fn kubectl() -> Command {
+    let mut command = Command::new("kubectl");
+    command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+    command
+}
+
+/// Fails when there is no kubectl, or one that is too old to send what today's kubectl sends.
+fn require_kubectl() {
+    const NEEDED: &str = "these tests need kubectl 1.32 or newer on PATH: https://kubernetes.io/docs/tasks/tools/";
+    static VERSION: OnceLock<Result<(), String>> = OnceLock::new();
+    let check = || {
+        let output = kubectl()
+            .args(["version", "--client", "-o", "json"])
+            .output()
+            .map_err(|error| format!("kubectl does not start ({error}); {NEEDED}"))?;
+        let version: serde_json::Value = serde_json::from_slice(&output.stdout)
+            .map_err(|error| format!("kubectl does not tell its version ({error}); {NEEDED}"))?;
+        // A vendor may mark its builds, as in `33+`.
+        let minor = version["clientVersion"]["minor"].as_str().unwrap_or_default().trim_end_matches('+');
+        match minor.parse::<u32>() {
+            Ok(32..) => Ok(()),
+            _ => Err(format!("kubectl is 1.{minor}; {NEEDED}")),
+        }
+    };
+    if let Err(message) = VERSION.get_or_init(check) {
+        panic!("{message}");
+    }
+}
+
+/// Splits as a shell does, as far as these tests go.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quoted = false;
+    for character in line.chars() {
+        match character {
+            '\'' => {
+                quoted = !quoted;
+                word.get_or_insert_default();
+            }
+            ' ' if !quoted => words.extend(word.take()),
+            other => word.get_or_insert_default().push(other),
+        }
+    }
+    assert!(!quoted, "a quote is missing in {line:?}");
+    words.extend(word);
+    words
+}

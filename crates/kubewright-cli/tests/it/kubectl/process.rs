@@ -1,0 +1,119 @@
+//! A child process whose output is read as it comes.
+//!
+//! No wait lasts longer than [`DEADLINE`], and no child outlives its [`Process`].
+
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Far more than anything here takes; only what hangs gets there.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// All that can be seen of a process that has ended.
+pub(crate) struct Ended {
+    pub(crate) status: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+enum Part {
+    Stdout(String),
+    Stderr(String),
+}
+
+pub(crate) struct Process {
+    name: String,
+    child: Child,
+    parts: Receiver<Part>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Process {
+    /// Starts a command, and gives it a text to read.
+    #[track_caller]
+    pub(crate) fn start(command: &mut Command, input: &str) -> Self {
+        let name = format!("{command:?}");
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{name} does not start: {error}"));
+        let (sender, parts) = channel();
+        forward(child.stdout.take(), Part::Stdout, sender.clone());
+        forward(child.stderr.take(), Part::Stderr, sender);
+        // Inputs are smaller than a pipe, so this does not wait. Who does not read his input has closed it: no error.
+        let _ = child.stdin.take().expect("the input is a pipe").write_all(input.as_bytes());
+        Self { name, child, parts, stdout: String::new(), stderr: String::new() }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line that contains a text, on either stream.
+    #[track_caller]
+    pub(crate) fn line_with(&mut self, text: &str) -> String {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            match self.next(deadline) {
+                Some(line) if line.contains(text) => return line,
+                Some(_) => {}
+                None => panic!("{} ended without saying {text:?}\n{}{}", self.name, self.stdout, self.stderr),
+            }
+        }
+    }
+
+    /// Waits for the end.
+    #[track_caller]
+    pub(crate) fn end(&mut self) -> Ended {
+        let deadline = Instant::now() + DEADLINE;
+        while self.next(deadline).is_some() {}
+        let status = self.child.wait().expect("the process is ours").code();
+        Ended { status, stdout: self.stdout.clone(), stderr: self.stderr.clone() }
+    }
+
+    /// The next line on either stream; none when both have ended.
+    #[track_caller]
+    fn next(&mut self, deadline: Instant) -> Option<String> {
+        match self.parts.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(Part::Stdout(line)) => {
+                self.stdout.push_str(&line);
+                Some(line)
+            }
+            Ok(Part::Stderr(line)) => {
+                self.stderr.push_str(&line);
+                Some(line)
+            }
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => {
+                panic!("{} hangs; so far it said:\n{}{}", self.name, self.stdout, self.stderr)
+            }
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail only when it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends lines as they come; the last one may lack its end.
+fn forward(stream: Option<impl Read + Send + 'static>, part: fn(String) -> Part, sender: Sender<Part>) {
+    let mut stream = BufReader::new(stream.expect("the stream is a pipe"));
+    thread::spawn(move || {
+        let mut line = Vec::new();
+        while stream.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+            let text = String::from_utf8(std::mem::take(&mut line)).expect("programs print text");
+            if sender.send(part(text)).is_err() {
+                return;
+            }
+        }
+    });
+}

@@ -1,0 +1,112 @@
+//! Takes out of what kubectl prints all that differs from run to run, and the little that differs from one kubectl to
+//! the next.
+//!
+//! Columns stay where they are, so that a snapshot still shows how a table is laid out.
+
+/// What one server has for itself.
+pub(crate) struct Redact {
+    pub(crate) url: String,
+    pub(crate) dir: String,
+}
+
+impl Redact {
+    pub(crate) fn apply(&self, text: &str) -> String {
+        let text = text.replace(&self.url, "https://SERVER").replace(&self.dir, "<DIR>");
+        let mut shown = String::with_capacity(text.len());
+        let mut ages = Vec::new();
+        for line in text.split_inclusive('\n') {
+            let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+            if line.is_empty() {
+                ages.clear();
+            } else if let found @ [_, ..] = age_columns(line).as_slice() {
+                ages = found.to_vec();
+            }
+            let line = ages.iter().fold(line.to_owned(), |line, column| without_age(&line, column));
+            let line = words_of_time(&line);
+            shown.push_str(&value(&line, "resourceVersion: ", "\"<RV>\""));
+            shown.push_str(end);
+        }
+        shown
+    }
+}
+
+/// A column that shows how long something is ago.
+#[derive(Clone)]
+struct Column {
+    start: usize,
+    /// The last column of a table has no width.
+    width: Option<usize>,
+}
+
+/// The columns of ages in the head of a table; none in any other line.
+fn age_columns(line: &str) -> Vec<Column> {
+    const HEADS: [&str; 3] = ["AGE", "Age", "LAST SEEN"];
+    HEADS
+        .iter()
+        .filter_map(|head| {
+            let start = line.find(head)?;
+            let before = &line[..start];
+            let after = &line[start + head.len()..];
+            let alone = (before.is_empty() || before.ends_with("  ")) && (after.is_empty() || after.starts_with("  "));
+            // `Age:` and the like are not heads of columns, nor is a line of one word.
+            let table = alone && !(before.trim().is_empty() && after.trim().is_empty());
+            let blanks = after.len() - after.trim_start().len();
+            let width = (blanks < after.len()).then_some(head.len() + blanks);
+            table.then_some(Column { start, width })
+        })
+        .collect()
+}
+
+fn without_age(line: &str, column: &Column) -> String {
+    const AGE: &str = "<AGE>";
+    let Some(cell) = line.get(column.start..) else { return line.to_owned() };
+    if !cell.starts_with(|first: char| first.is_ascii_digit()) {
+        return line.to_owned();
+    }
+    let before = &line[..column.start];
+    match column.width {
+        Some(width) => format!("{before}{AGE:<width$}{}", cell.get(width..).unwrap_or_default()),
+        None => format!("{before}{AGE}"),
+    }
+}
+
+/// Replaces what comes after a key at the start of a line.
+fn value(line: &str, key: &str, instead: &str) -> String {
+    let indent = line.len() - line.trim_start().len();
+    if line[indent..].starts_with(key) { format!("{}{key}{instead}", &line[..indent]) } else { line.to_owned() }
+}
+
+/// Replaces uids, and points in time as JSON has them and as `describe` does.
+fn words_of_time(line: &str) -> String {
+    const SHAPES: [(&str, &str); 3] = [
+        ("hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh", "<UID>"),
+        ("dddd-dd-ddTdd:dd:ddZ", "<TIME>"),
+        ("aaa, dd aaa dddd dd:dd:dd +dddd", "<TIME>"),
+    ];
+    let mut shown = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(first) = rest.chars().next() {
+        match SHAPES.iter().find(|(shape, _)| has_shape(rest, shape)) {
+            Some((shape, instead)) => {
+                shown.push_str(instead);
+                rest = &rest[shape.len()..];
+            }
+            None => {
+                shown.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+    }
+    shown
+}
+
+/// Whether a text begins as a shape does: `h` is a hexadecimal digit, `d` a digit, `a` a letter.
+fn has_shape(text: &str, shape: &str) -> bool {
+    text.len() >= shape.len()
+        && text.bytes().zip(shape.bytes()).all(|(byte, shape)| match shape {
+            b'h' => byte.is_ascii_hexdigit(),
+            b'd' => byte.is_ascii_digit(),
+            b'a' => byte.is_ascii_alphabetic(),
+            other => byte == other,
+        })
+}
