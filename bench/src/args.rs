@@ -9,7 +9,9 @@ use crate::suites::{SUITES, Suite};
 
 /// Measures kubewright beside its peers; `cargo xtask bench` builds and runs this
 #[derive(Debug, Parser)]
-#[command(after_help = "Compare rows of one run only: the peers run on the same machine in the same minutes.")]
+#[command(
+    after_help = "Compare rows of one run only: the peers run on the same machine in the same minutes."
+)]
 pub(crate) struct Args {
     /// The suite to run; all of them if left out
     #[arg(value_parser = PossibleValuesParser::new(SUITES.iter().map(|suite| suite.name)))]

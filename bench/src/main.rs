@@ -35,7 +35,8 @@ fn main() -> Result<()> {
     let bench = Bench { rounds: args.rounds, progress: Progress::new() };
     let mut all = Vec::new();
     for suite in args.suites() {
-        let rows = (suite.run)(&bench).with_context(|| format!("the suite `{}` could not be measured", suite.name))?;
+        let rows = (suite.run)(&bench)
+            .with_context(|| format!("the suite `{}` could not be measured", suite.name))?;
         all.push(Results { suite: suite.name, rows });
     }
     bench.progress.clear();

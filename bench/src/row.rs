@@ -150,6 +150,16 @@ impl Rows {
         row
     }
 
+    /// Takes over the figures of other rows, by their names.
+    pub(crate) fn extend(&mut self, others: Self) {
+        for other in others.0 {
+            match self.0.iter_mut().find(|row| row.name == other.name) {
+                Some(row) => row.ours.extend(&other.ours),
+                None => self.0.push(other),
+            }
+        }
+    }
+
     pub(crate) fn into_vec(self) -> Vec<Row> {
         self.0
     }
@@ -169,13 +179,15 @@ mod tests {
 
     #[test]
     fn less_time_than_the_peer_is_a_ratio_above_one() {
-        let row = Row::new("start", Unit::Millis, samples(0.010)).beside("other", samples(0.030)).target(10.0);
+        let row =
+            Row::new("start", Unit::Millis, samples(0.010)).beside("other", samples(0.030)).target(10.0);
         assert_eq!((rounded(row.ratio()), row.met()), (Some(3.0), Some(true)));
     }
 
     #[test]
     fn more_per_second_than_the_peer_is_a_ratio_above_one() {
-        let row = Row::new("gets", Unit::PerSecond, samples(900.0)).beside("other", samples(300.0)).target(1_000.0);
+        let row =
+            Row::new("gets", Unit::PerSecond, samples(900.0)).beside("other", samples(300.0)).target(1_000.0);
         assert_eq!((rounded(row.ratio()), row.met()), (Some(3.0), Some(false)));
     }
 
@@ -195,6 +207,9 @@ mod tests {
         }
         let rows = rows.into_vec();
         assert_eq!(rows.len(), 2);
-        assert_eq!((rows[1].name.as_str(), rounded(Some(rows[1].ours())), rows[1].met()), ("creates", Some(2.0), Some(false)));
+        assert_eq!(
+            (rows[1].name.as_str(), rounded(Some(rows[1].ours())), rows[1].met()),
+            ("creates", Some(2.0), Some(false))
+        );
     }
 }

@@ -11,6 +11,10 @@ impl Samples {
         self.0.push(value);
     }
 
+    pub(crate) fn extend(&mut self, others: &Self) {
+        self.0.extend(&others.0);
+    }
+
     /// The middle one: a round that something else on the machine disturbed does not count.
     pub(crate) fn median(&self) -> f64 {
         let sorted = self.sorted();
@@ -52,7 +56,8 @@ pub(crate) fn in_turn(
     mut ours: impl FnMut() -> Duration,
     mut peer: impl FnMut() -> Duration,
 ) -> (Samples, Samples) {
-    (ours(), peer());
+    ours();
+    peer();
     let (mut our_samples, mut peer_samples) = (Samples::default(), Samples::default());
     for _ in 0..rounds {
         our_samples.push(ours().as_secs_f64());

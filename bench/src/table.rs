@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn numbers_keep_three_digits_that_count() {
-        let shown: Vec<String> = [0.0123, 0.5, 1.234, 45.67, 456.7, 4_567.8, 1_234_567.0, f64::NAN].map(number).into();
+        let shown: Vec<String> =
+            [0.0123, 0.5, 1.234, 45.67, 456.7, 4_567.8, 1_234_567.0, f64::NAN].map(number).into();
         assert_eq!(shown, ["0.012", "0.5", "1.23", "45.7", "457", "4,568", "1,234,567", "-"]);
     }
 }

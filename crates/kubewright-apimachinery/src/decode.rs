@@ -358,12 +358,17 @@ mod tests {
 
     #[test]
     fn empty_values_go_unless_a_field_is_a_pointer() {
-        let deployment = decoded(
-            "apps.v1.DeploymentSpec",
-            r#"{"replicas":0,"minReadySeconds":0,"paused":false,"selector":null,"template":{"metadata":{"labels":{}}}}"#,
-        );
+        let ty = type_named("apps.v1.DeploymentSpec").unwrap();
+        let text = r#"{"replicas":0,"minReadySeconds":0,"paused":false,"selector":null,"template":{"metadata":{"labels":{}}}}"#;
+        let mut deployment = decode(ty, text.as_bytes()).unwrap().value;
         assert_eq!(
-            deployment.value,
+            deployment["template"]["metadata"],
+            json!({"labels": {}}),
+            "an empty map is told from none"
+        );
+        normalise(ty, &mut deployment).unwrap();
+        assert_eq!(
+            deployment,
             json!({"replicas": 0, "selector": null, "strategy": {}, "template": {"metadata": {}, "spec": {"containers": null}}})
         );
     }

@@ -144,6 +144,11 @@ impl ApiServer {
         self.inner.tokens.add(token.into(), user);
     }
 
+    /// Keeps what is there, where it is kept, and ends well. What is written later is not kept.
+    pub fn close(&self) -> std::io::Result<()> {
+        self.inner.store.close()
+    }
+
     /// Answers one request.
     pub async fn handle<B>(&self, request: http::Request<B>) -> Response<Body>
     where
@@ -179,13 +184,17 @@ impl ApiServer {
             Target::Resource(path) => {
                 let bytes = match request.method {
                     Method::GET | Method::HEAD => bytes::Bytes::new(),
-                    _ => input::read(body).await?,
+                    _ => {
+                        // Refused before it takes effect: nobody is to see what cannot be kept.
+                        if let Some(error) = self.inner.store.failure() {
+                            return Err(not_durable(&error));
+                        }
+                        input::read(body).await?
+                    }
                 };
                 let response = self.inner.resource(&request, path, &bytes);
                 if !matches!(request.method, Method::GET | Method::HEAD) && response.is_ok() {
-                    self.inner.store.synced(self.inner.store.revision()).await.map_err(|error| {
-                        ApiError::internal(format!("the write could not be made durable: {error}"))
-                    })?;
+                    self.inner.store.synced(self.inner.store.revision()).await.map_err(|error| not_durable(&error))?;
                 }
                 response
             }
@@ -304,6 +313,10 @@ impl Inner {
 
 const ENDPOINTS_DEPRECATED: &str =
     "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
+
+fn not_durable(error: &std::io::Error) -> ApiError {
+    ApiError::internal(format!("writes cannot be made durable: {error}"))
+}
 
 /// A group that is served has no such resource.
 pub(crate) fn no_resource() -> ApiError {

@@ -26,7 +26,7 @@ mod version;
 use std::sync::Arc;
 
 pub use memory::Memory;
-pub use store::{Durability, Store};
+pub use store::{Durability, Recorded, Store};
 pub use version::{Attributes, Event, EventKind, Version};
 
 /// The counter of the whole store.

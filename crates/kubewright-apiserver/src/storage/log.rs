@@ -70,7 +70,7 @@ use kubewright_apimachinery::json;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::{Attributes, Durability, Limits, Memory, Revision, Version};
+use super::{Attributes, Durability, Limits, Memory, Recorded, Revision, Version};
 use folder::Folder;
 use record::Record;
 use writer::{Options, Progress, Queue, Writer};
@@ -235,27 +235,38 @@ impl Log {
         self.failure().map_or(Ok(()), Err)
     }
 
-    fn append(&self, record: Record) {
+    fn append(&self, records: impl IntoIterator<Item = Record>) {
         // Where nobody takes records any more, do not collect them.
         if !self.progress.is_closed() {
-            self.queue.push(record);
+            self.queue.push(records);
         }
     }
 }
 
 impl Durability for Log {
-    fn record(&self, resource: &Arc<str>, version: &Arc<Version>, deleted: bool) {
-        let (resource, key, revision) = (resource.clone(), version.key.clone(), version.revision);
-        self.append(if deleted {
-            Record::Delete { resource, key, revision }
-        } else {
-            Record::Put { resource, key, revision, json: version.json.clone() }
-        });
+    fn record(&self, batch: &[Recorded]) {
+        self.append(batch.iter().map(|recorded| {
+            let (resource, version) = (recorded.resource.clone(), &recorded.version);
+            let (key, revision) = (version.key.clone(), version.revision);
+            if recorded.deleted {
+                Record::Delete { resource, key, revision }
+            } else {
+                Record::Put { resource, key, revision, json: version.json.clone() }
+            }
+        }));
     }
 
     fn forget(&self, resource: &str) {
         self.forgets.fetch_add(1, Ordering::SeqCst);
-        self.append(Record::Forget { resource: resource.into() });
+        self.append([Record::Forget { resource: resource.into() }]);
+    }
+
+    fn failure(&self) -> Option<io::Error> {
+        Log::failure(self)
+    }
+
+    fn close(&self) -> io::Result<()> {
+        Log::close(self)
     }
 
     fn synced(&self, revision: Revision) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send + '_>> {

@@ -11,15 +11,31 @@ use super::{Conflict, Engine as _, Event, Expired, Limits, Listing, Memory, Revi
 
 /// Where commits go besides memory.
 pub trait Durability: Send + Sync {
-    /// Takes the outcome of a commit, in the order of revisions. Called under the store's lock: must not wait.
-    fn record(&self, resource: &Arc<str>, version: &Arc<Version>, deleted: bool);
+    /// Takes the outcome of a commit, which is kept or lost as one. Called in the order of revisions, under the
+    /// store's lock: must not wait.
+    fn record(&self, batch: &[Recorded]);
     /// A resource was dropped whole.
     fn forget(&self, resource: &str);
+    /// Why nothing is kept any more, if so. Such a failure stays.
+    fn failure(&self) -> Option<std::io::Error>;
+    /// Keeps what is there and ends well. What is committed later is not kept.
+    fn close(&self) -> std::io::Result<()>;
     /// Resolves when everything up to `revision` would survive a crash.
     fn synced(
         &self,
         revision: Revision,
     ) -> std::pin::Pin<Box<dyn Future<Output = std::io::Result<()>> + Send + '_>>;
+}
+
+/// One write of a commit, for [`Durability::record`].
+#[derive(Debug)]
+pub struct Recorded {
+    /// Where it was written.
+    pub resource: Arc<str>,
+    /// What was written; of a deletion, how the object looked last.
+    pub version: Arc<Version>,
+    /// The object is gone.
+    pub deleted: bool,
 }
 
 /// A shared store.
@@ -83,19 +99,35 @@ impl Store {
             return Ok(Vec::new());
         }
         let mut engine = self.write();
+        let Some(durability) = &self.durability else {
+            let versions = engine.commit(batch)?;
+            self.changed.send_replace(engine.revision());
+            return Ok(versions);
+        };
         let kinds: Vec<(Arc<str>, bool)> = batch
             .iter()
             .map(|write| (write.resource.clone(), matches!(write.change, super::Change::Delete { .. })))
             .collect();
         let versions = engine.commit(batch)?;
-        if let Some(durability) = &self.durability {
-            for ((resource, deleted), version) in kinds.iter().zip(&versions) {
-                durability.record(resource, version, *deleted);
-            }
-        }
+        let recorded: Vec<Recorded> = kinds
+            .into_iter()
+            .zip(&versions)
+            .map(|((resource, deleted), version)| Recorded { resource, version: version.clone(), deleted })
+            .collect();
+        durability.record(&recorded);
         // Sent under the lock, so that the number never goes back.
         self.changed.send_replace(engine.revision());
         Ok(versions)
+    }
+
+    /// Why nothing is kept any more, if so.
+    pub fn failure(&self) -> Option<std::io::Error> {
+        self.durability.as_ref().and_then(|durability| durability.failure())
+    }
+
+    /// Keeps what is there and ends well.
+    pub fn close(&self) -> std::io::Result<()> {
+        self.durability.as_ref().map_or(Ok(()), |durability| durability.close())
     }
 
     /// Drops a resource with its objects and events.

@@ -1,4 +1,11 @@
 //! Unmodified clients on the embedded server, and everything that they may count on.
 
 mod api;
+mod auth;
+mod concurrency;
+mod discovery;
+mod runtime;
+mod transports;
+mod watching;
 mod world;
+mod worlds;

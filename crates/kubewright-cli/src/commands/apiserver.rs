@@ -96,8 +96,7 @@ async fn serve(args: &Args, ui: &Ui, started: Instant) -> Result<()> {
         _ = terminate.recv() => {}
     }
     listening.close().await;
-    drop(server);
-    Ok(())
+    server.close().context("the last writes could not be kept").hint("make room on the disk of --data-dir")
 }
 
 /// A server on the objects that an earlier run left in a folder.

@@ -3,6 +3,8 @@
 mod color;
 mod completion;
 mod help;
+#[cfg(unix)]
+mod kubectl;
 mod output;
 mod run;
 #[cfg(unix)]

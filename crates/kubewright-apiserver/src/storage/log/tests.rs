@@ -364,7 +364,7 @@ fn a_revision_that_goes_back_is_refused_before_it_is_written() {
     server.put("pods", "a", 1);
     server.put("pods", "b", 1);
     let old = server.store.get("pods", "a").unwrap();
-    server.log.record(&"pods".into(), &old, false);
+    server.log.record(&[Recorded { resource: "pods".into(), version: old, deleted: false }]);
     server.put("pods", "c", 1);
     assert!(server.sync().unwrap_err().to_string().ends_with("the counter goes back"));
     drop(server);

@@ -85,10 +85,11 @@ struct Pending {
 }
 
 impl Queue {
-    pub(super) fn push(&self, record: Record) {
+    /// Queues records that belong together: they are written, or lost, as one.
+    pub(super) fn push(&self, records: impl IntoIterator<Item = Record>) {
         let mut pending = self.lock();
         if !pending.closed {
-            pending.records.push(record);
+            pending.records.extend(records);
             self.filled.notify_one();
         }
     }

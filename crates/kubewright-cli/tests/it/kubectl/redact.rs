@@ -23,7 +23,8 @@ impl Redact {
             }
             let line = ages.iter().fold(line.to_owned(), |line, column| without_age(&line, column));
             let line = words_of_time(&line);
-            shown.push_str(&value(&line, "resourceVersion: ", "\"<RV>\""));
+            let line = value(&line, "resourceVersion: ", "\"<RV>\"");
+            shown.push_str(without_namespace(&line));
             shown.push_str(end);
         }
         shown
@@ -74,6 +75,12 @@ fn without_age(line: &str, column: &Column) -> String {
 fn value(line: &str, key: &str, instead: &str) -> String {
     let indent = line.len() - line.trim_start().len();
     if line[indent..].starts_with(key) { format!("{}{key}{instead}", &line[..indent]) } else { line.to_owned() }
+}
+
+/// What is deleted, without the namespace that kubectl 1.34 adds.
+fn without_namespace(line: &str) -> &str {
+    let end = line.find(" deleted from ").filter(|_| line.ends_with(" namespace"));
+    end.map_or(line, |end| &line[..end + " deleted".len()])
 }
 
 /// Replaces uids, and points in time as JSON has them and as `describe` does.

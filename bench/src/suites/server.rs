@@ -1,0 +1,154 @@
+//! The API server: how fast it is there, what it holds and what it answers, as a program and in-process.
+//!
+//! Owns which rows there are, in which order, and their targets; each part below measures one thing and
+//! returns seconds, bytes or pieces per second. Every round uses fresh servers, so that none profits from the
+//! round before. The sizes are fixed: figures of two runs must be of the same work.
+
+mod cost;
+mod endpoint;
+mod fork;
+mod objects;
+mod program;
+mod start;
+mod tls;
+mod traffic;
+mod watchers;
+
+use anyhow::{Context as _, Result};
+use kubewright_apiserver::{ApiServer, Options};
+use tokio::runtime::{Builder, Runtime};
+
+use super::{Bench, Suite};
+use crate::row::{Row, Rows, Unit};
+use endpoint::Endpoint;
+use objects::Kind;
+use program::{Binary, Program};
+pub(crate) use start::first_start;
+use traffic::Verb;
+
+pub(crate) const SUITE: Suite = Suite { name: "server", run };
+
+/// Objects of the large list, and of the server that is forked.
+const OBJECTS: usize = 10_000;
+/// Deployments are larger and dearer: fewer of them take as long.
+const DEPLOYMENTS: usize = 2_000;
+/// Requests that a client has on the way at a time, over TLS.
+const IN_FLIGHT: usize = 16;
+/// Starts and lists are short: so many of them in each round.
+const REPEATS: usize = 5;
+/// Watchers, and how many events each of them gets in a round.
+const WATCHERS: [(usize, usize); 3] = [(1, 10_000), (100, 2_000), (1_000, 500)];
+
+const READY_PROGRAM_MS: f64 = 10.0;
+const READY_IN_PROCESS_MS: f64 = 1.0;
+const IDLE_MB: f64 = 15.0;
+const WRITE_CPU_US: f64 = 150.0;
+const LIST_MS: f64 = 10.0;
+
+fn run(bench: &Bench) -> Result<Vec<Row>> {
+    bench.progress.say("server: building the program");
+    let binary = Binary::build()?;
+    // As the program has it, so that both ways have as many threads.
+    let runtime = Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let mut rows = Rows::default();
+    // The first round fills caches and does not count.
+    for round in 0..=bench.rounds {
+        let mut measured = Rows::default();
+        let say =
+            |what: &str| bench.progress.say(&format!("server: {what}, round {round} of {}", bench.rounds));
+        say("starts");
+        starts(&runtime, &binary, &mut measured)?;
+        say("the program over TLS");
+        over_tls(&runtime, &binary, &mut measured)?;
+        say("in-process");
+        in_process(&runtime, &mut measured)?;
+        say("watchers");
+        watching(&runtime, &mut measured)?;
+        if round > 0 {
+            rows.extend(measured);
+        }
+    }
+    Ok(rows.into_vec())
+}
+
+fn starts(runtime: &Runtime, binary: &Binary, rows: &mut Rows) -> Result<()> {
+    for _ in 0..REPEATS {
+        let program = Program::start(binary)?;
+        let ready = program.ready_after().as_secs_f64();
+        rows.sample("start to ready, program", Unit::Millis, ready).target = Some(READY_PROGRAM_MS);
+        let idle = runtime.block_on(program.idle_memory())?;
+        rows.sample("idle RSS, program", Unit::Megabytes, idle).target = Some(IDLE_MB);
+    }
+    for _ in 0..REPEATS {
+        let first = start::first_start_elsewhere()?.as_secs_f64();
+        rows.sample("start in-process, first", Unit::Millis, first).target = Some(READY_IN_PROCESS_MS);
+        let next = start::next_start().as_secs_f64();
+        rows.sample("start in-process, next", Unit::Millis, next).target = Some(READY_IN_PROCESS_MS);
+    }
+    Ok(())
+}
+
+fn over_tls(runtime: &Runtime, binary: &Binary, rows: &mut Rows) -> Result<()> {
+    let program = Program::start(binary)?;
+    runtime.block_on(async {
+        let endpoint = Endpoint::Tls(program.connect().await?);
+        traffic(&endpoint, IN_FLIGHT, "TLS", rows).await?;
+        let loaded = program.memory()?;
+        rows.sample("RSS with 10,000 ConfigMaps, program", Unit::Megabytes, loaded);
+        let cpu = cost::of_program(&program, &endpoint, DEPLOYMENTS).await?;
+        rows.sample("CPU per Deployment create, program", Unit::Micros, cpu).target = Some(WRITE_CPU_US);
+        Ok(())
+    })
+}
+
+fn in_process(runtime: &Runtime, rows: &mut Rows) -> Result<()> {
+    runtime.block_on(async {
+        let server = ApiServer::new(Options::default());
+        let endpoint = Endpoint::InProcess(server.clone());
+        traffic(&endpoint, 1, "in-process", rows).await?;
+        for verb in [Verb::Create, Verb::Update] {
+            let cpu = cost::in_process(verb, DEPLOYMENTS).await?;
+            let name = format!("CPU per Deployment {}, in-process", verb.word());
+            rows.sample(&name, Unit::Micros, cpu).target = Some(WRITE_CPU_US);
+        }
+        for _ in 0..REPEATS {
+            rows.sample("fork with 10,000 objects", Unit::Micros, fork::fork(&server).as_secs_f64());
+            rows.sample(
+                "first write after the fork",
+                Unit::Micros,
+                fork::first_write(&server).await?.as_secs_f64(),
+            );
+        }
+        Ok(())
+    })
+}
+
+/// Creates, updates, gets and the large list, at one server.
+async fn traffic(endpoint: &Endpoint, in_flight: usize, way: &str, rows: &mut Rows) -> Result<()> {
+    for (kind, count) in [(Kind::ConfigMap, OBJECTS), (Kind::Deployment, DEPLOYMENTS)] {
+        for verb in [Verb::Create, Verb::Update, Verb::Get] {
+            let seconds = traffic::run(endpoint, kind, verb, count, in_flight).await?.as_secs_f64();
+            let name = format!("{}s of {}s, {way}", verb.word(), kind.word());
+            rows.sample(&name, Unit::PerSecond, per_second(count, seconds));
+        }
+    }
+    for _ in 0..REPEATS {
+        let seconds = traffic::list(endpoint, Kind::ConfigMap, OBJECTS).await?.as_secs_f64();
+        rows.sample(&format!("list of 10,000 ConfigMaps, {way}"), Unit::Millis, seconds).target =
+            Some(LIST_MS);
+    }
+    Ok(())
+}
+
+fn watching(runtime: &Runtime, rows: &mut Rows) -> Result<()> {
+    for (watchers, events) in WATCHERS {
+        let seconds = runtime.block_on(watchers::run(watchers, events))?.as_secs_f64();
+        let name = format!("events to {watchers} watcher{}", if watchers == 1 { "" } else { "s" });
+        rows.sample(&name, Unit::PerSecond, per_second(watchers * events, seconds));
+    }
+    Ok(())
+}
+
+fn per_second(count: usize, seconds: f64) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / seconds
+}

@@ -1,0 +1,55 @@
+//! A server, and how requests get to it.
+
+use anyhow::{Result, bail};
+use bytes::{Buf as _, Bytes};
+use http::Response;
+use http_body_util::BodyExt as _;
+use kubewright_apiserver::ApiServer;
+
+use super::objects::Call;
+use super::tls::Connection;
+
+#[derive(Clone)]
+pub(super) enum Endpoint {
+    /// As a value, without a socket.
+    InProcess(ApiServer),
+    /// Over HTTP/2 and TLS.
+    Tls(Connection),
+}
+
+impl Endpoint {
+    /// What stands before the path of a request.
+    pub(super) fn base(&self) -> &str {
+        match self {
+            Self::InProcess(_) => "",
+            Self::Tls(connection) => connection.url(),
+        }
+    }
+
+    /// Sends a request and reads the answer to its end; how many bytes it has. A refusal is a failure here.
+    pub(super) async fn call(&self, call: Call) -> Result<usize> {
+        match self {
+            Self::InProcess(server) => read(server.handle(call).await).await,
+            Self::Tls(connection) => read(connection.send(call).await?).await,
+        }
+    }
+}
+
+async fn read<B>(response: Response<B>) -> Result<usize>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    let status = response.status();
+    let mut body = response.into_body();
+    if !status.is_success() {
+        let text = body.collect().await?.to_bytes();
+        bail!("the server answered {status}: {}", String::from_utf8_lossy(&text));
+    }
+    let mut bytes = 0;
+    // Pieces are looked at and dropped: copying them together is not the server's work.
+    while let Some(frame) = body.frame().await {
+        bytes += frame?.into_data().map_or(0, |data| data.remaining());
+    }
+    Ok(bytes)
+}

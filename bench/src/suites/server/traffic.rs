@@ -1,0 +1,128 @@
+//! Requests of one sort, one after the other or several at a time.
+//!
+//! Requests are made before the clock starts, so that only sending, answering and reading count.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+
+use super::endpoint::Endpoint;
+use super::objects::{self, Call, Kind};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verb {
+    Create,
+    Update,
+    Get,
+}
+
+impl Verb {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Get => "get",
+        }
+    }
+}
+
+/// Does `verb` to `count` objects, once to each. Updates and gets need the creates before them.
+pub(super) async fn run(
+    endpoint: &Endpoint,
+    kind: Kind,
+    verb: Verb,
+    count: usize,
+    in_flight: usize,
+) -> Result<Duration> {
+    send(endpoint, calls(endpoint, kind, verb, count), in_flight).await
+}
+
+pub(super) fn calls(endpoint: &Endpoint, kind: Kind, verb: Verb, count: usize) -> Vec<Call> {
+    let base = endpoint.base();
+    (0..count)
+        .map(|at| {
+            let name = objects::name(at);
+            match verb {
+                Verb::Create => objects::create(base, kind, &name),
+                Verb::Update => objects::update(base, kind, &name, 1),
+                Verb::Get => objects::get(base, kind, &name),
+            }
+        })
+        .collect()
+}
+
+/// Sends requests, `in_flight` at a time.
+pub(super) async fn send(endpoint: &Endpoint, calls: Vec<Call>, in_flight: usize) -> Result<Duration> {
+    let started = Instant::now();
+    if in_flight == 1 {
+        for call in calls {
+            endpoint.call(call).await?;
+        }
+    } else {
+        stream::iter(calls)
+            .map(|call| endpoint.call(call))
+            .buffer_unordered(in_flight)
+            .try_for_each(|_| std::future::ready(Ok(())))
+            .await?;
+    }
+    Ok(started.elapsed())
+}
+
+/// Lists all objects of a kind, of which there are at least `count`.
+pub(super) async fn list(endpoint: &Endpoint, kind: Kind, count: usize) -> Result<Duration> {
+    let call = objects::list(endpoint.base(), kind);
+    let started = Instant::now();
+    let bytes = endpoint.call(call).await?;
+    let took = started.elapsed();
+    let least = count * kind.object("object-00000", 0).to_string().len();
+    ensure!(bytes > least, "a list of {count} objects had only {bytes} bytes");
+    Ok(took)
+}
+
+#[cfg(test)]
+mod tests {
+    use kubewright_apiserver::serve::Listening;
+    use kubewright_apiserver::{ApiServer, Options};
+
+    use super::super::tls::Connection;
+    use super::*;
+
+    async fn all(endpoint: &Endpoint, in_flight: usize) {
+        for kind in [Kind::ConfigMap, Kind::Deployment] {
+            for verb in [Verb::Create, Verb::Update, Verb::Get] {
+                run(endpoint, kind, verb, 20, in_flight).await.unwrap();
+            }
+            list(endpoint, kind, 20).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn every_request_is_answered_in_process() {
+        all(&Endpoint::InProcess(ApiServer::new(Options::default())), 1).await;
+    }
+
+    #[tokio::test]
+    async fn every_request_is_answered_over_tls() {
+        let listening = Listening::open(ApiServer::new(Options::default()), 0).await.unwrap();
+        all(&Endpoint::Tls(Connection::open(&listening.kubeconfig()).await.unwrap()), 4).await;
+        listening.close().await;
+    }
+
+    #[tokio::test]
+    async fn a_refused_request_stops_the_measurement() {
+        let endpoint = Endpoint::InProcess(ApiServer::new(Options::default()));
+        let error = run(&endpoint, Kind::ConfigMap, Verb::Get, 1, 1).await.unwrap_err();
+        assert!(error.to_string().contains("404 Not Found"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn an_update_makes_a_new_version_of_each_object() {
+        let server = ApiServer::new(Options::default());
+        let endpoint = Endpoint::InProcess(server.clone());
+        run(&endpoint, Kind::Deployment, Verb::Create, 5, 1).await.unwrap();
+        let before = server.revision();
+        run(&endpoint, Kind::Deployment, Verb::Update, 5, 1).await.unwrap();
+        assert_eq!(server.revision(), before + 5);
+    }
+}

@@ -1,0 +1,83 @@
+//! Events to many watchers at once, in-process.
+//!
+//! The clock runs from the first write until the last watcher has seen the last event. With few watchers the
+//! writes are most of it; with many the delivery is.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use kubewright_apiserver::{ApiServer, Body, Options};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::endpoint::Endpoint;
+use super::objects::{self, Kind};
+use super::traffic::{self, Verb};
+
+/// Objects that are written in turn.
+const OBJECTS: usize = 100;
+/// Only a lost event takes so long.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Brings `events` events to each of `watchers`.
+pub(super) async fn run(watchers: usize, events: usize) -> Result<Duration> {
+    let server = ApiServer::new(Options::default());
+    let endpoint = Endpoint::InProcess(server.clone());
+    traffic::run(&endpoint, Kind::ConfigMap, Verb::Create, OBJECTS, 1).await?;
+    let calls = (0..events)
+        .map(|at| {
+            let turn = u32::try_from(at / OBJECTS + 1).unwrap_or(u32::MAX);
+            objects::update(endpoint.base(), Kind::ConfigMap, &objects::name(at % OBJECTS), turn)
+        })
+        .collect();
+
+    let mut open = JoinSet::new();
+    for _ in 0..watchers {
+        let watch = objects::watch(endpoint.base(), Kind::ConfigMap, server.revision());
+        let response = server.handle(watch).await;
+        ensure!(response.status().is_success(), "the server refused a watch: {}", response.status());
+        open.spawn(see(response.into_body(), events));
+    }
+
+    let started = Instant::now();
+    let sent = traffic::send(&endpoint, calls, 1);
+    let seen = async {
+        while let Some(watcher) = open.join_next().await {
+            watcher??;
+        }
+        anyhow::Ok(())
+    };
+    let (sent, seen) =
+        timeout(PATIENCE, async { tokio::join!(sent, seen) }).await.context("events were lost")?;
+    sent?;
+    seen?;
+    Ok(started.elapsed())
+}
+
+/// Reads until this many events have come.
+async fn see(mut body: Body, events: usize) -> Result<()> {
+    let mut seen = 0;
+    while seen < events {
+        let frame = body.frame().await.with_context(|| format!("a watch ended after {seen} events"))??;
+        seen += frame.into_data().map_or(0, |data| lines(&data));
+    }
+    ensure!(seen == events, "a watcher saw {seen} events instead of {events}");
+    Ok(())
+}
+
+/// An event is a line; how many lines come in one piece is the server's choice.
+fn lines(data: &Bytes) -> usize {
+    data.iter().map(|byte| usize::from(*byte == b'\n')).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn every_watcher_sees_every_event() {
+        assert!(run(7, 150).await.unwrap() > Duration::ZERO);
+    }
+}

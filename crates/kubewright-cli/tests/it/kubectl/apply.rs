@@ -1,0 +1,79 @@
+//! `kubectl apply` as the client does it: kubectl computes the patch from the annotation it left.
+
+use super::cluster::Cluster;
+use super::objects::{SETTINGS, SETTINGS_AND_WEB};
+
+#[test]
+fn apply_creates_then_leaves_alone_then_changes() {
+    let cluster = Cluster::start();
+    let apply = "apply --validate=false -f -";
+    insta::assert_snapshot!(cluster.feed(apply, SETTINGS_AND_WEB), @"");
+    insta::assert_snapshot!(cluster.feed(apply, SETTINGS_AND_WEB), @"");
+    insta::assert_snapshot!(cluster.feed(apply, &SETTINGS_AND_WEB.replace("1.27", "1.28")), @"");
+    insta::assert_snapshot!(cluster.session("
+        get deployment web -o jsonpath={.spec.template.spec.containers[*].image},{.metadata.generation}
+    "), @"");
+}
+
+#[test]
+fn apply_removes_what_is_gone_from_the_file_and_keeps_what_others_added() {
+    let cluster = Cluster::start();
+    let apply = "apply --validate=false -f -";
+    cluster.feed(apply, SETTINGS).result();
+    cluster.kubectl("patch configmap settings -p {\"data\":{\"shape\":\"round\"}}").result();
+    cluster.feed(apply, &SETTINGS.replace(", size: large", "")).result();
+    insta::assert_snapshot!(cluster.kubectl("get configmap settings -o jsonpath={.data}"), @"");
+}
+
+#[test]
+fn apply_merges_lists_by_their_keys() {
+    let cluster = Cluster::start();
+    let apply = "apply --validate=false -f -";
+    cluster.feed(apply, SETTINGS_AND_WEB).result();
+    let sidecar = r#"{"spec":{"template":{"spec":{"containers":[{"name":"sidecar","image":"envoy"}]}}}}"#;
+    cluster.kubectl(&format!("patch deployment web -p '{sidecar}'")).result();
+    insta::assert_snapshot!(cluster.feed(apply, &SETTINGS_AND_WEB.replace("1.27", "1.28")), @"");
+    let ports = SETTINGS_AND_WEB.replace("1.27", "1.28").replace("containerPort: 80", "containerPort: 8080");
+    insta::assert_snapshot!(cluster.feed(apply, &ports), @"");
+    insta::assert_snapshot!(cluster.session("
+        get deployment web -o jsonpath={.spec.template.spec.containers[*]['name','image']}
+        get deployment web -o jsonpath={.spec.template.spec.containers[*].ports}
+    "), @"");
+}
+
+#[test]
+fn apply_warns_when_the_object_was_made_without_it() {
+    let cluster = Cluster::with(SETTINGS);
+    insta::assert_snapshot!(cluster.feed("apply --validate=false -f -", SETTINGS), @"");
+}
+
+#[test]
+fn apply_shows_what_was_last_applied() {
+    let cluster = Cluster::start();
+    cluster.feed("apply --validate=false -f -", SETTINGS).result();
+    insta::assert_snapshot!(cluster.kubectl("apply view-last-applied configmap settings"), @"");
+    insta::assert_snapshot!(cluster.feed("apply set-last-applied -f -", &SETTINGS.replace("blue", "red")), @"");
+    insta::assert_snapshot!(cluster.session("
+        apply view-last-applied configmap settings -o json
+        get configmap settings -o jsonpath={.data.colour}
+    "), @"");
+}
+
+#[test]
+fn apply_with_prune_deletes_what_the_file_no_longer_has() {
+    let cluster = Cluster::start();
+    let apply = "apply --validate=false --prune -l app=web --prune-allowlist=core/v1/ConfigMap -f -";
+    let other = SETTINGS.replace("settings", "other");
+    cluster.feed(apply, &[SETTINGS, &other].join("---\n")).result();
+    insta::assert_snapshot!(cluster.feed(apply, &other), @"");
+    insta::assert_snapshot!(cluster.kubectl("get configmaps -o name"), @"");
+}
+
+#[test]
+fn apply_on_a_dry_run_of_the_server_shows_the_result_and_changes_nothing() {
+    let cluster = Cluster::start();
+    cluster.feed("apply --validate=false -f -", SETTINGS).result();
+    let red = SETTINGS.replace("blue", "red");
+    insta::assert_snapshot!(cluster.feed("apply --validate=false --dry-run=server -o jsonpath={.data.colour} -f -", &red), @"");
+    insta::assert_snapshot!(cluster.kubectl("get configmap settings -o jsonpath={.data.colour}"), @"");
+}

@@ -1,0 +1,64 @@
+//! Who kubectl is, and what it may do.
+//!
+//! All of these send protobuf, as all typed clients of client-go do since 0.32.
+
+use super::cluster::Cluster;
+
+#[test]
+fn whoami_is_the_administrator_of_the_kubeconfig() {
+    let cluster = Cluster::start();
+    insta::assert_snapshot!(cluster.kubectl("auth whoami -o jsonpath={.status.userInfo['username','groups']}"), @"");
+}
+
+#[test]
+fn whoami_is_another_when_impersonating() {
+    let cluster = Cluster::start();
+    insta::assert_snapshot!(
+        cluster.kubectl("auth whoami --as alice --as-group devs -o jsonpath={.status.userInfo['username','groups']}"),
+        @""
+    );
+}
+
+#[test]
+fn can_i_says_yes_to_the_administrator() {
+    let cluster = Cluster::start();
+    insta::assert_snapshot!(cluster.session("
+        auth can-i create pods
+        auth can-i delete nodes
+        auth can-i get /healthz
+        auth can-i '*' '*' --all-namespaces
+    "), @"");
+}
+
+#[test]
+fn can_i_lists_what_the_administrator_may_do() {
+    let cluster = Cluster::start();
+    let list = cluster.kubectl("auth can-i --list").result();
+    let lines: Vec<Vec<&str>> = list.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert!(lines.contains(&vec!["*.*", "[]", "[]", "[*]"]), "{list}");
+    assert!(lines.contains(&vec!["[*]", "[]", "[*]"]), "{list}");
+}
+
+#[test]
+fn a_token_of_a_service_account_is_that_account() {
+    let cluster = Cluster::with("{apiVersion: v1, kind: ServiceAccount, metadata: {name: robot}}");
+    let token = cluster.kubectl("create token robot --duration=1h").result();
+    assert_eq!(token.trim_end().split('.').count(), 3, "{token}");
+    insta::assert_snapshot!(
+        as_bearer(&cluster, &token, "auth whoami -o jsonpath={.status.userInfo['username','groups']}"),
+        @""
+    );
+    insta::assert_snapshot!(cluster.kubectl("create token nobody"), @"");
+}
+
+#[test]
+fn a_token_that_nobody_issued_is_refused() {
+    let cluster = Cluster::start();
+    insta::assert_snapshot!(as_bearer(&cluster, "nonsense", "get namespaces"), @"");
+}
+
+/// Runs kubectl with a token in place of the administrator's certificate.
+fn as_bearer(cluster: &Cluster, token: &str, line: &str) -> String {
+    let connect = format!("--kubeconfig /dev/null --server {} --insecure-skip-tls-verify", cluster.url);
+    cluster.kubectl(&format!("{connect} --token {} {line}", token.trim_end())).to_string()
+}

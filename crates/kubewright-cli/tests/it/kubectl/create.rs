@@ -1,0 +1,140 @@
+//! `kubectl create`, `run`, `expose`, `autoscale` and `set`: objects that kubectl makes up.
+//!
+//! `create KIND` and `autoscale` send protobuf, as all typed clients of client-go do since 0.32.
+
+use super::cluster::Cluster;
+use super::objects::{SETTINGS, SETTINGS_AND_WEB};
+
+#[test]
+fn create_makes_every_document_of_a_file() {
+    let cluster = Cluster::start();
+    insta::assert_snapshot!(cluster.feed("create --validate=false -f -", SETTINGS_AND_WEB), @"");
+    insta::assert_snapshot!(cluster.feed("create --validate=false -f -", SETTINGS_AND_WEB), @"");
+    let list = r#"{"apiVersion":"v1","kind":"List","items":[
+        {"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"}},
+        {"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"two-"}}]}"#;
+    let created = cluster.feed("create --validate=false -f - -o name", list).result();
+    let [one, two] = created.lines().collect::<Vec<_>>()[..] else { panic!("{created}") };
+    assert_eq!(one, "configmap/one");
+    assert!(two.strip_prefix("configmap/two-").is_some_and(|suffix| suffix.len() == 5), "{two}");
+}
+
+#[test]
+fn create_remembers_what_was_applied_when_asked_to() {
+    let cluster = Cluster::start();
+    cluster.feed("create --validate=false --save-config -f -", SETTINGS).result();
+    insta::assert_snapshot!(cluster.feed("apply --validate=false -f -", SETTINGS), @"");
+}
+
+#[test]
+fn a_dry_run_on_the_server_leaves_nothing_behind() {
+    let cluster = Cluster::start();
+    insta::assert_snapshot!(cluster.feed("create --validate=false --dry-run=server -f -", SETTINGS), @"");
+    insta::assert_snapshot!(cluster.kubectl("get configmaps"), @"");
+    cluster.create(SETTINGS);
+    insta::assert_snapshot!(cluster.session("
+        label configmap settings tier=front --dry-run=server
+        patch configmap settings --dry-run=server --type=merge -p '{\"data\":{\"colour\":\"red\"}}'
+        delete configmap settings --dry-run=server
+        get configmap settings -o jsonpath={.data.colour},{.metadata.labels}
+    "), @"");
+}
+
+#[test]
+fn create_makes_up_objects_of_the_core_group() {
+    let cluster = Cluster::start();
+    insta::assert_snapshot!(cluster.session("
+        create namespace team
+        create configmap settings --from-literal=colour=blue --from-literal=size=large
+        create secret generic password --from-literal=password=secret
+        create serviceaccount robot
+        create quota small --hard=pods=2,configmaps=10
+        create service clusterip web --tcp=80:8080
+        create service nodeport web-outside --tcp=80 --node-port=30080
+        create service externalname elsewhere --external-name=example.com
+        get namespace team
+        get configmap,secret,serviceaccount,quota
+        get service
+        get secret password -o jsonpath={.type},{.data.password}
+    "), @"");
+}
+
+#[test]
+fn create_makes_up_workloads() {
+    let cluster = Cluster::start();
+    insta::assert_snapshot!(cluster.session("
+        create deployment web --image=nginx:1.27 --replicas=3 --port=80
+        create job once --image=busybox -- date
+        create cronjob nightly --image=busybox --schedule='0 1 * * *' -- date
+        create job from-nightly --from=cronjob/nightly
+        create poddisruptionbudget web --selector=app=web --min-available=1
+        create ingress web --rule=example.com/*=web:80
+        create priorityclass high --value=1000 --description=first
+        autoscale deployment web --min=2 --max=5 --cpu-percent=80
+        get deployment,job,cronjob,poddisruptionbudget,ingress,horizontalpodautoscaler -o wide
+        get priorityclass
+    "), @"");
+}
+
+#[test]
+fn create_makes_up_roles_and_bindings() {
+    let cluster = Cluster::start();
+    insta::assert_snapshot!(cluster.session("
+        create role reader --verb=get,list --resource=pods,deployments.apps
+        create rolebinding readers --role=reader --user=alice --serviceaccount=default:robot
+        create clusterrole node-reader --verb=get --resource=nodes
+        create clusterrolebinding node-readers --clusterrole=node-reader --group=ops
+        get rolebindings -o wide
+        get clusterrolebinding node-readers -o wide
+        get role reader -o jsonpath={.rules}
+    "), @"");
+}
+
+#[test]
+fn run_makes_a_pod_with_the_defaults_of_a_pod() {
+    let cluster = Cluster::start();
+    insta::assert_snapshot!(cluster.session("
+        run web --image=nginx:1.27 --port=80 --labels=app=web --env=COLOUR=blue
+        get pods --show-labels
+        get pod web -o jsonpath={.spec.restartPolicy},{.spec.dnsPolicy},{.spec.terminationGracePeriodSeconds},{.status.phase},{.status.qosClass}
+        run web --image=nginx:1.27
+    "), @"");
+}
+
+#[test]
+fn expose_makes_a_service_of_a_workload_and_its_address_is_allocated() {
+    let cluster = Cluster::with(SETTINGS_AND_WEB);
+    insta::assert_snapshot!(cluster.session("
+        expose deployment web --port=80 --target-port=http --cluster-ip=10.0.0.100
+        expose deployment web --name=web-outside --port=80 --type=NodePort --cluster-ip=10.0.0.101
+        expose deployment web --name=web-headless --port=80 --cluster-ip=None
+        get service web web-headless -o wide
+        expose deployment web --name=again --port=80 --cluster-ip=10.0.0.100
+    "), @"");
+    let port = cluster.kubectl("get service web-outside -o jsonpath={.spec.ports[0].nodePort}").result();
+    assert!((30000..=32767).contains(&port.parse::<u16>().expect("a port")), "{port}");
+}
+
+#[test]
+fn set_changes_what_a_workload_runs() {
+    let cluster = Cluster::with(SETTINGS_AND_WEB);
+    insta::assert_snapshot!(cluster.session("
+        set image deployment/web web=nginx:1.28
+        set env deployment/web COLOUR=blue
+        set resources deployment web --limits=cpu=500m,memory=64Mi
+        set serviceaccount deployment web robot
+        set image deployment/web other=nginx:1.28
+        get deployment web -o jsonpath={.spec.template.spec.containers[0]['image','env','resources']}
+        get deployment web -o jsonpath={.spec.template.spec.serviceAccountName},{.metadata.generation}
+    "), @"");
+}
+
+#[test]
+fn expose_and_set_selector_change_the_selector_of_a_service() {
+    let cluster = Cluster::with(SETTINGS_AND_WEB);
+    insta::assert_snapshot!(cluster.session("
+        expose deployment web --port=80
+        set selector service web app=other
+        get service web -o jsonpath={.spec.selector}
+    "), @"");
+}

@@ -1,0 +1,230 @@
+//! `kubectl describe`: the text is kubectl's own, what it says is the server's.
+
+use super::cluster::Cluster;
+use super::objects::{NODE, PODS, SETTINGS_AND_WEB};
+
+/// Lines that must be there, in this order. How far columns are apart, and what else is said, differs from one kubectl
+/// to the next.
+#[track_caller]
+fn check(cluster: &Cluster, line: &str, expected: &str) {
+    let shown = cluster.kubectl(line).to_string();
+    let squeeze = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut lines = shown.lines().map(squeeze);
+    for wanted in expected.lines().map(squeeze).filter(|line| !line.is_empty()) {
+        assert!(lines.any(|line| line == wanted), "no {wanted:?}, or not there, in\n{shown}");
+    }
+}
+
+#[test]
+fn describe_tells_of_a_pod_and_its_events() {
+    let cluster = Cluster::with(PODS);
+    cluster.create(&event("Pod", "c", "Pulled", "Container image already present"));
+    check(&cluster, "describe pod c", "
+        Name:         c
+        Namespace:    default
+        Priority:     0
+        Node:         worker/
+        Labels:       app=db
+        Annotations:  <none>
+        Status:       Pending
+        Containers:
+          db:
+            Image:        postgres:17
+            Environment:  <none>
+        QoS Class:        BestEffort
+        Tolerations:      node.kubernetes.io/not-ready:NoExecute op=Exists for 300s
+                          node.kubernetes.io/unreachable:NoExecute op=Exists for 300s
+        Events:
+          Type    Reason  Age    From     Message
+          Normal  Pulled  <AGE>  kubelet  Container image already present
+    ");
+}
+
+#[test]
+fn describe_tells_of_a_deployment_and_its_replica_sets() {
+    let cluster = Cluster::with(SETTINGS_AND_WEB);
+    check(&cluster, "describe deployment web", "
+        Name:                   web
+        Namespace:              default
+        CreationTimestamp:      <TIME>
+        Labels:                 app=web
+        Selector:               app=web
+        Replicas:               2 desired | 0 updated | 0 total | 0 available | 0 unavailable
+        StrategyType:           RollingUpdate
+        MinReadySeconds:        0
+        RollingUpdateStrategy:  25% max unavailable, 25% max surge
+        Pod Template:
+          Labels:  app=web
+          Containers:
+           web:
+            Image:         nginx:1.27
+            Port:          80/TCP
+            Host Port:     0/TCP
+        Events:            <none>
+    ");
+}
+
+#[test]
+fn describe_tells_of_a_service_and_its_endpoints() {
+    let cluster = Cluster::with(SERVICE);
+    check(&cluster, "describe service web", "
+        Name:                     web
+        Namespace:                default
+        Selector:                 app=web
+        Type:                     NodePort
+        IP Family Policy:         SingleStack
+        IP Families:              IPv4
+        IP:                       10.0.0.100
+        IPs:                      10.0.0.100
+        Port:                     http  80/TCP
+        TargetPort:               8080/TCP
+        NodePort:                 http  30080/TCP
+        Endpoints:                10.1.0.1:8080,10.1.0.2:8080
+        Session Affinity:         None
+        External Traffic Policy:  Cluster
+        Internal Traffic Policy:  Cluster
+        Events:                   <none>
+    ");
+}
+
+const SERVICE: &str = "\
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec:
+  type: NodePort
+  clusterIP: 10.0.0.100
+  selector: {app: web}
+  ports: [{name: http, port: 80, targetPort: 8080, nodePort: 30080}]
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-1, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+ports: [{name: http, port: 8080}]
+endpoints: [{addresses: [10.1.0.1]}, {addresses: [10.1.0.2]}]
+";
+
+#[test]
+fn describe_tells_of_a_node_and_what_runs_there() {
+    let cluster = Cluster::with(&[NODE, PODS].join("---\n"));
+    let status = r#"{"status":{"addresses":[{"type":"InternalIP","address":"10.2.0.1"}],"capacity":{"cpu":"4","memory":"8Gi","pods":"110"},"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady","message":"kubelet is posting ready status"}],"nodeInfo":{"kubeletVersion":"v1.36.4","osImage":"Linux"}}}"#;
+    cluster.kubectl(&format!("patch node worker --subresource=status -p '{status}'")).result();
+    check(&cluster, "describe node worker", "
+        Name:               worker
+        Roles:              worker
+        Labels:             kubernetes.io/hostname=worker
+                            node-role.kubernetes.io/worker=
+        CreationTimestamp:  <TIME>
+        Taints:             node.kubernetes.io/not-ready:NoSchedule
+        Unschedulable:      false
+        Addresses:
+          InternalIP:  10.2.0.1
+        Capacity:
+          cpu:     4
+          memory:  8Gi
+          pods:    110
+        Allocatable:
+          cpu:     4
+        System Info:
+          OS Image:                   Linux
+          Kubelet Version:            v1.36.4
+        Non-terminated Pods:          (1 in total)
+          default                     c       0 (0%)        0 (0%)      0 (0%)           0 (0%)         <AGE>
+        Events:              <none>
+    ");
+}
+
+#[test]
+fn describe_tells_of_a_namespace_and_its_limits() {
+    let cluster = Cluster::with(LIMITS);
+    check(&cluster, "describe namespace default", "
+        Name:         default
+        Labels:       kubernetes.io/metadata.name=default
+        Annotations:  <none>
+        Status:       Active
+        Resource Quotas
+          Name:     small
+          Resource  Used  Hard
+          pods      0     2
+        Resource Limits
+         Type       Resource  Min  Max  Default Request  Default Limit  Max Limit/Request Ratio
+         Container  cpu       -    1    100m             200m           -
+    ");
+}
+
+const LIMITS: &str = "\
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: small}
+spec: {hard: {pods: 2}}
+status: {hard: {pods: 2}, used: {pods: 0}}
+---
+apiVersion: v1
+kind: LimitRange
+metadata: {name: limits}
+spec: {limits: [{type: Container, max: {cpu: 1}, default: {cpu: 200m}, defaultRequest: {cpu: 100m}}]}
+";
+
+#[test]
+fn describe_tells_of_every_other_kind_that_a_start_has() {
+    let cluster = Cluster::with(SETTINGS_AND_WEB);
+    check(&cluster, "describe configmap settings", "
+        Name:         settings
+        Namespace:    default
+        Data
+        colour:
+        blue
+        size:
+        large
+    ");
+    check(&cluster, "describe clusterrole cluster-admin", "
+        Name:         cluster-admin
+        PolicyRule:
+          *.*        []                 []              [*]
+                     [*]                []              [*]
+    ");
+    check(&cluster, "describe priorityclass system-node-critical", "
+        Name:              system-node-critical
+        Value:             2000001000
+        GlobalDefault:     false
+    ");
+}
+
+#[test]
+fn events_are_shown_by_themselves_and_for_an_object() {
+    let cluster = Cluster::with(PODS);
+    insta::assert_snapshot!(cluster.kubectl("events"), @"");
+    cluster.create(&event("Pod", "a", "Pulled", "Container image already present"));
+    cluster.create(&event("Pod", "b", "Failed", "Something else").replace("Normal", "Warning"));
+    insta::assert_snapshot!(cluster.session("
+        events
+        events --for pod/a
+        events --types=Warning
+        get events
+        get events -o wide --field-selector reason=Pulled
+        get events.events.k8s.io -o name
+        get events.events.k8s.io -o jsonpath={.items[*].note}
+    "), @"");
+}
+
+fn event(kind: &str, name: &str, reason: &str, message: &str) -> String {
+    let uid = "00000000-0000-0000-0000-000000000000";
+    let _ = uid;
+    format!(
+        "\
+apiVersion: v1
+kind: Event
+metadata: {{name: {name}.{}}}
+type: Normal
+reason: {reason}
+message: {message}
+involvedObject: {{apiVersion: v1, kind: {kind}, name: {name}, namespace: default}}
+source: {{component: kubelet}}
+firstTimestamp: 2026-01-01T00:00:00Z
+lastTimestamp: 2026-01-01T00:00:00Z
+count: 1
+",
+        reason.to_lowercase()
+    )
+}

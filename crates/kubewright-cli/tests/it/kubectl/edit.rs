@@ -1,0 +1,48 @@
+//! `kubectl edit`, with scripts for editors.
+
+use super::cluster::Cluster;
+use super::objects::{SETTINGS, SETTINGS_AND_WEB};
+
+/// Replaces one text by another in the file, on any `sed`.
+fn sed(from: &str, to: &str) -> String {
+    format!("sed 's/{from}/{to}/' \"$1\" > \"$1.new\" && mv \"$1.new\" \"$1\"\n")
+}
+
+#[test]
+fn edit_sends_what_the_editor_changed() {
+    let cluster = Cluster::with(SETTINGS_AND_WEB);
+    insta::assert_snapshot!(cluster.edit("edit --validate=false configmap settings", &sed("colour: blue", "colour: red")), @"");
+    insta::assert_snapshot!(cluster.edit("edit --validate=false deployment web", &sed("replicas: 2", "replicas: 4")), @"");
+    insta::assert_snapshot!(cluster.session("
+        get configmap settings -o jsonpath={.data}
+        get deployment web
+    "), @"");
+}
+
+#[test]
+fn edit_without_a_change_sends_nothing() {
+    let cluster = Cluster::with(SETTINGS);
+    insta::assert_snapshot!(cluster.edit("edit --validate=false configmap settings", "true\n"), @"");
+}
+
+#[test]
+fn edit_shows_again_what_the_server_refused() {
+    let cluster = Cluster::with(SETTINGS_AND_WEB);
+    // Opened twice: the second time the file says what was wrong, and the editor leaves it as it is.
+    let script = format!("if grep -q Invalid \"$1\"; then grep '^# .*Invalid' \"$1\"; else\n{}fi\n", sed("replicas: 2", "replicas: -2"));
+    insta::assert_snapshot!(refused(&cluster.edit("edit --validate=false deployment web", &script).to_string()), @"");
+    insta::assert_snapshot!(cluster.kubectl("get deployment web -o jsonpath={.spec.replicas}"), @"");
+}
+
+/// Without the line that names the copy of the file.
+fn refused(shown: &str) -> String {
+    shown.lines().filter(|line| !line.contains("A copy of your changes")).flat_map(|line| [line, "\n"]).collect()
+}
+
+#[test]
+fn edit_changes_the_status_when_asked_to() {
+    let cluster = Cluster::with(SETTINGS_AND_WEB);
+    let script = sed("^status: {}", "status: {replicas: 2, readyReplicas: 1}");
+    insta::assert_snapshot!(cluster.edit("edit --validate=false deployment web --subresource=status", &script), @"");
+    insta::assert_snapshot!(cluster.kubectl("get deployment web"), @"");
+}

@@ -1,0 +1,121 @@
+//! `kubectl patch`, `label`, `annotate` and `scale`: parts of objects.
+
+use super::cluster::Cluster;
+use super::objects::{SETTINGS, SETTINGS_AND_WEB};
+
+#[test]
+fn a_strategic_patch_merges_lists_by_their_keys_and_obeys_directives() {
+    let cluster = Cluster::with(SETTINGS_AND_WEB);
+    insta::assert_snapshot!(cluster.session(r#"
+        patch deployment web -p '{"spec":{"template":{"spec":{"containers":[{"name":"log","image":"busybox"}]}}}}'
+        patch deployment web -p '{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"nginx:1.28"}]}}}}'
+        get deployment web -o jsonpath={.spec.template.spec.containers[*]['name','image']}
+        patch deployment web -p '{"spec":{"template":{"spec":{"containers":[{"name":"log","$patch":"delete"}]}}}}'
+        patch deployment web -p '{"spec":{"template":{"spec":{"containers":[{"name":"log","$patch":"delete"}]}}}}'
+        get deployment web -o jsonpath={.spec.template.spec.containers[*]['name','image']}
+    "#), @"");
+}
+
+#[test]
+fn a_merge_patch_replaces_lists_and_removes_with_null() {
+    let cluster = Cluster::with(SETTINGS);
+    insta::assert_snapshot!(cluster.session(r#"
+        patch configmap settings --type=merge -p '{"data":{"colour":"red","size":null}}'
+        patch configmap settings --type=merge -p '{"data":{"colour":"red"}}'
+        get configmap settings -o jsonpath={.data}
+    "#), @"");
+}
+
+#[test]
+fn a_json_patch_tests_and_changes_by_path() {
+    let cluster = Cluster::with(SETTINGS);
+    insta::assert_snapshot!(cluster.session(r#"
+        patch configmap settings --type=json -p '[{"op":"test","path":"/data/colour","value":"blue"},{"op":"replace","path":"/data/colour","value":"red"}]'
+        patch configmap settings --type=json -p '[{"op":"add","path":"/metadata/labels/example.com~1tier","value":"front"},{"op":"remove","path":"/data/size"}]'
+        get configmap settings -o jsonpath={.data},{.metadata.labels}
+        patch configmap settings --type=json -p '[{"op":"test","path":"/data/colour","value":"blue"}]'
+        patch configmap settings --type=json -p '[{"op":"remove","path":"/data/nope"}]'
+    "#), @"");
+}
+
+#[test]
+fn a_patch_of_the_status_leaves_the_spec_alone() {
+    let cluster = Cluster::with(SETTINGS_AND_WEB);
+    insta::assert_snapshot!(cluster.session(r#"
+        patch deployment web --subresource=status --type=merge -p '{"spec":{"replicas":7},"status":{"replicas":2,"readyReplicas":1}}'
+        get deployment web
+        get deployment web --subresource=status -o jsonpath={.status}
+        get deployment web -o jsonpath={.metadata.generation}
+        patch deployment web --subresource=scale --type=merge -p '{"spec":{"replicas":3}}'
+        get deployment web --subresource=scale
+    "#), @"");
+}
+
+#[test]
+fn label_adds_and_changes_and_removes() {
+    let cluster = Cluster::with(SETTINGS_AND_WEB);
+    insta::assert_snapshot!(cluster.session("
+        label configmap settings tier=front
+        label configmap settings tier=front
+        label configmap settings tier=back
+        label configmap settings tier=back --overwrite
+        label configmap settings deployment/web team=blue
+        label configmaps --all checked=yes
+        label configmaps -l checked=yes checked-
+        get configmap settings --show-labels
+        label configmap settings 'tier=not valid!' --overwrite
+        label configmap settings tier- nope-
+    "), @"");
+}
+
+#[test]
+fn annotate_adds_and_changes_and_removes() {
+    let cluster = Cluster::with(SETTINGS);
+    insta::assert_snapshot!(cluster.session("
+        annotate configmap settings note='of blue and size'
+        annotate configmap settings note=other
+        annotate configmap settings note=other --overwrite
+        annotate configmap settings note=other --overwrite --resource-version=1
+        get configmap settings -o jsonpath={.metadata.annotations}
+        annotate configmap settings note-
+        get configmap settings -o jsonpath={.metadata.annotations}
+    "), @"");
+}
+
+#[test]
+fn scale_changes_the_replicas_of_every_workload() {
+    let cluster = Cluster::with(SETTINGS_AND_WEB);
+    cluster.create(WORKLOADS);
+    insta::assert_snapshot!(cluster.session("
+        scale deployment web --replicas=5
+        scale deployment web --replicas=4 --current-replicas=5
+        scale deployment web --replicas=3 --current-replicas=5
+        scale replicaset set replicationcontroller/old statefulset/db --replicas=2
+        get deployment,replicaset,replicationcontroller,statefulset
+        scale configmap settings --replicas=2
+        scale deployment web --replicas=-1
+    "), @"");
+}
+
+const WORKLOADS: &str = "\
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: set}
+spec:
+  selector: {matchLabels: {app: set}}
+  template: {metadata: {labels: {app: set}}, spec: {containers: [{name: a, image: a}]}}
+---
+apiVersion: v1
+kind: ReplicationController
+metadata: {name: old}
+spec:
+  template: {metadata: {labels: {app: old}}, spec: {containers: [{name: a, image: a}]}}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template: {metadata: {labels: {app: db}}, spec: {containers: [{name: a, image: a}]}}
+";

@@ -1,0 +1,48 @@
+//! `kubectl replace`: whole objects.
+
+use super::cluster::Cluster;
+use super::objects::{SETTINGS, SETTINGS_AND_WEB};
+
+#[test]
+fn replace_puts_a_whole_object_in_place_of_another() {
+    let cluster = Cluster::with(SETTINGS_AND_WEB);
+    let other = SETTINGS_AND_WEB.replace("colour: blue, size: large", "shape: round").replace("1.27", "1.28");
+    insta::assert_snapshot!(cluster.feed("replace --validate=false -f -", &other), @"");
+    insta::assert_snapshot!(cluster.session("
+        get configmap settings -o jsonpath={.data}
+        get deployment web -o wide
+    "), @"");
+}
+
+#[test]
+fn replace_of_what_is_not_there_fails() {
+    let cluster = Cluster::start();
+    insta::assert_snapshot!(cluster.feed("replace --validate=false -f -", SETTINGS), @"");
+}
+
+#[test]
+fn replace_of_what_has_changed_since_it_was_read_is_a_conflict() {
+    let cluster = Cluster::with(SETTINGS);
+    let read = cluster.kubectl("get configmap settings -o json").result();
+    cluster.kubectl("label configmap settings tier=front").result();
+    insta::assert_snapshot!(cluster.feed("replace --validate=false -f -", &read), @"");
+}
+
+#[test]
+fn replace_by_force_deletes_and_creates() {
+    let cluster = Cluster::with(SETTINGS);
+    let uid = "get configmap settings -o jsonpath={.metadata.uid}";
+    let before = cluster.kubectl(uid).result();
+    insta::assert_snapshot!(cluster.feed("replace --validate=false --force -f -", SETTINGS), @"");
+    assert_ne!(cluster.kubectl(uid).result(), before);
+}
+
+#[test]
+fn replace_changes_a_subresource_only() {
+    let cluster = Cluster::with(SETTINGS_AND_WEB);
+    let read = cluster.kubectl("get deployment web -o json").result();
+    let changed = read.replace("\"status\": {}", "\"status\": {\"replicas\": 2}").replace("nginx:1.27", "nginx:1.28");
+    assert_ne!(read, changed);
+    insta::assert_snapshot!(cluster.feed("replace --validate=false --subresource=status -f -", &changed), @"");
+    insta::assert_snapshot!(cluster.kubectl("get deployment web -o jsonpath={.status.replicas},{.spec.template.spec.containers[0].image}"), @"");
+}

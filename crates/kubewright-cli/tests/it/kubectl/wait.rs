@@ -1,0 +1,59 @@
+//! `kubectl wait`.
+
+use super::cluster::Cluster;
+use super::objects::{PODS, ROLLED_OUT, SETTINGS, SETTINGS_AND_WEB};
+
+#[test]
+fn wait_for_a_condition_returns_when_the_status_has_it() {
+    let cluster = Cluster::with(SETTINGS_AND_WEB);
+    let mut wait = cluster.background("wait --for=condition=Available deployment/web --timeout=30s -v=6");
+    wait.line_with("watch=true");
+    cluster.kubectl(&format!("patch deployment web --subresource=status -p '{ROLLED_OUT}'")).result();
+    wait.line_with("deployment.apps/web condition met");
+    wait.end().log();
+    insta::assert_snapshot!(cluster.session("
+        wait --for=condition=Available deployment/web --timeout=30s
+        wait --for=condition=Available=True deployments --all --timeout=30s
+        wait --for=condition=Progressing deployment/web --timeout=1s
+    "), @"");
+}
+
+#[test]
+fn wait_for_a_path_returns_when_it_has_the_value() {
+    let cluster = Cluster::with(SETTINGS);
+    let mut wait = cluster.background("wait --for=jsonpath={.data.colour}=red configmap/settings --timeout=30s -v=6");
+    wait.line_with("watch=true");
+    cluster.kubectl(r#"patch configmap settings -p {"data":{"colour":"green"}}"#).result();
+    cluster.kubectl(r#"patch configmap settings -p {"data":{"colour":"red"}}"#).result();
+    wait.line_with("configmap/settings condition met");
+    wait.end().log();
+    insta::assert_snapshot!(cluster.session("
+        wait --for=jsonpath={.data.colour}=red configmap/settings --timeout=30s
+        wait --for=jsonpath={.data.size} configmap/settings --timeout=30s
+    "), @"");
+}
+
+#[test]
+fn wait_for_deletion_returns_when_the_object_is_gone() {
+    let cluster = Cluster::with(PODS);
+    let mut wait = cluster.background("wait --for=delete pods -l app=web --timeout=30s -v=6");
+    wait.line_with("watch=true");
+    cluster.kubectl("delete pods -l app=web --wait=false").result();
+    let log = wait.end().log();
+    assert!(!log.contains("timed out"), "{log}");
+    insta::assert_snapshot!(cluster.session("
+        get pods -o name
+        wait --for=delete pod/a --timeout=30s
+        wait --for=delete pod/c --timeout=1s
+    "), @"");
+}
+
+#[test]
+fn wait_for_creation_returns_when_the_object_is_there() {
+    let cluster = Cluster::start();
+    let mut wait = cluster.background("wait --for=create configmap/settings --timeout=30s -v=6");
+    wait.line_with("404");
+    cluster.create(SETTINGS);
+    wait.line_with("configmap/settings condition met");
+    wait.end().log();
+}
