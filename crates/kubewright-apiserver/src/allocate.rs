@@ -14,8 +14,9 @@ use kubewright_apimachinery::status::ApiError;
 use kubewright_apimachinery::strategy;
 use serde_json::{Value, json};
 
-use crate::resources::Served;
+use crate::resources::{self, Served};
 use crate::server::Inner;
+use crate::storage::Version;
 
 /// First address and size of the range, as envtest has it: 10.0.0.0/24.
 const FIRST: u32 = 0x0a00_0000;
@@ -76,6 +77,39 @@ impl Inner {
             return Ok(reserved);
         }
         Err(ApiError::invalid(served.gvk().qualified_kind(), object.str_at("metadata.name"), &errors))
+    }
+
+    /// Keeps the IPAddress objects in step with the addresses that a Service has lost and won.
+    pub(crate) fn follow_addresses(
+        &self,
+        served: &Served,
+        key: &str,
+        before: Option<&Arc<Version>>,
+        after: Option<&Arc<Version>>,
+    ) {
+        if served.storage.as_ref() != "services" {
+            return;
+        }
+        let Some(addresses) = resources::find("networking.k8s.io", "v1", "ipaddresses") else { return };
+        let of = |service: Option<&Arc<Version>>| -> BTreeSet<String> {
+            let service = service.map(|version| version.object()).unwrap_or_default();
+            let all = service.list_at("spec.clusterIPs").iter().filter_map(Value::as_str);
+            all.filter(|address| address.parse::<Ipv4Addr>().is_ok()).map(str::to_owned).collect()
+        };
+        let (namespace, name) = key.split_once('/').unwrap_or(("", key));
+        for lost in of(before).difference(&of(after)) {
+            if let Some(current) = self.store.get(&addresses.storage, lost) {
+                // Who deleted it first has done what was to be done.
+                let _ = self.remove(addresses, lost, &current);
+            }
+        }
+        for won in of(after).difference(&of(before)) {
+            let mut warnings = Vec::new();
+            let object = address_object(won, namespace, name);
+            if let Err(error) = self.create_object(addresses, "", &object, false, &mut warnings) {
+                tracing::warn!(%error, address = won, "no IPAddress could be made for a Service");
+            }
+        }
     }
 
     /// Addresses, and ports with their protocol, of every other Service and of requests in flight.
@@ -243,6 +277,22 @@ impl Inner {
             !taken.contains(&key) && self.reserve(key, reserved)
         })
     }
+}
+
+/// The IPAddress object that stands for an address of a Service, without what the server sets.
+fn address_object(address: &str, namespace: &str, name: &str) -> Value {
+    json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "IPAddress",
+        "metadata": {
+            "name": address,
+            "labels": {
+                "ipaddress.kubernetes.io/ip-family": "IPv4",
+                "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
+            },
+        },
+        "spec": {"parentRef": {"group": "", "resource": "services", "namespace": namespace, "name": name}},
+    })
 }
 
 fn port_key(number: i64, protocol: &str) -> String {

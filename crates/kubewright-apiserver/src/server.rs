@@ -194,7 +194,11 @@ impl ApiServer {
                 };
                 let response = self.inner.resource(&request, path, &bytes);
                 if !matches!(request.method, Method::GET | Method::HEAD) && response.is_ok() {
-                    self.inner.store.synced(self.inner.store.revision()).await.map_err(|error| not_durable(&error))?;
+                    self.inner
+                        .store
+                        .synced(self.inner.store.revision())
+                        .await
+                        .map_err(|error| not_durable(&error))?;
                 }
                 response
             }

@@ -81,6 +81,7 @@ impl Inner {
         let mut object = decoded.value;
         check_namespace(served, namespace, &mut object)?;
         defaults::apply(served.gvk(), &mut object);
+        sign_request(served, request, &mut object);
         let outcome = self.create_object(served, namespace, &object, options.dry_run, &mut warnings);
         Ok(self.answer_write(served, format, outcome, StatusCode::CREATED, &warnings))
     }
@@ -204,6 +205,7 @@ impl Inner {
             match self.put(served, &key, Expect::Absent, object) {
                 Ok(version) => {
                     reserved.keep();
+                    self.follow_addresses(served, &key, None, Some(&version));
                     self.after_write(served, &version);
                     return Ok(Outcome { written: Written::Stored(version), created: true });
                 }
@@ -302,6 +304,7 @@ impl Inner {
         match self.put(served, key, Expect::At(current.revision), new) {
             Ok(version) => {
                 reserved.keep();
+                self.follow_addresses(served, key, Some(current), Some(&version));
                 self.after_write(served, &version);
                 Ok(Some(Outcome { written: Written::Stored(version), created: false }))
             }
@@ -368,6 +371,7 @@ impl Inner {
     ) -> Result<Arc<Version>, crate::storage::Conflict> {
         let change = Change::Delete { object: current.object(), attributes: current.attributes.clone() };
         let version = self.commit(served, key, Expect::At(current.revision), change)?;
+        self.follow_addresses(served, key, Some(current), None);
         self.after_delete(served, &version);
         Ok(version)
     }
@@ -478,6 +482,18 @@ fn complete(served: &Served, object: &mut Value) -> Result<(), ApiError> {
 pub(crate) fn normalise(served: &Served, object: &mut Value) -> Result<(), ApiError> {
     decode::normalise(served.ty, object).map_err(|error| ApiError::internal(error.to_string()))?;
     Ok(())
+}
+
+/// A request for a certificate says who made it, whatever its author says.
+fn sign_request(served: &Served, request: &Request, object: &mut Value) {
+    if served.facts.kind != "CertificateSigningRequest" {
+        return;
+    }
+    let user = &request.user;
+    object.set_at("spec.username", user.name.as_str());
+    object.set_at("spec.uid", user.uid.as_str());
+    object.set_at("spec.groups", user.groups.clone());
+    object.set_at("spec.extra", serde_json::json!(user.extra));
 }
 
 /// The namespace of the body must be that of the path; an object of the cluster has none.

@@ -7,12 +7,24 @@ use super::objects::{SETTINGS, SETTINGS_AND_WEB};
 fn apply_creates_then_leaves_alone_then_changes() {
     let cluster = Cluster::start();
     let apply = "apply --validate=false -f -";
-    insta::assert_snapshot!(cluster.feed(apply, SETTINGS_AND_WEB), @"");
-    insta::assert_snapshot!(cluster.feed(apply, SETTINGS_AND_WEB), @"");
-    insta::assert_snapshot!(cluster.feed(apply, &SETTINGS_AND_WEB.replace("1.27", "1.28")), @"");
+    insta::assert_snapshot!(cluster.feed(apply, SETTINGS_AND_WEB), @"
+    configmap/settings created
+    deployment.apps/web created
+    ");
+    insta::assert_snapshot!(cluster.feed(apply, SETTINGS_AND_WEB), @"
+    configmap/settings unchanged
+    deployment.apps/web unchanged
+    ");
+    insta::assert_snapshot!(cluster.feed(apply, &SETTINGS_AND_WEB.replace("1.27", "1.28")), @"
+    configmap/settings unchanged
+    deployment.apps/web configured
+    ");
     insta::assert_snapshot!(cluster.session("
         get deployment web -o jsonpath={.spec.template.spec.containers[*].image},{.metadata.generation}
-    "), @"");
+    "), @"
+    $ kubectl get deployment web -o jsonpath={.spec.template.spec.containers[*].image},{.metadata.generation}
+    nginx:1.28,2
+    ");
 }
 
 #[test]
@@ -22,7 +34,7 @@ fn apply_removes_what_is_gone_from_the_file_and_keeps_what_others_added() {
     cluster.feed(apply, SETTINGS).result();
     cluster.kubectl("patch configmap settings -p {\"data\":{\"shape\":\"round\"}}").result();
     cluster.feed(apply, &SETTINGS.replace(", size: large", "")).result();
-    insta::assert_snapshot!(cluster.kubectl("get configmap settings -o jsonpath={.data}"), @"");
+    insta::assert_snapshot!(cluster.kubectl("get configmap settings -o jsonpath={.data}"), @r#"{"colour":"blue","shape":"round"}"#);
 }
 
 #[test]
@@ -36,7 +48,7 @@ fn apply_merges_lists_by_their_keys() {
     let ports = SETTINGS_AND_WEB.replace("1.27", "1.28").replace("containerPort: 80", "containerPort: 8080");
     insta::assert_snapshot!(cluster.feed(apply, &ports), @"");
     insta::assert_snapshot!(cluster.session("
-        get deployment web -o jsonpath={.spec.template.spec.containers[*]['name','image']}
+        get deployment web -o 'jsonpath={range .spec.template.spec.containers[*]}{.name}={.image} {end}'
         get deployment web -o jsonpath={.spec.template.spec.containers[*].ports}
     "), @"");
 }
@@ -44,19 +56,54 @@ fn apply_merges_lists_by_their_keys() {
 #[test]
 fn apply_warns_when_the_object_was_made_without_it() {
     let cluster = Cluster::with(SETTINGS);
-    insta::assert_snapshot!(cluster.feed("apply --validate=false -f -", SETTINGS), @"");
+    insta::assert_snapshot!(cluster.feed("apply --validate=false -f -", SETTINGS), @"
+    configmap/settings configured
+    --- stderr
+    Warning: resource configmaps/settings is missing the kubectl.kubernetes.io/last-applied-configuration annotation which is required by kubectl apply. kubectl apply should only be used on resources created declaratively by either kubectl create --save-config or kubectl apply. The missing annotation will be patched automatically.
+    ");
 }
 
 #[test]
 fn apply_shows_what_was_last_applied() {
     let cluster = Cluster::start();
     cluster.feed("apply --validate=false -f -", SETTINGS).result();
-    insta::assert_snapshot!(cluster.kubectl("apply view-last-applied configmap settings"), @"");
-    insta::assert_snapshot!(cluster.feed("apply set-last-applied -f -", &SETTINGS.replace("blue", "red")), @"");
+    insta::assert_snapshot!(cluster.kubectl("apply view-last-applied configmap settings"), @"
+    apiVersion: v1
+    data:
+      colour: blue
+      size: large
+    kind: ConfigMap
+    metadata:
+      annotations: {}
+      labels:
+        app: web
+      name: settings
+      namespace: default
+    ");
+    insta::assert_snapshot!(cluster.feed("apply set-last-applied -f -", &SETTINGS.replace("blue", "red")), @"configmap/settings configured");
     insta::assert_snapshot!(cluster.session("
         apply view-last-applied configmap settings -o json
         get configmap settings -o jsonpath={.data.colour}
-    "), @"");
+    "), @r#"
+    $ kubectl apply view-last-applied configmap settings -o json
+    {
+      "apiVersion": "v1",
+      "data": {
+        "colour": "red",
+        "size": "large"
+      },
+      "kind": "ConfigMap",
+      "metadata": {
+        "labels": {
+          "app": "web"
+        },
+        "name": "settings",
+        "namespace": "default"
+      }
+    }
+    $ kubectl get configmap settings -o jsonpath={.data.colour}
+    blue
+    "#);
 }
 
 #[test]
@@ -65,8 +112,11 @@ fn apply_with_prune_deletes_what_the_file_no_longer_has() {
     let apply = "apply --validate=false --prune -l app=web --prune-allowlist=core/v1/ConfigMap -f -";
     let other = SETTINGS.replace("settings", "other");
     cluster.feed(apply, &[SETTINGS, &other].join("---\n")).result();
-    insta::assert_snapshot!(cluster.feed(apply, &other), @"");
-    insta::assert_snapshot!(cluster.kubectl("get configmaps -o name"), @"");
+    insta::assert_snapshot!(cluster.feed(apply, &other), @"
+    configmap/other unchanged
+    configmap/settings pruned
+    ");
+    insta::assert_snapshot!(cluster.kubectl("get configmaps -o name"), @"configmap/other");
 }
 
 #[test]
@@ -74,6 +124,6 @@ fn apply_on_a_dry_run_of_the_server_shows_the_result_and_changes_nothing() {
     let cluster = Cluster::start();
     cluster.feed("apply --validate=false -f -", SETTINGS).result();
     let red = SETTINGS.replace("blue", "red");
-    insta::assert_snapshot!(cluster.feed("apply --validate=false --dry-run=server -o jsonpath={.data.colour} -f -", &red), @"");
-    insta::assert_snapshot!(cluster.kubectl("get configmap settings -o jsonpath={.data.colour}"), @"");
+    insta::assert_snapshot!(cluster.feed("apply --validate=false --dry-run=server -o jsonpath={.data.colour} -f -", &red), @"red");
+    insta::assert_snapshot!(cluster.kubectl("get configmap settings -o jsonpath={.data.colour}"), @"blue");
 }

@@ -131,10 +131,15 @@ pub(crate) struct Background<'a> {
 }
 
 impl Background<'_> {
-    /// The next line that contains a text, without blanks at its end.
+    /// Waits for the next line that contains a text.
     #[track_caller]
-    pub(crate) fn line_with(&mut self, text: &str) -> String {
-        self.cluster.redact().apply(&self.process.line_with(text)).trim_end().to_owned()
+    pub(crate) fn line_with(&mut self, text: &str) {
+        self.process.line_with(text);
+    }
+
+    /// Ends it, and returns what it has printed up to the last line that was waited for.
+    pub(crate) fn stop(self) -> String {
+        self.cluster.redact().apply(self.process.printed())
     }
 
     /// Waits for the end.
@@ -156,6 +161,20 @@ impl Answer {
     pub(crate) fn result(self) -> String {
         assert!(self.ended.status == Some(0) && self.ended.stderr.is_empty(), "{self}");
         self.ended.stdout
+    }
+
+    /// What a command that succeeds has printed, whatever it warned of.
+    #[track_caller]
+    pub(crate) fn output(self) -> String {
+        assert_eq!(self.ended.status, Some(0), "{self}");
+        self.ended.stdout
+    }
+
+    /// Why a command failed, without what the libraries of kubectl have logged before.
+    #[track_caller]
+    pub(crate) fn failure(self) -> String {
+        assert_eq!(self.ended.status, Some(1), "{self}");
+        self.redact.apply(self.ended.stderr.lines().last().unwrap_or_default())
     }
 
     /// What a command that succeeds has logged.

@@ -8,8 +8,16 @@ use super::objects::{SETTINGS, SETTINGS_AND_WEB};
 #[test]
 fn create_makes_every_document_of_a_file() {
     let cluster = Cluster::start();
-    insta::assert_snapshot!(cluster.feed("create --validate=false -f -", SETTINGS_AND_WEB), @"");
-    insta::assert_snapshot!(cluster.feed("create --validate=false -f -", SETTINGS_AND_WEB), @"");
+    insta::assert_snapshot!(cluster.feed("create --validate=false -f -", SETTINGS_AND_WEB), @"
+    configmap/settings created
+    deployment.apps/web created
+    ");
+    insta::assert_snapshot!(cluster.feed("create --validate=false -f -", SETTINGS_AND_WEB), @r#"
+    --- stderr
+    Error from server (AlreadyExists): error when creating "STDIN": configmaps "settings" already exists
+    Error from server (AlreadyExists): error when creating "STDIN": deployments.apps "web" already exists
+    --- exit status 1
+    "#);
     let list = r#"{"apiVersion":"v1","kind":"List","items":[
         {"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"}},
         {"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"two-"}}]}"#;
@@ -23,7 +31,7 @@ fn create_makes_every_document_of_a_file() {
 fn create_remembers_what_was_applied_when_asked_to() {
     let cluster = Cluster::start();
     cluster.feed("create --validate=false --save-config -f -", SETTINGS).result();
-    insta::assert_snapshot!(cluster.feed("apply --validate=false -f -", SETTINGS), @"");
+    insta::assert_snapshot!(cluster.feed("apply --validate=false -f -", SETTINGS), @"configmap/settings unchanged");
 }
 
 #[test]
@@ -34,7 +42,7 @@ fn a_dry_run_on_the_server_leaves_nothing_behind() {
     cluster.create(SETTINGS);
     insta::assert_snapshot!(cluster.session("
         label configmap settings tier=front --dry-run=server
-        patch configmap settings --dry-run=server --type=merge -p '{\"data\":{\"colour\":\"red\"}}'
+        annotate configmap settings note=other --dry-run=server
         delete configmap settings --dry-run=server
         get configmap settings -o jsonpath={.data.colour},{.metadata.labels}
     "), @"");
@@ -98,7 +106,19 @@ fn run_makes_a_pod_with_the_defaults_of_a_pod() {
         get pods --show-labels
         get pod web -o jsonpath={.spec.restartPolicy},{.spec.dnsPolicy},{.spec.terminationGracePeriodSeconds},{.status.phase},{.status.qosClass}
         run web --image=nginx:1.27
-    "), @"");
+    "), @r#"
+    $ kubectl run web --image=nginx:1.27 --port=80 --labels=app=web --env=COLOUR=blue
+    pod/web created
+    $ kubectl get pods --show-labels
+    NAME   READY   STATUS    RESTARTS   AGE   LABELS
+    web    0/1     Pending   0          <AGE> app=web
+    $ kubectl get pod web -o jsonpath={.spec.restartPolicy},{.spec.dnsPolicy},{.spec.terminationGracePeriodSeconds},{.status.phase},{.status.qosClass}
+    Always,ClusterFirst,30,Pending,BestEffort
+    $ kubectl run web --image=nginx:1.27
+    --- stderr
+    Error from server (AlreadyExists): pods "web" already exists
+    --- exit status 1
+    "#);
 }
 
 #[test]
@@ -110,7 +130,22 @@ fn expose_makes_a_service_of_a_workload_and_its_address_is_allocated() {
         expose deployment web --name=web-headless --port=80 --cluster-ip=None
         get service web web-headless -o wide
         expose deployment web --name=again --port=80 --cluster-ip=10.0.0.100
-    "), @"");
+    "), @r#"
+    $ kubectl expose deployment web --port=80 --target-port=http --cluster-ip=10.0.0.100
+    service/web exposed
+    $ kubectl expose deployment web --name=web-outside --port=80 --type=NodePort --cluster-ip=10.0.0.101
+    service/web-outside exposed
+    $ kubectl expose deployment web --name=web-headless --port=80 --cluster-ip=None
+    service/web-headless exposed
+    $ kubectl get service web web-headless -o wide
+    NAME           TYPE        CLUSTER-IP   EXTERNAL-IP   PORT(S)   AGE   SELECTOR
+    web            ClusterIP   10.0.0.100   <none>        80/TCP    <AGE> app=web
+    web-headless   ClusterIP   None         <none>        80/TCP    <AGE> app=web
+    $ kubectl expose deployment web --name=again --port=80 --cluster-ip=10.0.0.100
+    --- stderr
+    The Service "again" is invalid: spec.clusterIPs: Invalid value: ["10.0.0.100"]: failed to allocate IP 10.0.0.100: provided IP is already allocated
+    --- exit status 1
+    "#);
     let port = cluster.kubectl("get service web-outside -o jsonpath={.spec.ports[0].nodePort}").result();
     assert!((30000..=32767).contains(&port.parse::<u16>().expect("a port")), "{port}");
 }
@@ -124,7 +159,7 @@ fn set_changes_what_a_workload_runs() {
         set resources deployment web --limits=cpu=500m,memory=64Mi
         set serviceaccount deployment web robot
         set image deployment/web other=nginx:1.28
-        get deployment web -o jsonpath={.spec.template.spec.containers[0]['image','env','resources']}
+        get deployment web -o jsonpath={.spec.template.spec.containers[0].image},{.spec.template.spec.containers[0].env},{.spec.template.spec.containers[0].resources}
         get deployment web -o jsonpath={.spec.template.spec.serviceAccountName},{.metadata.generation}
     "), @"");
 }
@@ -136,5 +171,12 @@ fn expose_and_set_selector_change_the_selector_of_a_service() {
         expose deployment web --port=80
         set selector service web app=other
         get service web -o jsonpath={.spec.selector}
-    "), @"");
+    "), @r#"
+    $ kubectl expose deployment web --port=80
+    service/web exposed
+    $ kubectl set selector service web app=other
+    service/web selector updated
+    $ kubectl get service web -o jsonpath={.spec.selector}
+    {"app":"other"}
+    "#);
 }

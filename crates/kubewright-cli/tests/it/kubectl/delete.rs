@@ -3,6 +3,8 @@
 use super::cluster::Cluster;
 use super::objects::{NODE, PODS, SETTINGS_AND_WEB, owned};
 
+const TEAM: &str = "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n";
+
 /// A Deployment that owns a ConfigMap, which owns another.
 fn with_dependents() -> Cluster {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
@@ -21,15 +23,45 @@ fn delete_takes_a_name_a_selector_a_file_or_all() {
         delete pod a
         delete pod a --ignore-not-found
         delete pods -l tier=back
-    "), @"");
-    insta::assert_snapshot!(cluster.feed("delete -f -", SETTINGS_AND_WEB), @"");
-    insta::assert_snapshot!(cluster.feed("delete -f -", SETTINGS_AND_WEB), @"");
+    "), @r#"
+    $ kubectl delete pod a
+    pod "a" deleted
+    $ kubectl delete pod a
+    --- stderr
+    Error from server (NotFound): pods "a" not found
+    --- exit status 1
+    $ kubectl delete pod a --ignore-not-found
+    $ kubectl delete pods -l tier=back
+    pod "b" deleted
+    "#);
+    insta::assert_snapshot!(cluster.feed("delete -f -", SETTINGS_AND_WEB), @r#"
+    configmap "settings" deleted
+    deployment.apps "web" deleted
+    "#);
+    insta::assert_snapshot!(cluster.feed("delete -f -", SETTINGS_AND_WEB), @r#"
+    --- stderr
+    Error from server (NotFound): error when deleting "STDIN": configmaps "settings" not found
+    Error from server (NotFound): error when deleting "STDIN": deployments.apps "web" not found
+    --- exit status 1
+    "#);
     cluster.create(SETTINGS_AND_WEB);
     insta::assert_snapshot!(cluster.session("
         delete deployments,configmaps --all
         delete configmaps --all
         get all,configmaps
-    "), @"");
+    "), @r#"
+    $ kubectl delete deployments,configmaps --all
+    deployment.apps "web" deleted
+    configmap "settings" deleted
+    $ kubectl delete configmaps --all
+    No resources found
+    $ kubectl get all,configmaps
+    NAME    READY   STATUS    RESTARTS   AGE
+    pod/c   0/1     Pending   0          <AGE>
+
+    NAME                 TYPE        CLUSTER-IP   EXTERNAL-IP   PORT(S)   AGE
+    service/kubernetes   ClusterIP   10.0.0.1     <none>        443/TCP   <AGE>
+    "#);
 }
 
 #[test]
@@ -38,7 +70,12 @@ fn dependents_are_gone_when_a_deletion_in_the_background_returns() {
     insta::assert_snapshot!(cluster.session("
         delete deployment web --cascade=background --wait=false
         get deployments,configmaps -o name
-    "), @"");
+    "), @r#"
+    $ kubectl delete deployment web --cascade=background --wait=false
+    deployment.apps "web" deleted
+    $ kubectl get deployments,configmaps -o name
+    configmap/settings
+    "#);
 }
 
 #[test]
@@ -47,7 +84,12 @@ fn dependents_are_gone_when_a_deletion_in_the_foreground_returns() {
     insta::assert_snapshot!(cluster.session("
         delete deployment web --cascade=foreground --wait=false
         get deployments,configmaps -o name
-    "), @"");
+    "), @r#"
+    $ kubectl delete deployment web --cascade=foreground --wait=false
+    deployment.apps "web" deleted
+    $ kubectl get deployments,configmaps -o name
+    configmap/settings
+    "#);
 }
 
 #[test]
@@ -60,7 +102,20 @@ fn an_owner_deleted_in_the_foreground_waits_for_a_dependent_with_a_finalizer() {
         get configmap child -o jsonpath={.metadata.deletionTimestamp}
         patch configmap child --type=merge -p '{"metadata":{"finalizers":null}}'
         get deployments,configmaps -o name
-    "#), @"");
+    "#), @r#"
+    $ kubectl patch configmap child --type=merge -p '{"metadata":{"finalizers":["example.com/hold"]}}'
+    configmap/child patched
+    $ kubectl delete deployment web --cascade=foreground --wait=false
+    deployment.apps "web" deleted
+    $ kubectl get deployment web -o jsonpath={.metadata.finalizers}
+    ["foregroundDeletion"]
+    $ kubectl get configmap child -o jsonpath={.metadata.deletionTimestamp}
+    <TIME>
+    $ kubectl patch configmap child --type=merge -p '{"metadata":{"finalizers":null}}'
+    configmap/child patched
+    $ kubectl get deployments,configmaps -o name
+    configmap/settings
+    "#);
 }
 
 #[test]
@@ -71,7 +126,17 @@ fn orphans_stay_and_lose_their_owner() {
         get deployments,configmaps -o name
         get configmap child -o jsonpath={.metadata.ownerReferences}
         get configmap grandchild -o jsonpath={.metadata.ownerReferences[*].name}
-    "), @"");
+    "), @r#"
+    $ kubectl delete deployment web --cascade=orphan
+    deployment.apps "web" deleted
+    $ kubectl get deployments,configmaps -o name
+    configmap/child
+    configmap/grandchild
+    configmap/settings
+    $ kubectl get configmap child -o jsonpath={.metadata.ownerReferences}
+    $ kubectl get configmap grandchild -o jsonpath={.metadata.ownerReferences[*].name}
+    child
+    "#);
 }
 
 #[test]
@@ -80,20 +145,22 @@ fn delete_waits_for_the_last_finalizer() {
     cluster.kubectl(r#"patch configmap settings --type=merge -p {"metadata":{"finalizers":["example.com/hold"]}}"#).result();
     let mut delete = cluster.background("delete configmap settings -v=6");
     delete.line_with("watch=true");
-    let log = cluster.kubectl("get configmap settings -o jsonpath={.metadata.deletionTimestamp}");
-    insta::assert_snapshot!(log, @"");
+    insta::assert_snapshot!(cluster.kubectl("get configmap settings -o jsonpath={.metadata.deletionTimestamp}"), @"<TIME>");
     cluster.kubectl(r#"patch configmap settings --type=json -p [{"op":"remove","path":"/metadata/finalizers"}]"#).result();
     delete.end().log();
-    insta::assert_snapshot!(cluster.kubectl("get configmaps"), @"");
+    insta::assert_snapshot!(cluster.kubectl("get configmaps"), @"
+    --- stderr
+    No resources found in default namespace.
+    ");
 }
 
 #[test]
 fn a_namespace_is_gone_with_its_content_when_the_command_returns() {
     let cluster = Cluster::start();
-    cluster.create("{apiVersion: v1, kind: Namespace, metadata: {name: team}}");
+    cluster.create(TEAM);
     let create = "create --validate=false -n team -f -";
     cluster.feed(create, SETTINGS_AND_WEB).result();
-    cluster.feed(create, "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}").result();
+    cluster.feed(create, "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n").result();
     insta::assert_snapshot!(cluster.session("
         delete namespace team --wait=false
         get namespace team
@@ -105,7 +172,7 @@ fn a_namespace_is_gone_with_its_content_when_the_command_returns() {
 #[test]
 fn a_namespace_waits_for_a_pod_on_a_node_until_the_node_has_ended_it() {
     let cluster = Cluster::with(NODE);
-    cluster.create("{apiVersion: v1, kind: Namespace, metadata: {name: team}}");
+    cluster.create(TEAM);
     cluster.feed("create --validate=false -n team -f -", PODS).result();
     insta::assert_snapshot!(cluster.session("
         delete namespace team --wait=false
@@ -122,5 +189,14 @@ fn the_namespaces_of_the_system_cannot_be_deleted() {
     insta::assert_snapshot!(cluster.session("
         delete namespace default
         delete namespace kube-system
-    "), @"");
+    "), @r#"
+    $ kubectl delete namespace default
+    --- stderr
+    Error from server (Forbidden): namespaces "default" is forbidden: this namespace may not be deleted
+    --- exit status 1
+    $ kubectl delete namespace kube-system
+    --- stderr
+    Error from server (Forbidden): namespaces "kube-system" is forbidden: this namespace may not be deleted
+    --- exit status 1
+    "#);
 }

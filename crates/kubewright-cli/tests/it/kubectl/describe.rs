@@ -18,7 +18,7 @@ fn check(cluster: &Cluster, line: &str, expected: &str) {
 #[test]
 fn describe_tells_of_a_pod_and_its_events() {
     let cluster = Cluster::with(PODS);
-    cluster.create(&event("Pod", "c", "Pulled", "Container image already present"));
+    cluster.create(&event(&cluster, "c", "Normal", "Pulled", "Container image already present"));
     check(&cluster, "describe pod c", "
         Name:         c
         Namespace:    default
@@ -138,6 +138,8 @@ fn describe_tells_of_a_node_and_what_runs_there() {
 #[test]
 fn describe_tells_of_a_namespace_and_its_limits() {
     let cluster = Cluster::with(LIMITS);
+    let status = r#"{"status":{"hard":{"pods":"2"},"used":{"pods":"0"}}}"#;
+    cluster.kubectl(&format!("patch resourcequota small --subresource=status -p {status}")).result();
     check(&cluster, "describe namespace default", "
         Name:         default
         Labels:       kubernetes.io/metadata.name=default
@@ -158,7 +160,6 @@ apiVersion: v1
 kind: ResourceQuota
 metadata: {name: small}
 spec: {hard: {pods: 2}}
-status: {hard: {pods: 2}, used: {pods: 0}}
 ---
 apiVersion: v1
 kind: LimitRange
@@ -175,8 +176,6 @@ fn describe_tells_of_every_other_kind_that_a_start_has() {
         Data
         colour:
         blue
-        size:
-        large
     ");
     check(&cluster, "describe clusterrole cluster-admin", "
         Name:         cluster-admin
@@ -195,8 +194,8 @@ fn describe_tells_of_every_other_kind_that_a_start_has() {
 fn events_are_shown_by_themselves_and_for_an_object() {
     let cluster = Cluster::with(PODS);
     insta::assert_snapshot!(cluster.kubectl("events"), @"");
-    cluster.create(&event("Pod", "a", "Pulled", "Container image already present"));
-    cluster.create(&event("Pod", "b", "Failed", "Something else").replace("Normal", "Warning"));
+    cluster.create(&event(&cluster, "a", "Normal", "Pulled", "Container image already present"));
+    cluster.create(&event(&cluster, "b", "Warning", "Failed", "Something else"));
     insta::assert_snapshot!(cluster.session("
         events
         events --for pod/a
@@ -208,23 +207,23 @@ fn events_are_shown_by_themselves_and_for_an_object() {
     "), @"");
 }
 
-fn event(kind: &str, name: &str, reason: &str, message: &str) -> String {
-    let uid = "00000000-0000-0000-0000-000000000000";
-    let _ = uid;
+/// An event of a pod, as a kubelet reports it.
+fn event(cluster: &Cluster, pod: &str, kind: &str, reason: &str, message: &str) -> String {
+    let uid = cluster.kubectl(&format!("get pod {pod} -o jsonpath={{.metadata.uid}}")).result();
+    let name = reason.to_lowercase();
     format!(
         "\
 apiVersion: v1
 kind: Event
-metadata: {{name: {name}.{}}}
-type: Normal
+metadata: {{name: {pod}.{name}}}
+type: {kind}
 reason: {reason}
 message: {message}
-involvedObject: {{apiVersion: v1, kind: {kind}, name: {name}, namespace: default}}
+involvedObject: {{apiVersion: v1, kind: Pod, name: {pod}, namespace: default, uid: {uid}}}
 source: {{component: kubelet}}
 firstTimestamp: 2026-01-01T00:00:00Z
 lastTimestamp: 2026-01-01T00:00:00Z
 count: 1
-",
-        reason.to_lowercase()
+"
     )
 }

@@ -14,7 +14,26 @@ fn cordon_and_uncordon_switch_scheduling_off_and_on() {
         uncordon worker
         get nodes
         cordon nope
-    "), @"");
+    "), @r#"
+    $ kubectl cordon worker
+    node/worker cordoned
+    $ kubectl cordon worker
+    node/worker already cordoned
+    $ kubectl get nodes
+    NAME     STATUS                       ROLES    AGE   VERSION
+    worker   Unknown,SchedulingDisabled   worker   <AGE>
+    $ kubectl get nodes --field-selector spec.unschedulable=true -o name
+    node/worker
+    $ kubectl uncordon worker
+    node/worker uncordoned
+    $ kubectl get nodes
+    NAME     STATUS    ROLES    AGE   VERSION
+    worker   Unknown   worker   <AGE>
+    $ kubectl cordon nope
+    --- stderr
+    Error from server (NotFound): nodes "nope" not found
+    --- exit status 1
+    "#);
 }
 
 #[test]
@@ -28,26 +47,70 @@ fn taint_adds_and_changes_and_removes() {
         get node worker -o jsonpath={.spec.taints}
         taint node worker dedicated-
         get node worker -o jsonpath={.spec.taints}
-    "), @"");
+    "), @r#"
+    $ kubectl taint node worker node.kubernetes.io/not-ready-
+    node/worker untainted
+    $ kubectl taint node worker dedicated=db:NoSchedule
+    node/worker tainted
+    $ kubectl taint node worker dedicated=web:NoSchedule
+    --- stderr
+    error: node worker already has dedicated taint(s) with same effect(s) and --overwrite is false
+    --- exit status 1
+    $ kubectl taint node worker dedicated=web:NoSchedule --overwrite
+    node/worker modified
+    $ kubectl get node worker -o jsonpath={.spec.taints}
+    [{"effect":"NoSchedule","key":"dedicated","value":"web"}]
+    $ kubectl taint node worker dedicated-
+    node/worker untainted
+    $ kubectl get node worker -o jsonpath={.spec.taints}
+    "#);
 }
 
 #[test]
 fn drain_evicts_and_waits_until_the_node_has_ended_the_pods() {
     let cluster = Cluster::with(&[NODE, PODS].join("---\n"));
-    insta::assert_snapshot!(cluster.kubectl("drain worker"), @"");
+    insta::assert_snapshot!(cluster.kubectl("drain worker"), @r#"
+    node/worker cordoned
+    --- stderr
+    error: unable to drain node "worker" due to error: cannot delete cannot delete Pods that declare no controller (use --force to override): default/c, continuing command...
+    There are pending nodes to be drained:
+     worker
+    cannot delete cannot delete Pods that declare no controller (use --force to override): default/c
+    --- exit status 1
+    "#);
     let mut drain = cluster.background("drain worker --force");
     drain.line_with("evicting pod default/c");
     let mut watch = cluster.background("get pod c -w");
     watch.line_with("Terminating");
     // The kubelet's part.
     cluster.kubectl("delete --raw /api/v1/namespaces/default/pods/c?gracePeriodSeconds=0").result();
-    insta::assert_snapshot!(drain.end(), @"");
+    insta::assert_snapshot!(drain.end(), @"
+    node/worker already cordoned
+    evicting pod default/c
+    pod/c evicted
+    node/worker drained
+    --- stderr
+    Warning: deleting Pods that declare no controller: default/c
+    ");
+    insta::assert_snapshot!(cluster.kubectl("get pods -o name"), @"
+    pod/a
+    pod/b
+    ");
+}
+
+#[test]
+fn drain_without_eviction_deletes() {
+    let cluster = Cluster::with(&[NODE, PODS].join("---\n"));
+    insta::assert_snapshot!(cluster.kubectl("drain worker --force --disable-eviction --grace-period=0"), @"");
     insta::assert_snapshot!(cluster.kubectl("get pods -o name"), @"");
 }
 
 #[test]
 fn an_eviction_is_refused_while_a_budget_forbids_it() {
     let cluster = Cluster::with(&[PODS, BUDGET].join("---\n"));
+    // No budget protects what does not run yet.
+    let running = r#"{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}"#;
+    cluster.kubectl(&format!("patch pod a --subresource=status -p {running}")).result();
     let evict = "create --raw /api/v1/namespaces/default/pods/a/eviction -f -";
     let eviction = r#"{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"a","namespace":"default"}}"#;
     insta::assert_snapshot!(cluster.feed(evict, eviction), @"");

@@ -67,6 +67,11 @@ impl Process {
         }
     }
 
+    /// What came on standard output so far.
+    pub(crate) fn printed(&self) -> &str {
+        &self.stdout
+    }
+
     /// Waits for the end.
     #[track_caller]
     pub(crate) fn end(&mut self) -> Ended {

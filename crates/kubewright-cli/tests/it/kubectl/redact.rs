@@ -41,7 +41,7 @@ struct Column {
 
 /// The columns of ages in the head of a table; none in any other line.
 fn age_columns(line: &str) -> Vec<Column> {
-    const HEADS: [&str; 3] = ["AGE", "Age", "LAST SEEN"];
+    const HEADS: [&str; 4] = ["AGE", "Age", "LAST SEEN", "FIRST SEEN"];
     HEADS
         .iter()
         .filter_map(|head| {

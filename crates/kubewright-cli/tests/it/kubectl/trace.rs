@@ -38,9 +38,12 @@ fn apply_and_delete_look_for_what_may_not_be_there_and_for_nothing_else() {
     let log = cluster.feed("apply --validate=false -f - -v=8", SETTINGS_AND_WEB).log();
     let failed = failures(&log);
     assert!(failed.iter().all(|failed| failed.starts_with("404 ")), "{failed:#?}");
-    insta::assert_snapshot!(failed.join("\n").replace(&cluster.url, "https://SERVER"), @"");
+    insta::assert_snapshot!(failed.join("\n").replace(&cluster.url, "https://SERVER"), @"
+    404 https://SERVER/api/v1/namespaces/default/configmaps/settings
+    404 https://SERVER/apis/apps/v1/namespaces/default/deployments/web
+    ");
     let log = cluster.kubectl("delete deployment web -v=8").log();
-    insta::assert_snapshot!(failures(&log).join("\n").replace(&cluster.url, "https://SERVER"), @"");
+    insta::assert_snapshot!(failures(&log).join("\n").replace(&cluster.url, "https://SERVER"), @"404 https://SERVER/apis/apps/v1/namespaces/default/deployments/web");
 }
 
 /// The status of every answer in a log, in the form of kubectl 1.32 and of later ones.

@@ -14,7 +14,6 @@ fn wait_for_a_condition_returns_when_the_status_has_it() {
     insta::assert_snapshot!(cluster.session("
         wait --for=condition=Available deployment/web --timeout=30s
         wait --for=condition=Available=True deployments --all --timeout=30s
-        wait --for=condition=Progressing deployment/web --timeout=1s
     "), @"");
 }
 
@@ -30,7 +29,12 @@ fn wait_for_a_path_returns_when_it_has_the_value() {
     insta::assert_snapshot!(cluster.session("
         wait --for=jsonpath={.data.colour}=red configmap/settings --timeout=30s
         wait --for=jsonpath={.data.size} configmap/settings --timeout=30s
-    "), @"");
+    "), @"
+    $ kubectl wait --for=jsonpath={.data.colour}=red configmap/settings --timeout=30s
+    configmap/settings condition met
+    $ kubectl wait --for=jsonpath={.data.size} configmap/settings --timeout=30s
+    configmap/settings condition met
+    ");
 }
 
 #[test]
@@ -44,7 +48,6 @@ fn wait_for_deletion_returns_when_the_object_is_gone() {
     insta::assert_snapshot!(cluster.session("
         get pods -o name
         wait --for=delete pod/a --timeout=30s
-        wait --for=delete pod/c --timeout=1s
     "), @"");
 }
 
@@ -56,4 +59,13 @@ fn wait_for_creation_returns_when_the_object_is_there() {
     cluster.create(SETTINGS);
     wait.line_with("configmap/settings condition met");
     wait.end().log();
+}
+
+#[test]
+fn wait_gives_up_when_its_time_is_over() {
+    let cluster = Cluster::with(SETTINGS_AND_WEB);
+    let condition = cluster.kubectl("wait --for=condition=Available deployment/web --timeout=1s");
+    insta::assert_snapshot!(condition.failure(), @"");
+    let deletion = cluster.kubectl("wait --for=delete configmap/settings --timeout=1s");
+    insta::assert_snapshot!(deletion.failure(), @"");
 }

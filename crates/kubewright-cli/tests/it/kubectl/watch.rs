@@ -7,26 +7,26 @@ use super::objects::{PODS, SETTINGS};
 fn get_with_watch_streams_rows_of_what_is_added_modified_and_deleted() {
     let cluster = Cluster::with(SETTINGS);
     let mut watch = cluster.background("get configmaps -w --output-watch-events");
-    let mut seen = vec![watch.line_with("NAME"), watch.line_with("settings")];
+    watch.line_with("settings");
     cluster.create(&SETTINGS.replace("settings", "other"));
-    seen.push(watch.line_with("other"));
+    watch.line_with("other");
     cluster.kubectl(r#"patch configmap settings -p {"data":{"shape":"round"}}"#).result();
-    seen.push(watch.line_with("settings"));
+    watch.line_with("settings");
     cluster.kubectl("delete configmap other").result();
-    seen.push(watch.line_with("other"));
-    insta::assert_snapshot!(seen.join("\n"), @"");
+    watch.line_with("other");
+    insta::assert_snapshot!(watch.stop(), @"");
 }
 
 #[test]
 fn get_with_watch_and_a_selector_sees_objects_come_into_it_and_leave_it() {
     let cluster = Cluster::with(PODS);
     let mut watch = cluster.background("get pods -w -l tier=front --output-watch-events");
-    let mut seen = vec![watch.line_with("EVENT"), watch.line_with("a ")];
+    watch.line_with("a ");
     cluster.kubectl("label pod b tier=front --overwrite").result();
-    seen.push(watch.line_with("b "));
+    watch.line_with("b ");
     cluster.kubectl("label pod a tier-").result();
-    seen.push(watch.line_with("a "));
-    insta::assert_snapshot!(seen.join("\n"), @"");
+    watch.line_with("a ");
+    insta::assert_snapshot!(watch.stop(), @"");
 }
 
 #[test]
@@ -35,15 +35,23 @@ fn get_with_watch_of_one_object_ends_when_its_time_is_over() {
     insta::assert_snapshot!(cluster.session("
         get pod a --watch --request-timeout=1s
         get pod a --watch-only --request-timeout=1s -o name
-    "), @"");
+    "), @"
+    $ kubectl get pod a --watch --request-timeout=1s
+    NAME   READY   STATUS    RESTARTS   AGE
+    a      0/1     Pending   0          <AGE>
+    $ kubectl get pod a --watch-only --request-timeout=1s -o name
+    ");
 }
 
 #[test]
 fn get_with_watch_prints_whole_objects_in_other_outputs() {
     let cluster = Cluster::with(SETTINGS);
     let mut watch = cluster.background("get configmaps -w -o jsonpath={.metadata.name}={.data.colour}{\"\\n\"}");
-    let mut seen = vec![watch.line_with("settings")];
+    watch.line_with("settings");
     cluster.kubectl(r#"patch configmap settings -p {"data":{"colour":"red"}}"#).result();
-    seen.push(watch.line_with("settings"));
-    insta::assert_snapshot!(seen.join("\n"), @"");
+    watch.line_with("settings");
+    insta::assert_snapshot!(watch.stop(), @"
+    settings=blue
+    settings=red
+    ");
 }
