@@ -76,7 +76,7 @@ impl Inner {
             return Ok(());
         }
         let Some(version) = self.store.get("namespaces", namespace) else { return Ok(()) };
-        if !version.object().has("metadata.deletionTimestamp") {
+        if !version.attributes.deleting {
             return Ok(());
         }
         let why =

@@ -47,8 +47,8 @@ impl Inner {
         if !version.attributes.owners.is_empty() {
             work.push(Work::Dangling(served.storage.clone(), version.key.clone()));
         }
-        let object = version.object();
-        if object.has("metadata.deletionTimestamp") {
+        if version.attributes.deleting {
+            let object = version.object();
             let waits = |name: &str| object.list_at("metadata.finalizers").iter().any(|f| f == name);
             if waits(ORPHAN) || waits(FOREGROUND) {
                 work.push(Work::Waiting(served.storage.clone(), version.key.clone()));
@@ -66,9 +66,11 @@ impl Inner {
             return;
         }
         let mut work = vec![Work::OwnerGone(version.attributes.uid.clone())];
-        for owner in version.object().list_at("metadata.ownerReferences") {
-            if let Some((storage, key)) = locate(owner, version.namespace_and_name().0) {
-                work.push(Work::Waiting(storage, key));
+        if !version.attributes.owners.is_empty() {
+            for owner in version.object().list_at("metadata.ownerReferences") {
+                if let Some((storage, key)) = locate(owner, version.namespace_and_name().0) {
+                    work.push(Work::Waiting(storage, key));
+                }
             }
         }
         if served.namespaced() {
@@ -106,11 +108,11 @@ impl Inner {
     /// Deletes an object none of whose owners is there; takes the missing ones off it if another is.
     fn dangling(&self, storage: &Arc<str>, key: &Arc<str>) {
         let Some((served, version)) = self.stored(storage, key) else { return };
-        let object = version.object();
-        let owners = object.list_at("metadata.ownerReferences");
-        if owners.is_empty() || object.has("metadata.deletionTimestamp") {
+        if version.attributes.owners.is_empty() || version.attributes.deleting {
             return;
         }
+        let object = version.object();
+        let owners = object.list_at("metadata.ownerReferences");
         let namespace = version.namespace_and_name().0;
         let present: Vec<Value> =
             owners.iter().filter(|owner| self.is_there(owner, namespace)).cloned().collect();
@@ -127,10 +129,10 @@ impl Inner {
     /// Orphans or deletes the dependents of an object that waits for that, then lets it go.
     fn waiting(&self, storage: &Arc<str>, key: &Arc<str>) {
         let Some((served, version)) = self.stored(storage, key) else { return };
-        let object = version.object();
-        if !object.has("metadata.deletionTimestamp") {
+        if !version.attributes.deleting {
             return;
         }
+        let object = version.object();
         let waits = |name: &str| object.list_at("metadata.finalizers").iter().any(|f| f == name);
         let uid = &version.attributes.uid;
         if waits(ORPHAN) {
@@ -146,7 +148,7 @@ impl Inner {
         } else if waits(FOREGROUND) {
             for (storage, dependent) in self.store.dependents(uid) {
                 let Some(served) = resources::stored(&storage) else { continue };
-                if !dependent.object().has("metadata.deletionTimestamp") {
+                if !dependent.attributes.deleting {
                     self.delete_quietly(served, &dependent, Propagation::Foreground);
                 }
             }
@@ -168,7 +170,7 @@ impl Inner {
         let Some((namespaces, version)) = self.stored(&Arc::from("namespaces"), &Arc::from(name)) else {
             return;
         };
-        if !version.object().has("metadata.deletionTimestamp") {
+        if !version.attributes.deleting {
             return;
         }
         let mut left = Vec::new();
@@ -180,7 +182,7 @@ impl Inner {
             let prefix = format!("{name}/");
             let Ok(listing) = self.store.list(&storage, &prefix, None) else { continue };
             for version in &listing.items {
-                if !version.object().has("metadata.deletionTimestamp") {
+                if !version.attributes.deleting {
                     self.delete_quietly(served, version, Propagation::Background);
                 }
             }

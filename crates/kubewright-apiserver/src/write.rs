@@ -464,6 +464,7 @@ pub(crate) fn attributes(served: &Served, object: &Value) -> Attributes {
             .filter(|(field, _)| !field.starts_with("metadata."))
             .map(|(field, value)| (field, value.into_boxed_str()))
             .collect(),
+        deleting: object.has("metadata.deletionTimestamp"),
         owners: object
             .list_at("metadata.ownerReferences")
             .iter()

@@ -20,6 +20,8 @@ pub struct Attributes {
     pub fields: Box<[(&'static str, Box<str>)]>,
     /// Uids of `metadata.ownerReferences`.
     pub owners: Box<[Box<str>]>,
+    /// `metadata.deletionTimestamp` is set.
+    pub deleting: bool,
 }
 
 impl Labels for Attributes {
