@@ -8,7 +8,7 @@ use kubewright_apimachinery::status::{ApiError, Cause, Qualified};
 use serde_json::{Value, json};
 
 use crate::output;
-use crate::resources::{self, Served};
+use crate::resources::Served;
 use crate::server::Inner;
 
 const NAMESPACES: Qualified<'_> = Qualified { group: "", name: "namespaces" };
@@ -24,7 +24,7 @@ impl Inner {
         object: &mut Value,
     ) -> Result<(), ApiError> {
         self.namespace_lifecycle(served, namespace, object.str_at("metadata.name"))?;
-        match (served.facts.group, served.facts.kind) {
+        match (served.group(), served.kind()) {
             ("", "Pod") => {
                 self.priority(object)?;
                 default_tolerations(object);
@@ -50,7 +50,7 @@ impl Inner {
         old: &Value,
     ) -> Result<(), ApiError> {
         self.namespace_exists(served, namespace)?;
-        if (served.facts.group, served.facts.kind) == ("", "Pod") {
+        if (served.group(), served.kind()) == ("", "Pod") {
             // A pod keeps the priority that it was admitted with.
             for field in ["spec.priority", "spec.preemptionPolicy"] {
                 if !new.has(field) && old.has(field) {
@@ -164,7 +164,7 @@ impl Inner {
 
     /// The newest class that is marked as the default.
     fn default_class(&self, storage: &str, annotation: &str) -> Option<String> {
-        let served = resources::stored(storage)?;
+        let served = self.registry.stored(storage)?;
         let listing = self.store.list(storage, "", None).ok()?;
         let classes = listing.items.iter().map(|version| output::object(served, version));
         let marked = classes.filter(|class| {

@@ -14,7 +14,7 @@ use kubewright_apimachinery::status::ApiError;
 use kubewright_apimachinery::strategy;
 use serde_json::{Value, json};
 
-use crate::resources::{self, Served};
+use crate::resources::Served;
 use crate::server::Inner;
 use crate::storage::Version;
 
@@ -90,7 +90,7 @@ impl Inner {
         if served.storage.as_ref() != "services" {
             return;
         }
-        let Some(addresses) = resources::find("networking.k8s.io", "v1", "ipaddresses") else { return };
+        let Some(addresses) = self.registry.find("networking.k8s.io", "v1", "ipaddresses") else { return };
         let of = |service: Option<&Arc<Version>>| -> BTreeSet<String> {
             let service = service.map(|version| version.object()).unwrap_or_default();
             let all = service.list_at("spec.clusterIPs").iter().filter_map(Value::as_str);

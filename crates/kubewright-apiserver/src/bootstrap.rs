@@ -6,7 +6,7 @@ use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::{facts, time};
 use serde_json::Value;
 
-use crate::resources;
+use crate::resources::Served;
 use crate::server::Inner;
 use crate::storage::{Change, Expect, Write};
 use crate::write::{normalise, stored_form};
@@ -18,7 +18,7 @@ impl Inner {
         let now = time::format_rfc3339(self.clock.now());
         let mut batch = Vec::new();
         for (path, text) in facts::bootstrap_objects() {
-            let Some(served) = find(path) else { continue };
+            let Some(served) = self.find_path(path) else { continue };
             let Ok(mut object) = serde_json::from_str::<Value>(&self.filled_in(text, &now)) else { continue };
             object.set_at("metadata.uid", self.ids.uid());
             object.set_at("metadata.creationTimestamp", now.as_str());
@@ -26,7 +26,7 @@ impl Inner {
                 condition.set_at("lastTransitionTime", now.as_str());
             }
             object.set_at("apiVersion", served.gvk().api_version());
-            object.set_at("kind", served.facts.kind);
+            object.set_at("kind", served.kind());
             if normalise(served, &mut object).is_err() {
                 continue;
             }
@@ -58,13 +58,13 @@ impl Inner {
             .replace("<hash>", &self.ids.uid().replace('-', "")[..26])
             .replace("<identity>", &self.ids.uid())
     }
-}
 
-fn find(path: &str) -> Option<&'static Arc<resources::Served>> {
-    let parts: Vec<&str> = path.split('/').collect();
-    match parts[..] {
-        ["api", version, plural] => resources::find("", version, plural),
-        ["apis", group, version, plural] => resources::find(group, version, plural),
-        _ => None,
+    fn find_path(&self, path: &str) -> Option<&Arc<Served>> {
+        let parts: Vec<&str> = path.split('/').collect();
+        match parts[..] {
+            ["api", version, plural] => self.registry.find("", version, plural),
+            ["apis", group, version, plural] => self.registry.find(group, version, plural),
+            _ => None,
+        }
     }
 }

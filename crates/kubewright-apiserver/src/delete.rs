@@ -54,7 +54,7 @@ impl Inner {
         }
         let deleted = self.delete_object(served, namespace, name, &options)?;
         let mut warnings = Vec::new();
-        if let ("batch", "Job", Deleted::Waiting(_)) = (served.facts.group, served.facts.kind, &deleted)
+        if let ("batch", "Job", Deleted::Waiting(_)) = (served.group(), served.kind(), &deleted)
             && options.propagation.is_none()
             && options.orphan_dependents.is_none()
         {
@@ -65,9 +65,9 @@ impl Inner {
             Deleted::Gone(object) if kinds::returns_deleted(served.gvk()) => object,
             Deleted::Gone(object) => {
                 let mut details =
-                    json!({"name": name, "kind": served.facts.plural, "uid": object.at("metadata.uid")});
-                if !served.facts.group.is_empty() {
-                    details["group"] = served.facts.group.into();
+                    json!({"name": name, "kind": served.plural(), "uid": object.at("metadata.uid")});
+                if !served.group().is_empty() {
+                    details["group"] = served.group().into();
                 }
                 let status = json!({
                     "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
@@ -271,7 +271,7 @@ fn check_preconditions(
     options: &DeleteOptions,
 ) -> Result<(), ApiError> {
     // Graceful kinds check before anything else, and name the kind instead of the resource.
-    let what = Qualified { group: served.facts.group, name: served.facts.kind };
+    let what = Qualified { group: served.group(), name: served.kind() };
     let uid = object.str_at("metadata.uid");
     if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
         let why = format!(

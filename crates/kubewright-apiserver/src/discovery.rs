@@ -1,7 +1,6 @@
 //! Everything that is no resource: discovery, version and health.
 
 use http::{HeaderValue, Method, Response, StatusCode, header};
-use kubewright_apimachinery::facts::Subresource;
 use kubewright_apimachinery::json;
 use kubewright_apimachinery::status::ApiError;
 use serde_json::{Map, Value, json};
@@ -9,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::body::Body;
 use crate::output::{self, accepted};
 use crate::request::Request;
-use crate::resources::{self, Served};
+use crate::resources::{Registry, Served, Subresource};
 use crate::server::{Inner, no_page, no_resource};
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -40,15 +39,15 @@ impl Inner {
             };
         }
         match parts[..] {
-            ["api" | "apis"] => roots(request, parts[0]),
-            ["api", version] => resource_list(request, "", version),
-            ["apis", group] => group_answer(request, group),
-            ["apis", group, version] => resource_list(request, group, version),
+            ["api" | "apis"] => roots(&self.registry, request, parts[0]),
+            ["api", version] => resource_list(&self.registry, request, "", version),
+            ["apis", group] => group_answer(&self.registry, request, group),
+            ["apis", group, version] => resource_list(&self.registry, request, group, version),
             ["version"] => Ok(output::respond_json(StatusCode::OK, &version())),
             ["healthz" | "livez" | "readyz"] if path == trimmed => Ok(health(request, parts[0])),
             ["healthz" | "livez" | "readyz", ref check @ ..] => Ok(single_check(&check.join("/"))),
             ["metrics"] => Ok(self.metrics()),
-            [""] => Ok(output::respond_json(StatusCode::OK, &paths())),
+            [""] => Ok(output::respond_json(StatusCode::OK, &paths(&self.registry))),
             _ => Ok(no_page()),
         }
     }
@@ -69,19 +68,19 @@ impl Inner {
     }
 }
 
-fn roots(request: &Request, root: &str) -> Result<Response<Body>, ApiError> {
+fn roots(registry: &Registry, request: &Request, root: &str) -> Result<Response<Body>, ApiError> {
     let accept = request.header(header::ACCEPT);
     for entry in accepted(if accept.is_empty() { "*/*" } else { accept }) {
         let plain = entry.parameter("as").is_empty();
         if plain && matches!(entry.media, "application/json" | "application/*" | "*/*") {
-            let value = if root == "api" { api_versions() } else { group_list() };
+            let value = if root == "api" { api_versions() } else { group_list(registry) };
             return Ok(output::respond_json(StatusCode::OK, &value));
         }
         let wanted = entry.parameter("as") == "APIGroupDiscoveryList"
             && entry.parameter("g") == "apidiscovery.k8s.io"
             && entry.parameter("v") == "v2";
         if wanted && matches!(entry.media, "application/json" | "*/*") {
-            let bytes = json::to_vec(&aggregated(root == "api"));
+            let bytes = json::to_vec(&aggregated(registry, root == "api"));
             return Ok(with_etag(request, AGGREGATED, bytes));
         }
     }
@@ -126,9 +125,9 @@ pub(crate) fn version() -> Value {
     })
 }
 
-fn paths() -> Value {
+fn paths(registry: &Registry) -> Value {
     let mut paths = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned(), "/apis/".to_owned()];
-    for (group, versions) in groups() {
+    for (group, versions) in groups(registry) {
         paths.push(format!("/apis/{group}"));
         paths.extend(versions.iter().map(|version| format!("/apis/{group}/{version}")));
     }
@@ -146,10 +145,10 @@ fn api_versions() -> Value {
 }
 
 /// Groups other than core with their versions, in discovery order.
-fn groups() -> Vec<(&'static str, Vec<&'static str>)> {
+fn groups(registry: &Registry) -> Vec<(&str, Vec<&str>)> {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for served in resources::built_in() {
-        let (group, version) = (served.facts.group, served.facts.version);
+    for served in registry.all() {
+        let (group, version) = (served.group(), served.version());
         if group.is_empty() {
             continue;
         }
@@ -171,14 +170,14 @@ fn group_value(name: &str, versions: &[&str]) -> Map<String, Value> {
     group
 }
 
-fn group_list() -> Value {
+fn group_list(registry: &Registry) -> Value {
     let groups: Vec<Value> =
-        groups().iter().map(|(name, versions)| Value::Object(group_value(name, versions))).collect();
+        groups(registry).iter().map(|(name, versions)| Value::Object(group_value(name, versions))).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-fn group_answer(request: &Request, name: &str) -> Result<Response<Body>, ApiError> {
-    let groups = groups();
+fn group_answer(registry: &Registry, request: &Request, name: &str) -> Result<Response<Body>, ApiError> {
+    let groups = groups(registry);
     let Some((name, versions)) = groups.iter().find(|(group, _)| *group == name) else {
         return Ok(no_page());
     };
@@ -189,16 +188,20 @@ fn group_answer(request: &Request, name: &str) -> Result<Response<Body>, ApiErro
     Ok(output::respond_json(StatusCode::OK, &Value::Object(group)))
 }
 
-fn resource_list(request: &Request, group: &str, version: &str) -> Result<Response<Body>, ApiError> {
-    let of =
-        |served: &&std::sync::Arc<Served>| served.facts.group == group && served.facts.version == version;
+fn resource_list(
+    registry: &Registry,
+    request: &Request,
+    group: &str,
+    version: &str,
+) -> Result<Response<Body>, ApiError> {
+    let of = |served: &&std::sync::Arc<Served>| served.group() == group && served.version() == version;
     let mut list: Vec<Value> = Vec::new();
-    for served in resources::built_in().iter().filter(of) {
+    for served in registry.all().filter(of) {
         list.push(api_resource(served, None));
-        list.extend(served.facts.subresources.iter().map(|sub| api_resource(served, Some(sub))));
+        list.extend(served.subresources.iter().map(|sub| api_resource(served, Some(sub))));
     }
     if list.is_empty() {
-        let known = group.is_empty() || groups().iter().any(|(name, _)| *name == group);
+        let known = group.is_empty() || groups(registry).iter().any(|(name, _)| *name == group);
         return if known { Err(no_resource()) } else { Ok(no_page()) };
     }
     check_acceptable(request)?;
@@ -235,52 +238,51 @@ fn check_acceptable(request: &Request) -> Result<(), ApiError> {
 }
 
 fn api_resource(served: &Served, sub: Option<&Subresource>) -> Value {
-    let facts = served.facts;
     let mut resource = Map::new();
     let mut set = |name: &str, value: Value| resource.insert(name.to_owned(), value);
     match sub {
         None => {
-            set("name", facts.plural.into());
-            set("singularName", facts.singular.into());
+            set("name", served.plural().into());
+            set("singularName", served.singular().into());
             set("namespaced", served.namespaced().into());
-            set("kind", facts.kind.into());
-            set("verbs", verbs(&facts.verbs));
-            if !facts.short_names.is_empty() {
-                set("shortNames", verbs(&facts.short_names));
+            set("kind", served.kind().into());
+            set("verbs", words(&served.verbs));
+            if !served.short_names.is_empty() {
+                set("shortNames", words(&served.short_names));
             }
-            if !facts.categories.is_empty() {
-                set("categories", verbs(&facts.categories));
+            if !served.categories.is_empty() {
+                set("categories", words(&served.categories));
             }
-            if let Some(hash) = facts.storage_hash {
-                set("storageVersionHash", hash.into());
+            if let Some(hash) = &served.storage_hash {
+                set("storageVersionHash", hash.as_ref().into());
             }
         }
         Some(sub) => {
-            set("name", format!("{}/{}", facts.plural, sub.name).into());
+            set("name", format!("{}/{}", served.plural(), sub.name).into());
             set("singularName", "".into());
             set("namespaced", served.namespaced().into());
-            if let (Some(group), Some(version)) = (sub.group, sub.version) {
-                set("group", group.into());
-                set("version", version.into());
+            if let Some((group, version)) = &sub.group_version {
+                set("group", group.as_ref().into());
+                set("version", version.as_ref().into());
             }
-            set("kind", sub.kind.into());
-            set("verbs", verbs(&sub.verbs));
+            set("kind", sub.kind.as_ref().into());
+            set("verbs", words(&sub.verbs));
         }
     }
     Value::Object(resource)
 }
 
-fn verbs(words: &[&str]) -> Value {
-    words.iter().map(|word| Value::from(*word)).collect()
+fn words(words: &[impl AsRef<str>]) -> Value {
+    words.iter().map(|word| Value::from(word.as_ref())).collect()
 }
 
-fn aggregated(core: bool) -> Value {
-    let groups = if core { vec![("", vec!["v1"])] } else { groups() };
+fn aggregated(registry: &Registry, core: bool) -> Value {
+    let groups = if core { vec![("", vec!["v1"])] } else { groups(registry) };
     let items: Vec<Value> = groups
         .iter()
         .map(|(name, versions)| {
             let versions: Vec<Value> =
-                versions.iter().map(|version| aggregated_version(name, version)).collect();
+                versions.iter().map(|version| aggregated_version(registry, name, version)).collect();
             let metadata = if name.is_empty() { json!({}) } else { json!({"name": name}) };
             json!({"metadata": metadata, "versions": versions})
         })
@@ -288,42 +290,42 @@ fn aggregated(core: bool) -> Value {
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
 }
 
-fn aggregated_version(group: &str, version: &str) -> Value {
-    let kind = |group: Option<&str>, version: Option<&str>, kind: &str| json!({"group": group.unwrap_or_default(), "version": version.unwrap_or_default(), "kind": kind});
-    let of =
-        |served: &&std::sync::Arc<Served>| served.facts.group == group && served.facts.version == version;
-    let list: Vec<Value> = resources::built_in()
-        .iter()
-        .filter(of)
-        .map(|served| {
-            let facts = served.facts;
-            let mut resource = json!({
-                "resource": facts.plural,
-                "responseKind": kind(None, None, facts.kind),
-                "scope": if served.namespaced() { "Namespaced" } else { "Cluster" },
-                "singularResource": facts.singular,
-                "verbs": verbs(&facts.verbs),
-            });
-            if !facts.short_names.is_empty() {
-                resource["shortNames"] = verbs(&facts.short_names);
-            }
-            if !facts.categories.is_empty() {
-                resource["categories"] = verbs(&facts.categories);
-            }
-            if !facts.subresources.is_empty() {
-                let subresource = |sub: &Subresource| {
-                    json!({
-                        "subresource": sub.name,
-                        "responseKind": kind(sub.group, sub.version, sub.kind),
-                        "verbs": verbs(&sub.verbs),
-                    })
-                };
-                resource["subresources"] = facts.subresources.iter().map(subresource).collect();
-            }
-            resource
-        })
-        .collect();
+fn aggregated_version(registry: &Registry, group: &str, version: &str) -> Value {
+    let of = |served: &&std::sync::Arc<Served>| served.group() == group && served.version() == version;
+    let list: Vec<Value> = registry.all().filter(of).map(|served| aggregated_resource(served)).collect();
     json!({"version": version, "resources": list, "freshness": "Current"})
+}
+
+fn aggregated_resource(served: &Served) -> Value {
+    let mut resource = json!({
+        "resource": served.plural(),
+        // Empty where they are those of the list.
+        "responseKind": {"group": "", "version": "", "kind": served.kind()},
+        "scope": if served.namespaced() { "Namespaced" } else { "Cluster" },
+        "singularResource": served.singular(),
+        "verbs": words(&served.verbs),
+    });
+    if !served.short_names.is_empty() {
+        resource["shortNames"] = words(&served.short_names);
+    }
+    if !served.categories.is_empty() {
+        resource["categories"] = words(&served.categories);
+    }
+    if !served.subresources.is_empty() {
+        let subresource = |sub: &Subresource| {
+            let (group, version) = match &sub.group_version {
+                Some((group, version)) => (group.as_ref(), version.as_ref()),
+                None => ("", ""),
+            };
+            json!({
+                "subresource": sub.name,
+                "responseKind": {"group": group, "version": version, "kind": sub.kind},
+                "verbs": words(&sub.verbs),
+            })
+        };
+        resource["subresources"] = served.subresources.iter().map(subresource).collect();
+    }
+    resource
 }
 
 fn health(request: &Request, endpoint: &str) -> Response<Body> {

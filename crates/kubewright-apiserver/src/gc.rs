@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::delete::{FOREGROUND, ORPHAN};
 use crate::options::{DeleteOptions, Propagation};
 use crate::output;
-use crate::resources::{self, Served};
+use crate::resources::{Registry, Served};
 use crate::server::{Controllers, Inner};
 use crate::storage::{Expect, Version};
 
@@ -68,7 +68,7 @@ impl Inner {
         let mut work = vec![Work::OwnerGone(version.attributes.uid.clone())];
         if !version.attributes.owners.is_empty() {
             for owner in version.object().list_at("metadata.ownerReferences") {
-                if let Some((storage, key)) = locate(owner, version.namespace_and_name().0) {
+                if let Some((storage, key)) = locate(&self.registry, owner, version.namespace_and_name().0) {
                     work.push(Work::Waiting(storage, key));
                 }
             }
@@ -137,7 +137,7 @@ impl Inner {
         let uid = &version.attributes.uid;
         if waits(ORPHAN) {
             for (storage, dependent) in self.store.dependents(uid) {
-                let Some(served) = resources::stored(&storage) else { continue };
+                let Some(served) = self.registry.stored(&storage) else { continue };
                 self.edit(served, &dependent.key, |object| {
                     if let Some(owners) = object.list_mut("metadata.ownerReferences") {
                         owners.retain(|owner| *owner.str_at("uid") != **uid);
@@ -147,7 +147,7 @@ impl Inner {
             self.drop_finalizer(served, key, ORPHAN);
         } else if waits(FOREGROUND) {
             for (storage, dependent) in self.store.dependents(uid) {
-                let Some(served) = resources::stored(&storage) else { continue };
+                let Some(served) = self.registry.stored(&storage) else { continue };
                 if !dependent.attributes.deleting {
                     self.delete_quietly(served, &dependent, Propagation::Foreground);
                 }
@@ -175,7 +175,7 @@ impl Inner {
         }
         let mut left = Vec::new();
         for storage in self.store.resources() {
-            let Some(served) = resources::stored(&storage) else { continue };
+            let Some(served) = self.registry.stored(&storage) else { continue };
             if !served.namespaced() {
                 continue;
             }
@@ -207,18 +207,15 @@ impl Inner {
     }
 
     /// What a namespace that cannot go yet says of why.
-    fn namespace_conditions(&self, left: &[(&'static Arc<Served>, Vec<Arc<Version>>)]) -> Value {
+    fn namespace_conditions(&self, left: &[(&Arc<Served>, Vec<Arc<Version>>)]) -> Value {
         let now = time::format_rfc3339(self.clock.now());
         let condition = |kind: &str, status: &str, reason: &str, message: String| json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});
         let mut counts = Vec::new();
         let mut finalizers: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
         for (served, versions) in left {
-            let group = if served.facts.group.is_empty() {
-                String::new()
-            } else {
-                format!(".{}", served.facts.group)
-            };
-            counts.push(format!("{}{group} has {} resource instances", served.facts.plural, versions.len()));
+            let group =
+                if served.group().is_empty() { String::new() } else { format!(".{}", served.group()) };
+            counts.push(format!("{}{group} has {} resource instances", served.plural(), versions.len()));
             for version in versions {
                 for finalizer in version.object().list_at("metadata.finalizers") {
                     *finalizers.entry(finalizer.as_str().unwrap_or_default().to_owned()).or_default() += 1;
@@ -311,17 +308,17 @@ impl Inner {
             && error.code != 404
             && error.code != 409
         {
-            tracing::warn!(%error, resource = served.facts.plural, name, "garbage could not be collected");
+            tracing::warn!(%error, resource = served.plural(), name, "garbage could not be collected");
         }
     }
 
-    fn stored(&self, storage: &Arc<str>, key: &Arc<str>) -> Option<(&'static Arc<Served>, Arc<Version>)> {
-        Some((resources::stored(storage)?, self.store.get(storage, key)?))
+    fn stored(&self, storage: &Arc<str>, key: &Arc<str>) -> Option<(&Arc<Served>, Arc<Version>)> {
+        Some((self.registry.stored(storage)?, self.store.get(storage, key)?))
     }
 
     /// The owner that a reference names is there, and is the same.
     fn is_there(&self, owner: &Value, namespace: &str) -> bool {
-        let Some((storage, key)) = locate(owner, namespace) else {
+        let Some((storage, key)) = locate(&self.registry, owner, namespace) else {
             // A kind that nobody serves cannot be looked for: upstream leaves such objects alone.
             return true;
         };
@@ -330,14 +327,11 @@ impl Inner {
 }
 
 /// Where the owner that a reference names would be stored.
-fn locate(owner: &Value, namespace: &str) -> Option<(Arc<str>, Arc<str>)> {
+fn locate(registry: &Registry, owner: &Value, namespace: &str) -> Option<(Arc<str>, Arc<str>)> {
     let (group, version) = split_api_version(owner.str_at("apiVersion"));
     let kind = owner.str_at("kind");
-    let served = resources::built_in().iter().find(|served| {
-        served.facts.group == group
-            && served.facts.version == version
-            && served.facts.kind == kind
-            && served.is_stored()
+    let served = registry.all().find(|served| {
+        served.group() == group && served.version() == version && served.kind() == kind && served.is_stored()
     })?;
     Some((served.storage.clone(), served.key(namespace, owner.str_at("name")).into()))
 }

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use kubewright_apimachinery::decode::{self, Decoded};
-use kubewright_apimachinery::facts::{self, Type};
+use kubewright_apimachinery::facts::Type;
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::json::{self, ParseOptions};
 use kubewright_apimachinery::status::ApiError;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::options::FieldValidation;
 use crate::request::Request;
-use crate::resources::{self, Served};
+use crate::resources::{Served, is_registered};
 
 /// The largest body, in bytes.
 pub(crate) const MAX_BODY: usize = 3 << 20;
@@ -84,7 +84,7 @@ pub(crate) fn decode(served: &Served, media: Media, bytes: &[u8]) -> Result<Deco
 
 /// Decodes a body as an object of one kind.
 pub(crate) fn decode_as(
-    expected: Gvk<'static>,
+    expected: Gvk<'_>,
     ty: &'static Type,
     media: Media,
     bytes: &[u8],
@@ -122,7 +122,7 @@ pub(crate) fn decode_as(
 }
 
 /// What a body says it is must be what the path wants, or nothing.
-fn check_kind(expected: Gvk<'static>, json: &[u8]) -> Result<(), ApiError> {
+fn check_kind(expected: Gvk<'_>, json: &[u8]) -> Result<(), ApiError> {
     let unrecognized = |why: &str| {
         ApiError::bad_request(format!(
             "the object provided is unrecognized (must be of type {}): {why} ({})",
@@ -184,7 +184,7 @@ fn check_kind(expected: Gvk<'static>, json: &[u8]) -> Result<(), ApiError> {
 }
 
 /// Why an object of one kind is none of another, in upstream's words.
-pub(crate) fn check_registered(expected: Gvk<'static>, given: Gvk<'_>) -> Result<(), String> {
+pub(crate) fn check_registered(expected: Gvk<'_>, given: Gvk<'_>) -> Result<(), String> {
     if given == expected {
         return Ok(());
     }
@@ -201,18 +201,6 @@ pub(crate) fn check_registered(expected: Gvk<'static>, given: Gvk<'_>) -> Result
         given.kind,
         given.api_version()
     ))
-}
-
-/// The scheme of a real server knows every type of every version, served or not, with lists and options.
-fn is_registered(gvk: Gvk<'_>) -> bool {
-    const OLD: [(&str, &str); 3] = [("apps", "v1beta1"), ("apps", "v1beta2"), ("extensions", "v1beta1")];
-    let known_version =
-        resources::built_in().iter().any(|r| r.gvk().group == gvk.group && r.gvk().version == gvk.version);
-    let known = facts::type_of_kind(gvk.group, gvk.version, gvk.kind).is_some_and(|ty| ty.kind_of.is_some());
-    known
-        || (known_version && matches!(gvk.kind, "List" | "Status" | "DeleteOptions" | "WatchEvent"))
-        || (OLD.contains(&(gvk.group, gvk.version))
-            && facts::type_of_kind(gvk.group, "v1", gvk.kind).is_some())
 }
 
 fn json_kind(value: &Value) -> &'static str {

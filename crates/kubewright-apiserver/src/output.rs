@@ -145,8 +145,8 @@ impl Shown<'_> {
 /// A stored version as an object of `served`, with `apiVersion` and `kind`.
 pub(crate) fn object(served: &Served, version: &Version) -> Value {
     let mut object = version.object();
-    set_kind(&mut object, served.stored.api_version(), served.stored.kind);
-    if served.stored == served.gvk() { object } else { convert::convert(object, served.gvk()) }
+    set_kind(&mut object, served.stored().api_version(), served.stored().kind);
+    if served.shows_stored() { object } else { convert::convert(object, served.gvk()) }
 }
 
 pub(crate) fn set_kind(object: &mut Value, api_version: String, kind: &str) {
@@ -159,9 +159,9 @@ pub(crate) fn set_kind(object: &mut Value, api_version: String, kind: &str) {
 /// A stored version whole, as JSON.
 pub(crate) fn whole(served: &Served, version: &Version) -> Bytes {
     version.encoded(served.tag * FORMS + FULL, || {
-        if served.stored == served.gvk() {
+        if served.shows_stored() {
             let prefix =
-                format!(r#"{{"kind":"{}","apiVersion":"{}","#, served.facts.kind, served.gvk().api_version());
+                format!(r#"{{"kind":"{}","apiVersion":"{}","#, served.kind(), served.gvk().api_version());
             join([prefix.as_bytes(), &version.json[1..]])
         } else {
             Bytes::from(json::to_vec(&object(served, version)))
@@ -171,7 +171,7 @@ pub(crate) fn whole(served: &Served, version: &Version) -> Bytes {
 
 /// A stored version as an item of a list: without `apiVersion` and `kind`.
 pub(crate) fn item(served: &Served, version: &Version) -> Bytes {
-    if served.stored == served.gvk() {
+    if served.shows_stored() {
         return version.json.clone();
     }
     version.encoded(served.tag * FORMS + ITEM, || {
@@ -296,7 +296,7 @@ pub(crate) fn table_of<'a>(
         "kind": "Table",
         "apiVersion": format!("meta.k8s.io/{version}"),
         "metadata": list_meta,
-        "columnDefinitions": table::column_definitions(served.facts.group, served.facts.version, served.facts.plural),
+        "columnDefinitions": table::column_definitions(served.group(), served.version(), served.plural()),
         "rows": rows,
     })
 }

@@ -95,7 +95,7 @@ impl Patch {
     /// A patched object as one of its type; what strict validation complains of comes with it.
     pub(crate) fn decode(
         &self,
-        gvk: Gvk<'static>,
+        gvk: Gvk<'_>,
         ty: &'static Type,
         patched: &Value,
     ) -> Result<(Value, Vec<String>), ApiError> {

@@ -48,7 +48,7 @@ impl Filter {
         } else {
             format!("{namespace}/")
         };
-        Ok(Self { prefix, labels, fields, foreign: served.stored != served.gvk() })
+        Ok(Self { prefix, labels, fields, foreign: !served.shows_stored() })
     }
 
     /// No selector at all: every object below the prefix.
@@ -130,7 +130,7 @@ impl Inner {
     pub(crate) fn list_answer(&self, served: &Served, format: Format, page: &Page) -> Response<Body> {
         let meta = page.meta();
         if format.view == View::Whole && !format.yaml {
-            let kind = format!("{}List", served.facts.kind);
+            let kind = format!("{}List", served.kind());
             let mut writer = Pieces::default();
             let head = json!({"kind": kind, "apiVersion": served.gvk().api_version(), "metadata": meta});
             let mut head = json::to_vec(&head);
@@ -159,7 +159,7 @@ impl Inner {
                         object
                     })
                     .collect();
-                let kind = format!("{}List", served.facts.kind);
+                let kind = format!("{}List", served.kind());
                 json!({"kind": kind, "apiVersion": served.gvk().api_version(), "metadata": meta, "items": items})
             }
             View::Metadata(version) => {

@@ -27,10 +27,10 @@ impl Inner {
         path: &ResourcePath,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        if served.facts.plural == "componentstatuses" {
+        if served.plural() == "componentstatuses" {
             return component_statuses(&path.name);
         }
-        if served.facts.plural == "bindings" {
+        if served.plural() == "bindings" {
             return self.bind(request, &path.namespace, None, body);
         }
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
@@ -48,7 +48,7 @@ impl Inner {
         }
         let status = self.review(request, served, &review);
         review.set_at("status", status);
-        if served.facts.kind == "SelfSubjectReview" {
+        if served.kind() == "SelfSubjectReview" {
             review.set_at("metadata.creationTimestamp", time::format_rfc3339(self.clock.now()));
         }
         normalise(served, &mut review)?;
@@ -57,7 +57,7 @@ impl Inner {
     }
 
     fn review(&self, request: &Request, served: &Served, review: &Value) -> Value {
-        match served.facts.kind {
+        match served.kind() {
             "SelfSubjectReview" => json!({"userInfo": user_info(&request.user)}),
             "SelfSubjectAccessReview" => self.access(&request.user, review),
             "SubjectAccessReview" | "LocalSubjectAccessReview" => {

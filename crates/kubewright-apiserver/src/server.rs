@@ -15,7 +15,7 @@ use crate::ids::Ids;
 use crate::input;
 use crate::output;
 use crate::request::{Request, ResourcePath, Target};
-use crate::resources::{self, Served};
+use crate::resources::{Registry, Served};
 use crate::storage::log::{self, OpenError, Recovered};
 use crate::storage::{Engine as _, Limits, Store};
 use crate::tokens::Tokens;
@@ -74,6 +74,7 @@ pub(crate) struct Inner {
     pub(crate) authorizer: Arc<dyn Authorizer>,
     pub(crate) controllers: Controllers,
     pub(crate) tokens: Tokens,
+    pub(crate) registry: Registry,
     pub(crate) in_flight: InFlight,
     limits: Limits,
 }
@@ -89,7 +90,7 @@ impl ApiServer {
     /// A server that keeps its objects in a folder, with those that an earlier one left there.
     pub fn open(dir: &Path, options: Options) -> Result<(Self, Recovered), OpenError> {
         let opened = log::open(dir, options.limits, |resource, object| {
-            resources::stored(resource).map(|served| attributes(served, object)).unwrap_or_default()
+            Registry::default().stored(resource).map(|served| attributes(served, object)).unwrap_or_default()
         })?;
         let fresh = opened.engine.revision() == 0;
         let server = Self::on(Store::with(opened.engine, Some(opened.log)), options);
@@ -110,6 +111,7 @@ impl ApiServer {
                 authorizer: options.authorizer,
                 controllers: options.controllers,
                 tokens,
+                registry: Registry::default(),
                 in_flight: InFlight::default(),
                 limits: options.limits,
             }),
@@ -128,6 +130,7 @@ impl ApiServer {
                 authorizer: inner.authorizer.clone(),
                 controllers: inner.controllers,
                 tokens: inner.tokens.clone(),
+                registry: inner.registry.clone(),
                 in_flight: InFlight::default(),
                 limits: inner.limits,
             }),
@@ -255,10 +258,8 @@ impl Inner {
         path: &ResourcePath,
         body: &bytes::Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let Some(served) = resources::find(&path.group, &path.version, &path.resource) else {
-            let known = resources::built_in()
-                .iter()
-                .any(|served| served.facts.group == path.group && served.facts.version == path.version);
+        let Some(served) = self.registry.find(&path.group, &path.version, &path.resource) else {
+            let known = self.registry.serves(&path.group, &path.version);
             return if known || path.group.is_empty() && path.version == "v1" {
                 Err(no_resource())
             } else {

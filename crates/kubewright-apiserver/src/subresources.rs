@@ -45,7 +45,7 @@ impl Inner {
         }
         let namespace = if served.namespaced() { path.namespace.as_str() } else { "" };
         let name = path.name.as_str();
-        match (sub.name, &request.method) {
+        match (&*sub.name, &request.method) {
             ("scale", &Method::GET) => self.get_scale(request, served, namespace, name),
             ("scale", _) => self.write_scale(request, served, namespace, name, body),
             ("binding", _) => self.bind(request, namespace, Some(name), body),
@@ -56,8 +56,8 @@ impl Inner {
                 Ok(no_page())
             }
             (_, &Method::GET | &Method::HEAD) => self.get(request, served, namespace, name),
-            (_, &Method::PUT) => self.update(request, served, namespace, name, sub.name, body),
-            (_, &Method::PATCH) => self.patch(request, served, namespace, name, sub.name, body),
+            (_, &Method::PUT) => self.update(request, served, namespace, name, &sub.name, body),
+            (_, &Method::PATCH) => self.patch(request, served, namespace, name, &sub.name, body),
             _ => Err(ApiError::method_not_allowed()),
         }
     }
@@ -188,7 +188,7 @@ impl Inner {
         if !errors.is_empty() {
             return Err(ApiError::invalid(BINDING.qualified_kind(), &name, &errors));
         }
-        let pods = crate::resources::find("", "v1", "pods").ok_or_else(no_resource)?;
+        let pods = self.registry.find("", "v1", "pods").ok_or_else(no_resource)?;
         let node = binding.str_at("target.name").to_owned();
         let now = time::format_rfc3339(self.clock.now());
         let update = Update {

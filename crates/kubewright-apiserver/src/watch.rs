@@ -226,10 +226,10 @@ impl Watch {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let mut object = json!({"metadata": metadata});
-        output::set_kind(&mut object, self.served.gvk().api_version(), self.served.facts.kind);
+        output::set_kind(&mut object, self.served.gvk().api_version(), self.served.kind());
         // As Go writes the zero object of the kind.
         if kubewright_apimachinery::decode::normalise(self.served.ty, &mut object).is_err() {
-            tracing::error!(kind = self.served.facts.kind, "a bookmark could not be written as an object");
+            tracing::error!(kind = self.served.kind(), "a bookmark could not be written as an object");
         }
         self.transformed_line("BOOKMARK", &object)
     }

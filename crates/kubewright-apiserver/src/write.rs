@@ -327,7 +327,7 @@ impl Inner {
     /// Sets the times that upstream's strategies set: the rules themselves know no clock.
     fn stamp(&self, served: &Served, new: &mut Value, old: Option<&Value>) {
         let now = time::format_rfc3339(self.clock.now());
-        match (served.facts.group, served.facts.kind) {
+        match (served.group(), served.kind()) {
             ("", "PersistentVolume") => {
                 let phase = |object: &Value| object.str_at("status.phase").to_owned();
                 let time = "status.lastPhaseTransitionTime";
@@ -419,8 +419,8 @@ fn check_preconditions(update: &Update<'_>, key: &str, old: &Value, new: &mut Va
 }
 
 /// The kind as errors name it: both views of an Event are the core one's.
-fn invalid_kind(served: &Served) -> Qualified<'static> {
-    if served.facts.kind == "Event" { served.stored.qualified_kind() } else { served.gvk().qualified_kind() }
+fn invalid_kind(served: &Served) -> Qualified<'_> {
+    if served.kind() == "Event" { served.stored().qualified_kind() } else { served.gvk().qualified_kind() }
 }
 
 /// Upstream's words for a write that came second.
@@ -429,7 +429,7 @@ pub(crate) const MODIFIED: &str =
 
 /// The key that a real server would use in etcd; it shows in messages.
 fn registry_key(served: &Served, key: &str) -> String {
-    let resource = match (served.facts.group, served.facts.plural) {
+    let resource = match (served.group(), served.plural()) {
         ("", "services") => "services/specs",
         ("", "endpoints") => "services/endpoints",
         ("", "replicationcontrollers") => "controllers",
@@ -442,8 +442,8 @@ fn registry_key(served: &Served, key: &str) -> String {
 
 /// An object as the store keeps it: in the stored version, without `apiVersion` and `kind`.
 pub(crate) fn stored_form(served: &Served, mut object: Value) -> (Value, Attributes) {
-    if served.stored != served.gvk() {
-        object = convert::convert(object, served.stored);
+    if !served.shows_stored() {
+        object = convert::convert(object, served.stored());
     }
     let attributes = attributes(served, &object);
     if let Some(object) = object.as_object_mut() {
@@ -459,7 +459,7 @@ pub(crate) fn attributes(served: &Served, object: &Value) -> Attributes {
     Attributes {
         uid: object.str_at("metadata.uid").into(),
         labels: labels.map(|(k, v)| (k.as_str().into(), v.as_str().unwrap_or_default().into())).collect(),
-        fields: selectable::fields(served.stored, object)
+        fields: selectable::fields(served.stored(), object)
             .into_iter()
             .filter(|(field, _)| !field.starts_with("metadata."))
             .map(|(field, value)| (field, value.into_boxed_str()))
@@ -487,7 +487,7 @@ pub(crate) fn normalise(served: &Served, object: &mut Value) -> Result<(), ApiEr
 
 /// A request for a certificate says who made it, whatever its author says.
 fn sign_request(served: &Served, request: &Request, object: &mut Value) {
-    if served.facts.kind != "CertificateSigningRequest" {
+    if served.kind() != "CertificateSigningRequest" {
         return;
     }
     let user = &request.user;

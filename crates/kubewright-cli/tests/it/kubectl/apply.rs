@@ -44,13 +44,24 @@ fn apply_merges_lists_by_their_keys() {
     cluster.feed(apply, SETTINGS_AND_WEB).result();
     let sidecar = r#"{"spec":{"template":{"spec":{"containers":[{"name":"sidecar","image":"envoy"}]}}}}"#;
     cluster.kubectl(&format!("patch deployment web -p '{sidecar}'")).result();
-    insta::assert_snapshot!(cluster.feed(apply, &SETTINGS_AND_WEB.replace("1.27", "1.28")), @"");
+    insta::assert_snapshot!(cluster.feed(apply, &SETTINGS_AND_WEB.replace("1.27", "1.28")), @"
+    configmap/settings unchanged
+    deployment.apps/web configured
+    ");
     let ports = SETTINGS_AND_WEB.replace("1.27", "1.28").replace("containerPort: 80", "containerPort: 8080");
-    insta::assert_snapshot!(cluster.feed(apply, &ports), @"");
+    insta::assert_snapshot!(cluster.feed(apply, &ports), @"
+    configmap/settings unchanged
+    deployment.apps/web configured
+    ");
     insta::assert_snapshot!(cluster.session("
         get deployment web -o 'jsonpath={range .spec.template.spec.containers[*]}{.name}={.image} {end}'
         get deployment web -o jsonpath={.spec.template.spec.containers[*].ports}
-    "), @"");
+    "), @r#"
+    $ kubectl get deployment web -o 'jsonpath={range .spec.template.spec.containers[*]}{.name}={.image} {end}'
+    sidecar=envoy web=nginx:1.28
+    $ kubectl get deployment web -o jsonpath={.spec.template.spec.containers[*].ports}
+    [{"containerPort":8080,"name":"http","protocol":"TCP"}]
+    "#);
 }
 
 #[test]

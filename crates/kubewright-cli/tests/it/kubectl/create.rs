@@ -37,15 +37,27 @@ fn create_remembers_what_was_applied_when_asked_to() {
 #[test]
 fn a_dry_run_on_the_server_leaves_nothing_behind() {
     let cluster = Cluster::start();
-    insta::assert_snapshot!(cluster.feed("create --validate=false --dry-run=server -f -", SETTINGS), @"");
-    insta::assert_snapshot!(cluster.kubectl("get configmaps"), @"");
+    insta::assert_snapshot!(cluster.feed("create --validate=false --dry-run=server -f -", SETTINGS), @"configmap/settings created (server dry run)");
+    insta::assert_snapshot!(cluster.kubectl("get configmaps"), @"
+    --- stderr
+    No resources found in default namespace.
+    ");
     cluster.create(SETTINGS);
     insta::assert_snapshot!(cluster.session("
         label configmap settings tier=front --dry-run=server
         annotate configmap settings note=other --dry-run=server
         delete configmap settings --dry-run=server
         get configmap settings -o jsonpath={.data.colour},{.metadata.labels}
-    "), @"");
+    "), @r#"
+    $ kubectl label configmap settings tier=front --dry-run=server
+    configmap/settings labeled (server dry run)
+    $ kubectl annotate configmap settings note=other --dry-run=server
+    configmap/settings annotated (server dry run)
+    $ kubectl delete configmap settings --dry-run=server
+    configmap "settings" deleted (server dry run)
+    $ kubectl get configmap settings -o jsonpath={.data.colour},{.metadata.labels}
+    blue,{"app":"web"}
+    "#);
 }
 
 #[test]
@@ -64,7 +76,47 @@ fn create_makes_up_objects_of_the_core_group() {
         get configmap,secret,serviceaccount,quota
         get service
         get secret password -o jsonpath={.type},{.data.password}
-    "), @"");
+    "), @"
+    $ kubectl create namespace team
+    namespace/team created
+    $ kubectl create configmap settings --from-literal=colour=blue --from-literal=size=large
+    configmap/settings created
+    $ kubectl create secret generic password --from-literal=password=secret
+    secret/password created
+    $ kubectl create serviceaccount robot
+    serviceaccount/robot created
+    $ kubectl create quota small --hard=pods=2,configmaps=10
+    resourcequota/small created
+    $ kubectl create service clusterip web --tcp=80:8080
+    service/web created
+    $ kubectl create service nodeport web-outside --tcp=80 --node-port=30080
+    service/web-outside created
+    $ kubectl create service externalname elsewhere --external-name=example.com
+    service/elsewhere created
+    $ kubectl get namespace team
+    NAME   STATUS   AGE
+    team   Active   <AGE>
+    $ kubectl get configmap,secret,serviceaccount,quota
+    NAME                 DATA   AGE
+    configmap/settings   2      <AGE>
+
+    NAME              TYPE     DATA   AGE
+    secret/password   Opaque   1      <AGE>
+
+    NAME                   AGE
+    serviceaccount/robot   <AGE>
+
+    NAME                  REQUEST   LIMIT   AGE
+    resourcequota/small                     <AGE>
+    $ kubectl get service
+    NAME          TYPE           CLUSTER-IP   EXTERNAL-IP   PORT(S)        AGE
+    elsewhere     ExternalName   <none>       example.com   <none>         <AGE>
+    kubernetes    ClusterIP      10.0.0.1     <none>        443/TCP        <AGE>
+    web           ClusterIP      10.0.0.210   <none>        80/TCP         <AGE>
+    web-outside   NodePort       10.0.0.59    <none>        80:30080/TCP   <AGE>
+    $ kubectl get secret password -o jsonpath={.type},{.data.password}
+    Opaque,c2VjcmV0
+    ");
 }
 
 #[test]
@@ -81,7 +133,48 @@ fn create_makes_up_workloads() {
         autoscale deployment web --min=2 --max=5 --cpu-percent=80
         get deployment,job,cronjob,poddisruptionbudget,ingress,horizontalpodautoscaler -o wide
         get priorityclass
-    "), @"");
+    "), @"
+    $ kubectl create deployment web --image=nginx:1.27 --replicas=3 --port=80
+    deployment.apps/web created
+    $ kubectl create job once --image=busybox -- date
+    job.batch/once created
+    $ kubectl create cronjob nightly --image=busybox --schedule='0 1 * * *' -- date
+    cronjob.batch/nightly created
+    $ kubectl create job from-nightly --from=cronjob/nightly
+    job.batch/from-nightly created
+    $ kubectl create poddisruptionbudget web --selector=app=web --min-available=1
+    poddisruptionbudget.policy/web created
+    $ kubectl create ingress web --rule=example.com/*=web:80
+    ingress.networking.k8s.io/web created
+    $ kubectl create priorityclass high --value=1000 --description=first
+    priorityclass.scheduling.k8s.io/high created
+    $ kubectl autoscale deployment web --min=2 --max=5 --cpu-percent=80
+    horizontalpodautoscaler.autoscaling/web autoscaled
+    $ kubectl get deployment,job,cronjob,poddisruptionbudget,ingress,horizontalpodautoscaler -o wide
+    NAME                  READY   UP-TO-DATE   AVAILABLE   AGE   CONTAINERS   IMAGES       SELECTOR
+    deployment.apps/web   0/3     0            0           <AGE> nginx        nginx:1.27   app=web
+
+    NAME                     STATUS    COMPLETIONS   DURATION   AGE   CONTAINERS   IMAGES    SELECTOR
+    job.batch/from-nightly   Running   0/1                      <AGE> nightly      busybox   batch.kubernetes.io/controller-uid=<UID>
+    job.batch/once           Running   0/1                      <AGE> once         busybox   batch.kubernetes.io/controller-uid=<UID>
+
+    NAME                    SCHEDULE    TIMEZONE   SUSPEND   ACTIVE   LAST SCHEDULE   AGE   CONTAINERS   IMAGES    SELECTOR
+    cronjob.batch/nightly   0 1 * * *   <none>     False     0        <none>          <AGE> nightly      busybox   <none>
+
+    NAME                             MIN AVAILABLE   MAX UNAVAILABLE   ALLOWED DISRUPTIONS   AGE
+    poddisruptionbudget.policy/web   1               N/A               0                     <AGE>
+
+    NAME                            CLASS    HOSTS         ADDRESS   PORTS   AGE
+    ingress.networking.k8s.io/web   <none>   example.com             80      <AGE>
+
+    NAME                                      REFERENCE        TARGETS              MINPODS   MAXPODS   REPLICAS   AGE
+    horizontalpodautoscaler.autoscaling/web   Deployment/web   cpu: <unknown>/80%   2         5         0          <AGE>
+    $ kubectl get priorityclass
+    NAME                      VALUE        GLOBAL-DEFAULT   AGE   PREEMPTIONPOLICY
+    high                      1000         false            <AGE> PreemptLowerPriority
+    system-cluster-critical   2000000000   false            <AGE> PreemptLowerPriority
+    system-node-critical      2000001000   false            <AGE> PreemptLowerPriority
+    ");
 }
 
 #[test]
@@ -95,7 +188,24 @@ fn create_makes_up_roles_and_bindings() {
         get rolebindings -o wide
         get clusterrolebinding node-readers -o wide
         get role reader -o jsonpath={.rules}
-    "), @"");
+    "), @r#"
+    $ kubectl create role reader --verb=get,list --resource=pods,deployments.apps
+    role.rbac.authorization.k8s.io/reader created
+    $ kubectl create rolebinding readers --role=reader --user=alice --serviceaccount=default:robot
+    rolebinding.rbac.authorization.k8s.io/readers created
+    $ kubectl create clusterrole node-reader --verb=get --resource=nodes
+    clusterrole.rbac.authorization.k8s.io/node-reader created
+    $ kubectl create clusterrolebinding node-readers --clusterrole=node-reader --group=ops
+    clusterrolebinding.rbac.authorization.k8s.io/node-readers created
+    $ kubectl get rolebindings -o wide
+    NAME      ROLE          AGE   USERS   GROUPS   SERVICEACCOUNTS
+    readers   Role/reader   <AGE> alice            default/robot
+    $ kubectl get clusterrolebinding node-readers -o wide
+    NAME           ROLE                      AGE   USERS   GROUPS   SERVICEACCOUNTS
+    node-readers   ClusterRole/node-reader   <AGE>         ops
+    $ kubectl get role reader -o jsonpath={.rules}
+    [{"apiGroups":[""],"resources":["pods"],"verbs":["get","list"]},{"apiGroups":["apps"],"resources":["deployments"],"verbs":["get","list"]}]
+    "#);
 }
 
 #[test]
@@ -161,7 +271,24 @@ fn set_changes_what_a_workload_runs() {
         set image deployment/web other=nginx:1.28
         get deployment web -o jsonpath={.spec.template.spec.containers[0].image},{.spec.template.spec.containers[0].env},{.spec.template.spec.containers[0].resources}
         get deployment web -o jsonpath={.spec.template.spec.serviceAccountName},{.metadata.generation}
-    "), @"");
+    "), @r#"
+    $ kubectl set image deployment/web web=nginx:1.28
+    deployment.apps/web image updated
+    $ kubectl set env deployment/web COLOUR=blue
+    deployment.apps/web env updated
+    $ kubectl set resources deployment web --limits=cpu=500m,memory=64Mi
+    deployment.apps/web resource requirements updated
+    $ kubectl set serviceaccount deployment web robot
+    deployment.apps/web serviceaccount updated
+    $ kubectl set image deployment/web other=nginx:1.28
+    --- stderr
+    error: unable to find container named "other"
+    --- exit status 1
+    $ kubectl get deployment web -o jsonpath={.spec.template.spec.containers[0].image},{.spec.template.spec.containers[0].env},{.spec.template.spec.containers[0].resources}
+    nginx:1.28,[{"name":"COLOUR","value":"blue"}],{"limits":{"cpu":"500m","memory":"64Mi"}}
+    $ kubectl get deployment web -o jsonpath={.spec.template.spec.serviceAccountName},{.metadata.generation}
+    robot,5
+    "#);
 }
 
 #[test]

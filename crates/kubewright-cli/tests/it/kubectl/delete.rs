@@ -165,8 +165,23 @@ fn a_namespace_is_gone_with_its_content_when_the_command_returns() {
         delete namespace team --wait=false
         get namespace team
         get all,configmaps -n team
-    "), @"");
-    insta::assert_snapshot!(cluster.feed(create, SETTINGS_AND_WEB), @"");
+    "), @r#"
+    $ kubectl delete namespace team --wait=false
+    namespace "team" deleted
+    $ kubectl get namespace team
+    --- stderr
+    Error from server (NotFound): namespaces "team" not found
+    --- exit status 1
+    $ kubectl get all,configmaps -n team
+    --- stderr
+    No resources found in team namespace.
+    "#);
+    insta::assert_snapshot!(cluster.feed(create, SETTINGS_AND_WEB), @r#"
+    --- stderr
+    Error from server (NotFound): error when creating "STDIN": namespaces "team" not found
+    Error from server (NotFound): error when creating "STDIN": namespaces "team" not found
+    --- exit status 1
+    "#);
 }
 
 #[test]
@@ -180,7 +195,24 @@ fn a_namespace_waits_for_a_pod_on_a_node_until_the_node_has_ended_it() {
         get pods -n team
         delete pod c -n team --grace-period=0 --force
         get namespace team
-    "), @"");
+    "), @r#"
+    $ kubectl delete namespace team --wait=false
+    namespace "team" deleted
+    $ kubectl get namespace team
+    NAME   STATUS        AGE
+    team   Terminating   <AGE>
+    $ kubectl get pods -n team
+    NAME   READY   STATUS        RESTARTS   AGE
+    c      0/1     Terminating   0          <AGE>
+    $ kubectl delete pod c -n team --grace-period=0 --force
+    pod "c" force deleted
+    --- stderr
+    Warning: Immediate deletion does not wait for confirmation that the running resource has been terminated. The resource may continue to run on the cluster indefinitely.
+    $ kubectl get namespace team
+    --- stderr
+    Error from server (NotFound): namespaces "team" not found
+    --- exit status 1
+    "#);
 }
 
 #[test]

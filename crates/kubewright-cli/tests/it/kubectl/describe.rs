@@ -193,7 +193,10 @@ fn describe_tells_of_every_other_kind_that_a_start_has() {
 #[test]
 fn events_are_shown_by_themselves_and_for_an_object() {
     let cluster = Cluster::with(PODS);
-    insta::assert_snapshot!(cluster.kubectl("events"), @"");
+    insta::assert_snapshot!(cluster.kubectl("events"), @"
+    --- stderr
+    No events found in default namespace.
+    ");
     cluster.create(&event(&cluster, "a", "Normal", "Pulled", "Container image already present"));
     cluster.create(&event(&cluster, "b", "Warning", "Failed", "Something else"));
     insta::assert_snapshot!(cluster.session("
@@ -204,7 +207,30 @@ fn events_are_shown_by_themselves_and_for_an_object() {
         get events -o wide --field-selector reason=Pulled
         get events.events.k8s.io -o name
         get events.events.k8s.io -o jsonpath={.items[*].note}
-    "), @"");
+    "), @"
+    $ kubectl events
+    LAST SEEN   TYPE      REASON   OBJECT   MESSAGE
+    <AGE>       Normal    Pulled   Pod/a    Container image already present
+    <AGE>       Warning   Failed   Pod/b    Something else
+    $ kubectl events --for pod/a
+    LAST SEEN   TYPE     REASON   OBJECT   MESSAGE
+    <AGE>       Normal   Pulled   Pod/a    Container image already present
+    $ kubectl events --types=Warning
+    LAST SEEN   TYPE      REASON   OBJECT   MESSAGE
+    <AGE>       Warning   Failed   Pod/b    Something else
+    $ kubectl get events
+    LAST SEEN   TYPE      REASON   OBJECT   MESSAGE
+    <AGE>       Normal    Pulled   pod/a    Container image already present
+    <AGE>       Warning   Failed   pod/b    Something else
+    $ kubectl get events -o wide --field-selector reason=Pulled
+    LAST SEEN   TYPE     REASON   OBJECT   SUBOBJECT   SOURCE    MESSAGE                           FIRST SEEN   COUNT   NAME
+    <AGE>       Normal   Pulled   pod/a                kubelet   Container image already present   <AGE>        1       a.pulled
+    $ kubectl get events.events.k8s.io -o name
+    event.events.k8s.io/a.pulled
+    event.events.k8s.io/b.failed
+    $ kubectl get events.events.k8s.io -o jsonpath={.items[*].note}
+    Container image already present Something else
+    ");
 }
 
 /// An event of a pod, as a kubelet reports it.

@@ -17,7 +17,7 @@ fn version_names_the_release_that_the_server_is_compatible_with() {
 fn cluster_info_names_the_address() {
     let cluster = Cluster::start();
     insta::assert_snapshot!(cluster.kubectl("cluster-info"), @"
-    Kubernetes control plane is running at https://SERVER
+    [0;32mKubernetes control plane[0m is running at [0;33mhttps://SERVER[0m
 
     To further debug and diagnose cluster problems, use 'kubectl cluster-info dump'.
     ");
@@ -110,7 +110,27 @@ fn every_resource_that_can_be_listed_is_listed_with_its_columns() {
         .filter(|line| ["NAME ", "NAMESPACE ", "Warning", "Error", "error"].iter().any(|head| line.starts_with(head)))
         .map(|line| line.trim_start_matches("NAMESPACE").split_whitespace().collect::<Vec<_>>().join(" "))
         .collect();
-    insta::assert_snapshot!(heads.join("\n"), @"");
+    insta::assert_snapshot!(heads.join("\n"), @"
+    NAME AGE
+    NAME DATA AGE
+    NAME ENDPOINTS AGE
+    NAME STATUS AGE
+    NAME TYPE CLUSTER-IP EXTERNAL-IP PORT(S) AGE
+    NAME SERVICE AVAILABLE AGE
+    NAME HOLDER AGE
+    NAME ADDRESSTYPE PORTS ENDPOINTS AGE
+    NAME PRIORITYLEVEL MATCHINGPRECEDENCE DISTINGUISHERMETHOD AGE MISSINGPL
+    NAME TYPE NOMINALCONCURRENCYSHARES QUEUES HANDSIZE QUEUELENGTHLIMIT AGE
+    NAME PARENTREF
+    NAME CIDRS AGE
+    NAME ROLE AGE
+    NAME CREATED AT
+    NAME ROLE AGE
+    NAME CREATED AT
+    NAME VALUE GLOBAL-DEFAULT AGE PREEMPTIONPOLICY
+    Warning: v1 ComponentStatus is deprecated in v1.19+
+    Warning: v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice
+    ");
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn what_is_not_there_is_not_found() {
     --- exit status 1
     $ kubectl scale deployment nope --replicas=1
     --- stderr
-    error: no objects passed to scale deployments.apps "nope" not found
+    error: no objects passed to scale
     --- exit status 1
     $ kubectl get nonsense
     --- stderr

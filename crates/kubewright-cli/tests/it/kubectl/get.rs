@@ -59,7 +59,22 @@ fn get_shows_labels_as_columns_and_sorts_by_a_path() {
         get pods --show-labels
         get pods -L app,tier
         get pods --sort-by={.metadata.labels.tier} -o name
-    "), @"");
+    "), @"
+    $ kubectl get pods --show-labels
+    NAME   READY   STATUS    RESTARTS   AGE   LABELS
+    a      0/1     Pending   0          <AGE> app=web,tier=front
+    b      0/2     Pending   0          <AGE> app=web,tier=back
+    c      0/1     Pending   0          <AGE> app=db
+    $ kubectl get pods -L app,tier
+    NAME   READY   STATUS    RESTARTS   AGE   APP   TIER
+    a      0/1     Pending   0          <AGE> web   front
+    b      0/2     Pending   0          <AGE> web   back
+    c      0/1     Pending   0          <AGE> db
+    $ kubectl get pods --sort-by={.metadata.labels.tier} -o name
+    pod/c
+    pod/b
+    pod/a
+    ");
 }
 
 #[test]

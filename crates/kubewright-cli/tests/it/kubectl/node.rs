@@ -101,8 +101,17 @@ fn drain_evicts_and_waits_until_the_node_has_ended_the_pods() {
 #[test]
 fn drain_without_eviction_deletes() {
     let cluster = Cluster::with(&[NODE, PODS].join("---\n"));
-    insta::assert_snapshot!(cluster.kubectl("drain worker --force --disable-eviction --grace-period=0"), @"");
-    insta::assert_snapshot!(cluster.kubectl("get pods -o name"), @"");
+    insta::assert_snapshot!(cluster.kubectl("drain worker --force --disable-eviction --grace-period=0"), @"
+    node/worker cordoned
+    pod/c deleted
+    node/worker drained
+    --- stderr
+    Warning: deleting Pods that declare no controller: default/c
+    ");
+    insta::assert_snapshot!(cluster.kubectl("get pods -o name"), @"
+    pod/a
+    pod/b
+    ");
 }
 
 #[test]
@@ -113,20 +122,35 @@ fn an_eviction_is_refused_while_a_budget_forbids_it() {
     cluster.kubectl(&format!("patch pod a --subresource=status -p {running}")).result();
     let evict = "create --raw /api/v1/namespaces/default/pods/a/eviction -f -";
     let eviction = r#"{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"a","namespace":"default"}}"#;
-    insta::assert_snapshot!(cluster.feed(evict, eviction), @"");
+    insta::assert_snapshot!(cluster.feed(evict, eviction), @"
+    --- stderr
+    Error from server (TooManyRequests): Cannot evict pod as it would violate the pod's disruption budget.
+    --- exit status 1
+    ");
     let status = r#"{"status":{"observedGeneration":1,"currentHealthy":1,"desiredHealthy":1,"expectedPods":1,"disruptionsAllowed":ALLOWED}}"#;
     let allow = |allowed| {
         let patch = status.replace("ALLOWED", allowed);
         cluster.kubectl(&format!("patch poddisruptionbudget web --subresource=status --type=merge -p {patch}")).result();
     };
     allow("0");
-    insta::assert_snapshot!(cluster.feed(evict, eviction), @"");
+    insta::assert_snapshot!(cluster.feed(evict, eviction), @"
+    --- stderr
+    Error from server (TooManyRequests): Cannot evict pod as it would violate the pod's disruption budget.
+    --- exit status 1
+    ");
     allow("1");
-    insta::assert_snapshot!(cluster.feed(evict, eviction), @"");
+    insta::assert_snapshot!(cluster.feed(evict, eviction), @r#"{"apiVersion":"v1","code":201,"kind":"Status","metadata":{},"status":"Success"}"#);
     insta::assert_snapshot!(cluster.session("
         get pods -o name
         get poddisruptionbudgets
-    "), @"");
+    "), @"
+    $ kubectl get pods -o name
+    pod/b
+    pod/c
+    $ kubectl get poddisruptionbudgets
+    NAME   MIN AVAILABLE   MAX UNAVAILABLE   ALLOWED DISRUPTIONS   AGE
+    web    1               N/A               1                     <AGE>
+    ");
 }
 
 const BUDGET: &str = "\

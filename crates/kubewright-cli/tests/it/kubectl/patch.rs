@@ -13,7 +13,20 @@ fn a_strategic_patch_merges_lists_by_their_keys_and_obeys_directives() {
         patch deployment web -p '{"spec":{"template":{"spec":{"containers":[{"name":"log","$patch":"delete"}]}}}}'
         patch deployment web -p '{"spec":{"template":{"spec":{"containers":[{"name":"log","$patch":"delete"}]}}}}'
         get deployment web -o 'jsonpath={range .spec.template.spec.containers[*]}{.name}={.image} {end}'
-    "#), @"");
+    "#), @r#"
+    $ kubectl patch deployment web -p '{"spec":{"template":{"spec":{"containers":[{"name":"log","image":"busybox"}]}}}}'
+    deployment.apps/web patched
+    $ kubectl patch deployment web -p '{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"nginx:1.28"}]}}}}'
+    deployment.apps/web patched
+    $ kubectl get deployment web -o 'jsonpath={range .spec.template.spec.containers[*]}{.name}={.image} {end}'
+    log=busybox web=nginx:1.28
+    $ kubectl patch deployment web -p '{"spec":{"template":{"spec":{"containers":[{"name":"log","$patch":"delete"}]}}}}'
+    deployment.apps/web patched
+    $ kubectl patch deployment web -p '{"spec":{"template":{"spec":{"containers":[{"name":"log","$patch":"delete"}]}}}}'
+    deployment.apps/web patched (no change)
+    $ kubectl get deployment web -o 'jsonpath={range .spec.template.spec.containers[*]}{.name}={.image} {end}'
+    web=nginx:1.28
+    "#);
 }
 
 #[test]
@@ -102,7 +115,35 @@ fn label_adds_and_changes_and_removes() {
         get configmap settings --show-labels
         label configmap settings 'tier=not valid!' --overwrite
         label configmap settings tier- nope-
-    "), @"");
+    "), @r#"
+    $ kubectl label configmap settings tier=front
+    configmap/settings labeled
+    $ kubectl label configmap settings tier=front
+    configmap/settings not labeled
+    $ kubectl label configmap settings tier=back
+    --- stderr
+    error: 'tier' already has a value (front), and --overwrite is false
+    --- exit status 1
+    $ kubectl label configmap settings tier=back --overwrite
+    configmap/settings labeled
+    $ kubectl label configmap/settings deployment/web team=blue
+    configmap/settings labeled
+    deployment.apps/web labeled
+    $ kubectl label configmaps --all checked=yes
+    configmap/settings labeled
+    $ kubectl label configmaps -l checked=yes checked-
+    configmap/settings unlabeled
+    $ kubectl get configmap settings --show-labels
+    NAME       DATA   AGE   LABELS
+    settings   2      <AGE> app=web,team=blue,tier=back
+    $ kubectl label configmap settings 'tier=not valid!' --overwrite
+    --- stderr
+    error: invalid label value: "tier=not valid!": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')
+    --- exit status 1
+    $ kubectl label configmap settings tier- nope-
+    label "nope" not found.
+    configmap/settings unlabeled
+    "#);
 }
 
 #[test]
@@ -148,7 +189,36 @@ fn scale_changes_the_replicas_of_every_workload() {
         scale replicaset/set replicationcontroller/old statefulset/db --replicas=2
         get deployment,replicaset,replicationcontroller,statefulset
         scale configmap settings --replicas=2
-    "), @"");
+    "), @"
+    $ kubectl scale deployment web --replicas=5
+    deployment.apps/web scaled
+    $ kubectl scale deployment web --replicas=4 --current-replicas=5
+    deployment.apps/web scaled
+    $ kubectl scale deployment web --replicas=3 --current-replicas=5
+    --- stderr
+    error: Expected replicas to be 5, was 4
+    --- exit status 1
+    $ kubectl scale replicaset/set replicationcontroller/old statefulset/db --replicas=2
+    replicaset.apps/set scaled
+    replicationcontroller/old scaled
+    statefulset.apps/db scaled
+    $ kubectl get deployment,replicaset,replicationcontroller,statefulset
+    NAME                  READY   UP-TO-DATE   AVAILABLE   AGE
+    deployment.apps/web   0/4     0            0           <AGE>
+
+    NAME                  DESIRED   CURRENT   READY   AGE
+    replicaset.apps/set   2         0         0       <AGE>
+
+    NAME                        DESIRED   CURRENT   READY   AGE
+    replicationcontroller/old   2         0         0       <AGE>
+
+    NAME                  READY   AGE
+    statefulset.apps/db   0/2     <AGE>
+    $ kubectl scale configmap settings --replicas=2
+    --- stderr
+    Error from server (NotFound): the server could not find the requested resource
+    --- exit status 1
+    ");
 }
 
 const WORKLOADS: &str = "\

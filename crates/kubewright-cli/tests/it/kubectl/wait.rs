@@ -14,7 +14,12 @@ fn wait_for_a_condition_returns_when_the_status_has_it() {
     insta::assert_snapshot!(cluster.session("
         wait --for=condition=Available deployment/web --timeout=30s
         wait --for=condition=Available=True deployments --all --timeout=30s
-    "), @"");
+    "), @"
+    $ kubectl wait --for=condition=Available deployment/web --timeout=30s
+    deployment.apps/web condition met
+    $ kubectl wait --for=condition=Available=True deployments --all --timeout=30s
+    deployment.apps/web condition met
+    ");
 }
 
 #[test]
@@ -48,7 +53,11 @@ fn wait_for_deletion_returns_when_the_object_is_gone() {
     insta::assert_snapshot!(cluster.session("
         get pods -o name
         wait --for=delete pod/a --timeout=30s
-    "), @"");
+    "), @"
+    $ kubectl get pods -o name
+    pod/c
+    $ kubectl wait --for=delete pod/a --timeout=30s
+    ");
 }
 
 #[test]
@@ -65,7 +74,7 @@ fn wait_for_creation_returns_when_the_object_is_there() {
 fn wait_gives_up_when_its_time_is_over() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
     let condition = cluster.kubectl("wait --for=condition=Available deployment/web --timeout=1s");
-    insta::assert_snapshot!(condition.failure(), @"");
+    insta::assert_snapshot!(condition.failure(), @"error: timed out waiting for the condition on deployments/web");
     let deletion = cluster.kubectl("wait --for=delete configmap/settings --timeout=1s");
-    insta::assert_snapshot!(deletion.failure(), @"");
+    insta::assert_snapshot!(deletion.failure(), @"error: timed out waiting for the condition on configmaps/settings");
 }

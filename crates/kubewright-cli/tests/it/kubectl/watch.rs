@@ -14,7 +14,13 @@ fn get_with_watch_streams_rows_of_what_is_added_modified_and_deleted() {
     watch.line_with("settings");
     cluster.kubectl("delete configmap other").result();
     watch.line_with("other");
-    insta::assert_snapshot!(watch.stop(), @"");
+    insta::assert_snapshot!(watch.stop(), @"
+    EVENT      NAME       DATA   AGE
+    ADDED      settings   2      <AGE>
+    ADDED      other      2      <AGE>
+    MODIFIED   settings   3      <AGE>
+    DELETED    other      2      <AGE>
+    ");
 }
 
 #[test]
@@ -26,7 +32,12 @@ fn get_with_watch_and_a_selector_sees_objects_come_into_it_and_leave_it() {
     watch.line_with("b ");
     cluster.kubectl("label pod a tier-").result();
     watch.line_with("a ");
-    insta::assert_snapshot!(watch.stop(), @"");
+    insta::assert_snapshot!(watch.stop(), @"
+    EVENT      NAME   READY   STATUS    RESTARTS   AGE
+    ADDED      a      0/1     Pending   0          <AGE>
+    ADDED      b      0/2     Pending   0          <AGE>
+    DELETED    a      0/1     Pending   0          <AGE>
+    ");
 }
 
 #[test]
