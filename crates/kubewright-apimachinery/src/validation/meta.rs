@@ -1,7 +1,7 @@
 //! Rules of `metadata`, for built-in kinds and custom resources alike.
 //!
 //! On update upstream checks metadata several times, once for every layer that cares, and the causes of a Status
-//! list each finding as often. What a kind's own strategy adds stands in [`rules`]; the rules of names too.
+//! list each finding as often. What a kind's own strategy adds stands in `rules`; the rules of names too.
 
 pub(crate) mod bytes;
 mod owners;
