@@ -63,18 +63,15 @@ pub const FACTS_DIR: &str = "crates/kubewright-apimachinery/facts";
 
 fn derive(sources: &Sources, data: &Path) -> Result<Vec<(&'static str, String)>> {
     let go = golang::Structs::read(&sources.go)?;
+    let served = read_json(&data.join("openapi-v3-facts.json"))?;
+    let types = types::derive(&sources.definitions, &served, &go)?;
+    let messages = go.messages(&types);
+    let discovery = read_json(&data.join("discovery.json"))?;
+    let legacy = read_json(&data.join("discovery-legacy.json"))?;
     Ok(vec![
-        (
-            "types.txt",
-            types::derive(&sources.definitions, &read_json(&data.join("openapi-v3-facts.json"))?, &go)?,
-        ),
-        (
-            "resources.txt",
-            resources::derive(
-                &read_json(&data.join("discovery.json"))?,
-                &read_json(&data.join("discovery-legacy.json"))?,
-            )?,
-        ),
+        ("types.txt", types),
+        ("protobuf.txt", messages),
+        ("resources.txt", resources::derive(&discovery, &legacy)?),
         ("columns.txt", resources::columns(&read_json(&data.join("table-columns.json"))?)?),
         ("bootstrap.txt", resources::bootstrap(&read_json(&data.join("bootstrap-objects.json"))?)?),
     ])

@@ -16,6 +16,7 @@ pub mod json;
 pub mod names;
 pub mod object;
 pub mod patch;
+pub mod protobuf;
 pub mod quantity;
 pub mod selectable;
 pub mod selector;

@@ -11,7 +11,7 @@ use kubewright_apimachinery::{decode, json, time};
 use serde_json::{Value, json};
 
 use crate::body::Body;
-use crate::input::{self, Media};
+use crate::input;
 use crate::kinds::{self, GarbageCollection};
 use crate::options::{DeleteOptions, ListOptions, Propagation};
 use crate::output;
@@ -296,14 +296,7 @@ fn delete_options(request: &Request, body: &Bytes) -> Result<DeleteOptions, ApiE
     if body.is_empty() {
         return DeleteOptions::from_query(&request.query);
     }
-    let converted;
-    let bytes = match input::media(request)? {
-        Media::Json => body.as_ref(),
-        Media::Yaml => {
-            converted = input::yaml_to_json(body)?.0;
-            &converted
-        }
-    };
+    let bytes = &*input::to_json(input::media(request)?, body)?;
     let parsed = json::parse(bytes, json::ParseOptions::default()).map_err(|error| {
         ApiError::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
     })?;

@@ -1,11 +1,14 @@
 //! Bodies of requests: size, media type, and decoding into objects of the expected type.
 
+use std::borrow::Cow;
+
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use kubewright_apimachinery::decode::{self, Decoded};
 use kubewright_apimachinery::facts::Type;
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::json::{self, ParseOptions};
+use kubewright_apimachinery::protobuf;
 use kubewright_apimachinery::status::ApiError;
 use serde_json::Value;
 
@@ -54,6 +57,7 @@ pub(crate) fn too_large(why: &str) -> ApiError {
 pub(crate) enum Media {
     Json,
     Yaml,
+    Protobuf,
 }
 
 /// The media type of an object in a request's body.
@@ -62,6 +66,7 @@ pub(crate) fn media(request: &Request) -> Result<Media, ApiError> {
     match essence(given) {
         "" | "application/json" => Ok(Media::Json),
         "application/yaml" => Ok(Media::Yaml),
+        "application/vnd.kubernetes.protobuf" => Ok(Media::Protobuf),
         _ => Err(ApiError::new(
             415,
             "UnsupportedMediaType",
@@ -89,15 +94,7 @@ pub(crate) fn decode_as(
     media: Media,
     bytes: &[u8],
 ) -> Result<Decoded, ApiError> {
-    let converted;
-    let (json, yaml_strict) = match media {
-        Media::Json => (bytes, None),
-        Media::Yaml => {
-            let (text, duplicates) = yaml_to_json(bytes)?;
-            converted = text;
-            (converted.as_slice(), duplicates)
-        }
-    };
+    let json = &*to_json(media, bytes)?;
     check_kind(expected, json)?;
     let mut decoded = if json.trim_ascii() == b"null" {
         Decoded { value: Value::Object(serde_json::Map::new()), strict: Vec::new() }
@@ -110,9 +107,6 @@ pub(crate) fn decode_as(
             ))
         })?
     };
-    if let Some(duplicate) = yaml_strict {
-        decoded.strict.insert(0, duplicate);
-    }
     // A body `null` decodes to the zero object.
     let object = decoded.value.as_object_mut().ok_or_else(|| ApiError::internal("no object was decoded"))?;
     object.insert("apiVersion".into(), expected.api_version().into());
@@ -233,13 +227,23 @@ fn shown(bytes: &[u8]) -> String {
     hex + dots
 }
 
-/// YAML as JSON text, and the complaint about a key that stands twice.
-pub(crate) fn yaml_to_json(bytes: &[u8]) -> Result<(Vec<u8>, Option<String>), ApiError> {
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: yaml: {error}")))?;
-    let value: Value = serde_saphyr::from_str(text)
-        .map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: yaml: {error}")))?;
-    Ok((json::to_vec(&value), None))
+/// A body as JSON text, whatever it is written in.
+pub(crate) fn to_json(media: Media, bytes: &[u8]) -> Result<Cow<'_, [u8]>, ApiError> {
+    match media {
+        Media::Json => Ok(Cow::Borrowed(bytes)),
+        Media::Yaml => {
+            let bad = |error: &dyn std::fmt::Display| {
+                ApiError::bad_request(format!("error converting YAML to JSON: yaml: {error}"))
+            };
+            let text = std::str::from_utf8(bytes).map_err(|error| bad(&error))?;
+            let value: Value = serde_saphyr::from_str(text).map_err(|error| bad(&error))?;
+            Ok(Cow::Owned(json::to_vec(&value)))
+        }
+        Media::Protobuf => {
+            let value = protobuf::decode(bytes).map_err(|error| ApiError::bad_request(error.to_string()))?;
+            Ok(Cow::Owned(json::to_vec(&value)))
+        }
+    }
 }
 
 /// Applies a request's wish about unknown and duplicate fields: an error, warnings, or nothing.

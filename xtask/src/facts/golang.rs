@@ -3,7 +3,7 @@
 //! A schema does not tell whether a field is a pointer or is left out when empty, and both decide what the
 //! API server writes back. Only `type X struct` blocks and their tags are understood; nothing else is parsed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -16,11 +16,14 @@ pub(crate) struct GoField {
     pub(crate) pointer: bool,
     pub(crate) omit_empty: bool,
     pub(crate) omit_zero: bool,
+    /// Number in protobuf, if the field has one.
+    pub(crate) number: Option<u32>,
 }
 
 enum Member {
     Field(GoField),
-    Inline(String),
+    /// An embedded struct: flat in JSON, a message of its own in protobuf if it has a number.
+    Inline(String, Option<u32>),
 }
 
 /// Every struct of the packages, by our name for it (`core.v1.Container`).
@@ -60,20 +63,56 @@ impl Structs {
         for member in self.0.get(name).into_iter().flatten() {
             match member {
                 Member::Field(field) => fields.push(field.clone()),
-                Member::Inline(of) if of == "metav1.TypeMeta" || of == "TypeMeta" => {
+                Member::Inline(of, _) if of == "metav1.TypeMeta" || of == "TypeMeta" => {
                     for json in ["kind", "apiVersion"] {
                         fields.push(GoField {
                             json: json.to_owned(),
                             pointer: false,
                             omit_empty: true,
                             omit_zero: false,
+                            number: None,
                         });
                     }
                 }
-                Member::Inline(of) => fields.extend(self.fields(&qualify(package, of))),
+                Member::Inline(of, _) => fields.extend(self.fields(&qualify(package, of))),
             }
         }
         fields
+    }
+
+    /// Lines of `protobuf.txt`: a message, then `field:number` and, for embedded messages, `@Type:number`.
+    /// Only packages that `types` has are of interest.
+    pub(crate) fn messages(&self, types: &str) -> String {
+        let packages: BTreeSet<&str> = types
+            .lines()
+            .filter_map(|line| line.split(' ').next()?.rsplit_once('.'))
+            .map(|(package, _)| package)
+            .collect();
+        let mut text = String::from(
+            "# Protobuf numbers of Kubernetes v1.36, derived by `cargo xtask facts`.\n\
+             # A message, its fields as JSON calls them with their numbers, and with `@` the messages whose fields\n\
+             # JSON shows as its own.\n",
+        );
+        for (name, members) in &self.0 {
+            let package = &name[..name.rfind('.').map_or(0, |dot| dot + 1)];
+            if !packages.contains(package.trim_end_matches('.')) {
+                continue;
+            }
+            let words: Vec<String> = members
+                .iter()
+                .filter_map(|member| match member {
+                    Member::Field(field) => Some(format!("{}:{}", field.json, field.number?)),
+                    Member::Inline(of, number) => Some(format!("@{}:{}", qualify(package, of), (*number)?)),
+                })
+                .collect();
+            if !words.is_empty() {
+                text.push_str(name);
+                text.push(' ');
+                text.push_str(&words.join(" "));
+                text.push('\n');
+            }
+        }
+        text
     }
 }
 
@@ -171,14 +210,19 @@ fn member(line: &str) -> Option<Member> {
     if json == "-" {
         return None;
     }
+    let number = tags
+        .split_once("protobuf:\"")
+        .and_then(|(_, tag)| tag.split(',').nth(1))
+        .and_then(|number| number.parse().ok());
     if json.is_empty() {
-        return Some(Member::Inline(go_type.trim_start_matches('*').to_owned()));
+        return Some(Member::Inline(go_type.trim_start_matches('*').to_owned(), number));
     }
     Some(Member::Field(GoField {
         json: json.to_owned(),
         pointer: go_type.starts_with('*'),
         omit_empty: options.contains(&"omitempty"),
         omit_zero: options.contains(&"omitzero"),
+        number,
     }))
 }
 
@@ -193,13 +237,22 @@ mod tests {
         else {
             panic!("not a field");
         };
-        assert_eq!(field, GoField { json: "port".into(), pointer: true, omit_empty: true, omit_zero: false });
+        assert_eq!(
+            field,
+            GoField {
+                json: "port".into(),
+                pointer: true,
+                omit_empty: true,
+                omit_zero: false,
+                number: Some(3)
+            }
+        );
     }
 
     #[test]
     fn an_embedded_struct_is_inline_and_a_hidden_field_is_nothing() {
         assert!(
-            matches!(member("VolumeSource `json:\",inline\"`"), Some(Member::Inline(of)) if of == "VolumeSource")
+            matches!(member("VolumeSource `json:\",inline\" protobuf:\"bytes,2,opt,name=volumeSource\"`"), Some(Member::Inline(of, Some(2))) if of == "VolumeSource")
         );
         assert!(member("Secret string `json:\"-\"`").is_none());
     }
