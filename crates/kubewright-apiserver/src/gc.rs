@@ -267,7 +267,7 @@ impl Inner {
     }
 
     /// Changes an object past admission and validation; removes it if nothing keeps it any more.
-    fn edit(&self, served: &Served, key: &str, change: impl Fn(&mut Value)) {
+    pub(crate) fn edit(&self, served: &Served, key: &str, change: impl Fn(&mut Value)) {
         loop {
             let Some(current) = self.store.get(&served.storage, key) else { return };
             let old = output::object(served, &current);

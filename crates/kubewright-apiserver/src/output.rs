@@ -266,6 +266,41 @@ pub(crate) fn metadata_of(object: &Value, version: &str) -> Value {
     metadata
 }
 
+/// A list of objects in the form that the client wants.
+pub(crate) fn list_of(
+    served: &Served,
+    view: View,
+    mut objects: Vec<Value>,
+    list_meta: &Value,
+    now: i64,
+) -> Value {
+    match view {
+        View::Whole => {
+            for object in objects.iter_mut().filter_map(Value::as_object_mut) {
+                object.remove("kind");
+                object.remove("apiVersion");
+            }
+            json!({
+                "kind": format!("{}List", served.kind()),
+                "apiVersion": served.gvk().api_version(),
+                "metadata": list_meta,
+                "items": objects,
+            })
+        }
+        View::Metadata(version) => {
+            let items: Vec<Value> = objects.iter().map(|object| metadata_of(object, version)).collect();
+            json!({
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": format!("meta.k8s.io/{version}"),
+                "metadata": list_meta,
+                // Go leaves a nil list where nothing was added to it.
+                "items": if items.is_empty() { Value::Null } else { Value::Array(items) },
+            })
+        }
+        View::Table(version, include) => table_of(served, version, include, objects.iter(), list_meta, now),
+    }
+}
+
 /// A Table with a row for each object.
 pub(crate) fn table_of<'a>(
     served: &Served,

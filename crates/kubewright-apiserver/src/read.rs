@@ -147,41 +147,7 @@ impl Inner {
             return output::respond(StatusCode::OK, "application/json", Body::pieces(writer.finish()));
         }
         let objects: Vec<Value> = page.items.iter().map(|version| output::object(served, version)).collect();
-        let value = match format.view {
-            View::Whole => {
-                let items: Vec<Value> = objects
-                    .into_iter()
-                    .map(|mut object| {
-                        if let Some(object) = object.as_object_mut() {
-                            object.remove("kind");
-                            object.remove("apiVersion");
-                        }
-                        object
-                    })
-                    .collect();
-                let kind = format!("{}List", served.kind());
-                json!({"kind": kind, "apiVersion": served.gvk().api_version(), "metadata": meta, "items": items})
-            }
-            View::Metadata(version) => {
-                let items: Vec<Value> =
-                    objects.iter().map(|object| output::metadata_of(object, version)).collect();
-                json!({
-                    "kind": "PartialObjectMetadataList",
-                    "apiVersion": format!("meta.k8s.io/{version}"),
-                    "metadata": meta,
-                    // Go leaves a nil list where nothing was added to it.
-                    "items": if items.is_empty() { Value::Null } else { Value::Array(items) },
-                })
-            }
-            View::Table(version, include) => output::table_of(
-                served,
-                version,
-                include,
-                objects.iter(),
-                &Value::Object(meta),
-                self.clock.now(),
-            ),
-        };
+        let value = output::list_of(served, format.view, objects, &Value::Object(meta), self.clock.now());
         output::answer(StatusCode::OK, format, Bytes::from(json::to_vec(&value)))
     }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
-use kubewright_apimachinery::{time, validation};
+use kubewright_apimachinery::{json, time, validation};
 use serde_json::{Value, json};
 
 use crate::auth::{Action, ActionOn, User};
@@ -28,7 +28,7 @@ impl Inner {
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
         if served.plural() == "componentstatuses" {
-            return component_statuses(&path.name);
+            return self.component_statuses(request, served, &path.name);
         }
         if served.plural() == "bindings" {
             return self.bind(request, &path.namespace, None, body);
@@ -54,6 +54,36 @@ impl Inner {
         normalise(served, &mut review)?;
         let format = output::negotiate(request)?;
         Ok(self.written(served, format, &Written::Shown(review), StatusCode::CREATED, &warnings))
+    }
+
+    /// What is there in-process is well.
+    fn component_statuses(
+        &self,
+        request: &Request,
+        served: &Served,
+        name: &str,
+    ) -> Result<Response<Body>, ApiError> {
+        let format = output::negotiate(request)?;
+        let status = |name: &str| {
+            json!({
+                "apiVersion": "v1",
+                "kind": "ComponentStatus",
+                "metadata": {"name": name},
+                "conditions": [{"type": "Healthy", "status": "True", "message": "ok"}],
+            })
+        };
+        let names = ["scheduler", "controller-manager", "etcd-0"];
+        let value = if name.is_empty() {
+            let items: Vec<Value> = names.into_iter().map(status).collect();
+            output::list_of(served, format.view, items, &json!({}), self.clock.now())
+        } else if names.contains(&name) {
+            output::transformed(served, format.view, &status(name), self.clock.now())
+        } else {
+            return Err(ApiError::not_found(served.qualified(), name));
+        };
+        let mut response = output::answer(StatusCode::OK, format, Bytes::from(json::to_vec(&value)));
+        output::warn(&mut response, &["v1 ComponentStatus is deprecated in v1.19+".to_owned()]);
+        Ok(response)
     }
 
     fn review(&self, request: &Request, served: &Served, review: &Value) -> Value {
@@ -123,29 +153,4 @@ fn user_info(user: &User) -> Value {
         info["extra"] = json!(user.extra);
     }
     info
-}
-
-/// What is there in-process is well.
-fn component_statuses(name: &str) -> Result<Response<Body>, ApiError> {
-    let status = |name: &str| {
-        json!({
-            "metadata": {"name": name},
-            "conditions": [{"type": "Healthy", "status": "True", "message": "ok"}],
-        })
-    };
-    let names = ["scheduler", "controller-manager", "etcd-0"];
-    let mut response = if name.is_empty() {
-        let items: Vec<Value> = names.into_iter().map(status).collect();
-        let list = json!({"kind": "ComponentStatusList", "apiVersion": "v1", "metadata": {}, "items": items});
-        output::respond_json(StatusCode::OK, &list)
-    } else if names.contains(&name) {
-        let mut object = status(name);
-        output::set_kind(&mut object, "v1".to_owned(), "ComponentStatus");
-        output::respond_json(StatusCode::OK, &object)
-    } else {
-        let what = kubewright_apimachinery::status::Qualified { group: "", name: "componentstatuses" };
-        return Err(ApiError::not_found(what, name));
-    };
-    output::warn(&mut response, &["v1 ComponentStatus is deprecated in v1.19+".to_owned()]);
-    Ok(response)
 }

@@ -253,7 +253,7 @@ impl Inner {
         let pod = version.object();
         let ended = matches!(pod.str_at("status.phase"), "Succeeded" | "Failed" | "Pending");
         if !ended && !pod.has("metadata.deletionTimestamp") {
-            self.check_budgets(namespace, &pod)?;
+            self.use_budget(namespace, &pod, options.dry_run)?;
         }
         let mut delete = DeleteOptions::from_body(eviction.at("deleteOptions"))?;
         delete.dry_run |= options.dry_run;
@@ -263,7 +263,8 @@ impl Inner {
         Ok(output::respond_json(StatusCode::CREATED, &status))
     }
 
-    fn check_budgets(&self, namespace: &str, pod: &Value) -> Result<(), ApiError> {
+    /// Takes one disruption off the budget that covers a pod, if it has one to spare.
+    fn use_budget(&self, namespace: &str, pod: &Value, dry_run: bool) -> Result<(), ApiError> {
         let listing = self.store.list("policy/poddisruptionbudgets", &format!("{namespace}/"), None);
         let budgets: Vec<Value> = listing
             .into_iter()
@@ -284,6 +285,15 @@ impl Inner {
         let name = budget.str_at("metadata.name");
         let allowed = budget.int_at("status.disruptionsAllowed").unwrap_or_default();
         if allowed > 0 {
+            let budgets = self.registry.find("policy", "v1", "poddisruptionbudgets");
+            if let Some(budgets) = budgets.filter(|_| !dry_run) {
+                let now = time::format_rfc3339(self.clock.now());
+                self.edit(budgets, &budgets.key(namespace, name), |budget| {
+                    budget.set_at("status.disruptionsAllowed", allowed - 1);
+                    let disrupted = budget.object_mut("status.disruptedPods");
+                    disrupted.insert(pod.str_at("metadata.name").to_owned(), now.as_str().into());
+                });
+            }
             return Ok(());
         }
         let healthy = budget.int_at("status.currentHealthy").unwrap_or_default();

@@ -14,6 +14,7 @@ fn help_of_kubewright_says_what_it_is_and_what_it_can_do() {
     Usage: kubewright [OPTIONS] <COMMAND>
 
     Commands:
+      apiserver   Run the Kubernetes API server in the foreground, until it is interrupted
       completion  Print the script that completes kubewright's commands in a shell
       version     Print the version of kubewright, and of the Kubernetes API that it embeds
       help        Print the help of kubewright, or of one of its commands
@@ -28,6 +29,9 @@ fn help_of_kubewright_says_what_it_is_and_what_it_can_do() {
       -v, --verbose...    Say more; repeat for even more
 
     Examples:
+      # Start a Kubernetes API server
+      kubewright apiserver --port 6443
+
       # Print the version, and that of the Kubernetes API inside
       kubewright version
 

@@ -81,10 +81,8 @@ fn what_is_almost_too_deep_is_carried_all_the_way() {
             assert!(answer.status == StatusCode::OK || answer.status == StatusCode::NOT_ACCEPTABLE, "{}", answer.status);
         }
     }
-    for media in ["application/merge-patch+json", "application/strategic-merge-patch+json"] {
-        let answer = send(&server, media, request(Method::PATCH, &one, media, format!("{{\"data\":{data}}}")));
-        assert_eq!(answer.status, StatusCode::OK, "{media}");
-    }
+    let patch = request(Method::PATCH, &one, "application/merge-patch+json", format!("{{\"data\":{data}}}"));
+    assert_eq!(send(&server, "a deep patch", patch).status, StatusCode::OK);
     let answer = send(&server, "its end", request(Method::DELETE, &one, "", ""));
     assert_eq!(answer.status, StatusCode::OK);
     expect_well(&server);
@@ -104,37 +102,28 @@ fn billion_laughs() -> String {
 #[test]
 fn yaml_bombs_do_not_go_off() {
     let server = with_victim();
-    let laughs = billion_laughs();
-    let in_data = format!("metadata: {{name: bomb}}\n{laughs}data: *a9\n");
-    let quadratic = format!("metadata: {{name: bomb}}\na: &a \"{}\"\nb: [{}]\n", "x".repeat(50_000), vec!["*a"; 50_000].join(","));
-    let merged = {
-        let mut text = String::from("m0: &m0 {k: v}\n");
-        for level in 1..40 {
-            let before = level - 1;
-            text.push_str(&format!("m{level}: &m{level} {{<<: [*m{before}, *m{before}], k{level}: *m{before}}}\n"));
-        }
-        text
-    };
-    let endless = "a: &a [*a]\n".to_owned();
-    let deep_flow = "[".repeat(100_000);
-    let deep_block: String = (0..2_000).map(|depth| format!("{}- \n", " ".repeat(depth))).collect();
-    let deep_map: String = (0..2_000).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
-    let questions = "? ".repeat(50_000);
-    let dashes = "- ".repeat(50_000);
-    let documents = "---\na: 1\n".repeat(10_000);
-    let anchors: String = (0..50_000).map(|i| format!("k{i}: &a{i} v\n")).collect();
-    let bombs =
-        [laughs, in_data, quadratic, merged, endless, deep_flow, deep_block, deep_map, questions, dashes, documents, anchors];
-    for (method, path, media) in WAYS.iter().filter(|(_, _, media)| media.ends_with("yaml")) {
-        for bomb in &bombs {
-            let what = format!("{method} {path} {media} with {:?}", &bomb[..bomb.len().min(40)]);
-            let answer = send(&server, &what, request(method.clone(), path, media, bomb.clone()));
-            // Harmless once read without going off: then the answer depends on what it says.
-            assert!(!answer.status.is_server_error(), "{what}: {}", answer.status);
-            if !answer.status.is_success() {
-                answer.expect_refusal(&what);
-            }
-        }
+    let quadratic = format!("a: &a \"{}\"\nb: [{}]\n", "x".repeat(50_000), vec!["*a"; 50_000].join(","));
+    let mut merged = String::from("m0: &m0 {k: v}\n");
+    for level in 1..40 {
+        let before = level - 1;
+        merged.push_str(&format!("m{level}: &m{level} {{<<: [*m{before}, *m{before}], k{level}: *m{before}}}\n"));
+    }
+    let bombs = [
+        ("aliases of aliases", billion_laughs()),
+        ("one long text many times", quadratic),
+        ("merge keys of merge keys", merged),
+        ("an alias of itself", "a: &a [*a]\n".to_owned()),
+        ("flow sequences", "[".repeat(100_000)),
+        ("block sequences", (0..2_000).map(|depth| format!("{}- \n", " ".repeat(depth))).collect()),
+        ("block mappings", (0..2_000).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect()),
+        ("complex keys", "? ".repeat(50_000)),
+        ("dashes", "- ".repeat(50_000)),
+        ("documents", "---\na: 1\n".repeat(10_000)),
+        ("anchors", (0..5_000).map(|i| format!("k{i}: &a{i} v\n")).collect()),
+    ];
+    for (what, bomb) in bombs {
+        let answer = send(&server, what, request(Method::POST, MAPS, YAML, bomb));
+        answer.expect_refusal(what);
     }
     expect_well(&server);
 }

@@ -175,6 +175,35 @@ fn numbers_at_every_edge_are_stored_or_refused() {
 }
 
 #[test]
+fn a_generation_at_its_end_does_not_stop_anything() {
+    let server = server();
+    for (path, body) in posts() {
+        let mut body = body.to_string().replace("\"@\"", "1").replace('@', "1");
+        body = body.replace("\"generation\":1", "\"bogus\":1");
+        let metadata = format!("\"metadata\":{{\"generation\":{},\"finalizers\":[\"x.io/y\"],\"name\":\"last\",", i64::MAX);
+        let body = body.replacen("\"metadata\":{", &metadata, 1);
+        send(&server, path, request(Method::POST, path, JSON, body));
+        let one = format!("{path}/last");
+        let changes = [
+            r#"{"metadata":{"labels":{"a":"b"}}}"#,
+            r#"{"spec":{"replicas":2,"suspend":true,"paused":true,"minReadySeconds":0,"maxReplicas":7}}"#,
+            r#"{"value":2,"data":{"n":2},"spec":{"holderIdentity":"x"}}"#,
+        ];
+        for change in changes {
+            let what = format!("PATCH {one} with {change}");
+            let answer = send(&server, &what, request(Method::PATCH, &one, "application/merge-patch+json", change));
+            assert!(!answer.status.is_server_error(), "{what}: {} {}", answer.status, answer.json());
+        }
+        for _ in 0..2 {
+            let what = format!("DELETE {one}");
+            let answer = send(&server, &what, request(Method::DELETE, &one, "", ""));
+            assert!(!answer.status.is_server_error(), "{what}: {} {}", answer.status, answer.json());
+        }
+    }
+    expect_well(&server);
+}
+
+#[test]
 fn times_at_every_edge_are_stored_or_refused() {
     let server = server();
     let times = [
@@ -231,9 +260,8 @@ fn times_at_every_edge_are_stored_or_refused() {
 #[test]
 fn options_beyond_every_edge_are_heeded_or_refused() {
     let server = server();
-    let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}}).to_string();
     let pods = "/api/v1/namespaces/default/pods";
-    for number in NUMBERS {
+    for (at, number) in NUMBERS.iter().enumerate() {
         let number = number.replace('+', "%2B");
         for query in [
             format!("limit={number}"),
@@ -255,11 +283,15 @@ fn options_beyond_every_edge_are_heeded_or_refused() {
                 assert_eq!(answer.json()["kind"], "Status", "{what}");
             }
         }
-        send(&server, "a pod", request(Method::POST, pods, JSON, pod.clone()));
-        let one = format!("{pods}/p");
+        // A pod that is on a node is given time to end.
+        let spec = json!({"nodeName": "n", "containers": [{"name": "c", "image": "i"}]});
+        let pod = json!({"metadata": {"name": format!("p{at}")}, "spec": spec}).to_string();
+        send(&server, "a pod", request(Method::POST, pods, JSON, pod));
+        let one = format!("{pods}/p{at}");
         let what = format!("DELETE with gracePeriodSeconds={number}");
         let answer = send(&server, &what, request(Method::DELETE, &format!("{one}?gracePeriodSeconds={number}"), "", ""));
         assert!(!answer.status.is_server_error(), "{what}: {} {}", answer.status, answer.json());
+        assert_ne!(answer.status, StatusCode::NOT_FOUND, "{what}");
         let body = format!("{{\"gracePeriodSeconds\":{}}}", number.replace("%2B", "+"));
         let answer = send(&server, &what, request(Method::DELETE, &one, JSON, body));
         assert!(!answer.status.is_server_error(), "{what}: {} {}", answer.status, answer.json());

@@ -26,7 +26,8 @@ impl Cluster {
         static STARTED: AtomicUsize = AtomicUsize::new(0);
         require_kubectl();
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
-        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("kubectl-{}-{number}", std::process::id()));
+        let dir =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("kubectl-{}-{number}", std::process::id()));
         fs::create_dir_all(&dir).expect("a folder");
         let mut server =
             Process::start(command("apiserver --port 0 --kubeconfig").arg(dir.join("kubeconfig")), "");
@@ -85,7 +86,7 @@ impl Cluster {
             .lines()
             .map(str::trim)
             .filter(|line| !line.is_empty())
-            .map(|line| format!("$ kubectl {line}\n{}", self.kubectl(line)))
+            .flat_map(|line| [format!("$ kubectl {line}\n"), self.kubectl(line).to_string()])
             .collect()
     }
 
@@ -209,7 +210,8 @@ fn kubectl() -> Command {
 
 /// Fails when there is no kubectl, or one that is too old to send what today's kubectl sends.
 fn require_kubectl() {
-    const NEEDED: &str = "these tests need kubectl 1.32 or newer on PATH: https://kubernetes.io/docs/tasks/tools/";
+    const NEEDED: &str =
+        "these tests need kubectl 1.32 or newer on PATH: https://kubernetes.io/docs/tasks/tools/";
     static VERSION: OnceLock<Result<(), String>> = OnceLock::new();
     let check = || {
         let output = kubectl()

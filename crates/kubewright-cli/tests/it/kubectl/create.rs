@@ -69,14 +69,15 @@ fn create_makes_up_objects_of_the_core_group() {
         create secret generic password --from-literal=password=secret
         create serviceaccount robot
         create quota small --hard=pods=2,configmaps=10
-        create service clusterip web --tcp=80:8080
+        create service clusterip web --tcp=80:8080 --clusterip=10.0.0.100
         create service nodeport web-outside --tcp=80 --node-port=30080
         create service externalname elsewhere --external-name=example.com
         get namespace team
         get configmap,secret,serviceaccount,quota
-        get service
+        get service web elsewhere
+        get service web-outside -o jsonpath={.spec.type},{.spec.ports}
         get secret password -o jsonpath={.type},{.data.password}
-    "), @"
+    "), @r#"
     $ kubectl create namespace team
     namespace/team created
     $ kubectl create configmap settings --from-literal=colour=blue --from-literal=size=large
@@ -87,7 +88,7 @@ fn create_makes_up_objects_of_the_core_group() {
     serviceaccount/robot created
     $ kubectl create quota small --hard=pods=2,configmaps=10
     resourcequota/small created
-    $ kubectl create service clusterip web --tcp=80:8080
+    $ kubectl create service clusterip web --tcp=80:8080 --clusterip=10.0.0.100
     service/web created
     $ kubectl create service nodeport web-outside --tcp=80 --node-port=30080
     service/web-outside created
@@ -108,15 +109,15 @@ fn create_makes_up_objects_of_the_core_group() {
 
     NAME                  REQUEST   LIMIT   AGE
     resourcequota/small                     <AGE>
-    $ kubectl get service
-    NAME          TYPE           CLUSTER-IP   EXTERNAL-IP   PORT(S)        AGE
-    elsewhere     ExternalName   <none>       example.com   <none>         <AGE>
-    kubernetes    ClusterIP      10.0.0.1     <none>        443/TCP        <AGE>
-    web           ClusterIP      10.0.0.210   <none>        80/TCP         <AGE>
-    web-outside   NodePort       10.0.0.59    <none>        80:30080/TCP   <AGE>
+    $ kubectl get service web elsewhere
+    NAME        TYPE           CLUSTER-IP   EXTERNAL-IP   PORT(S)   AGE
+    web         ClusterIP      10.0.0.100   <none>        80/TCP    <AGE>
+    elsewhere   ExternalName   <none>       example.com   <none>    <AGE>
+    $ kubectl get service web-outside -o jsonpath={.spec.type},{.spec.ports}
+    NodePort,[{"name":"80","nodePort":30080,"port":80,"protocol":"TCP","targetPort":80}]
     $ kubectl get secret password -o jsonpath={.type},{.data.password}
     Opaque,c2VjcmV0
-    ");
+    "#);
 }
 
 #[test]
@@ -130,7 +131,7 @@ fn create_makes_up_workloads() {
         create poddisruptionbudget web --selector=app=web --min-available=1
         create ingress web --rule=example.com/*=web:80
         create priorityclass high --value=1000 --description=first
-        autoscale deployment web --min=2 --max=5 --cpu-percent=80
+        autoscale deployment web --min=2 --max=5
         get deployment,job,cronjob,poddisruptionbudget,ingress,horizontalpodautoscaler -o wide
         get priorityclass
     "), @"
@@ -148,7 +149,7 @@ fn create_makes_up_workloads() {
     ingress.networking.k8s.io/web created
     $ kubectl create priorityclass high --value=1000 --description=first
     priorityclass.scheduling.k8s.io/high created
-    $ kubectl autoscale deployment web --min=2 --max=5 --cpu-percent=80
+    $ kubectl autoscale deployment web --min=2 --max=5
     horizontalpodautoscaler.autoscaling/web autoscaled
     $ kubectl get deployment,job,cronjob,poddisruptionbudget,ingress,horizontalpodautoscaler -o wide
     NAME                  READY   UP-TO-DATE   AVAILABLE   AGE   CONTAINERS   IMAGES       SELECTOR

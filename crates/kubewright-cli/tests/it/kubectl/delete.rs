@@ -142,11 +142,17 @@ fn orphans_stay_and_lose_their_owner() {
 #[test]
 fn delete_waits_for_the_last_finalizer() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
-    cluster.kubectl(r#"patch configmap settings --type=merge -p {"metadata":{"finalizers":["example.com/hold"]}}"#).result();
+    cluster
+        .kubectl(
+            r#"patch configmap settings --type=merge -p {"metadata":{"finalizers":["example.com/hold"]}}"#,
+        )
+        .result();
     let mut delete = cluster.background("delete configmap settings -v=6");
     delete.line_with("watch=true");
     insta::assert_snapshot!(cluster.kubectl("get configmap settings -o jsonpath={.metadata.deletionTimestamp}"), @"<TIME>");
-    cluster.kubectl(r#"patch configmap settings --type=json -p [{"op":"remove","path":"/metadata/finalizers"}]"#).result();
+    cluster
+        .kubectl(r#"patch configmap settings --type=json -p [{"op":"remove","path":"/metadata/finalizers"}]"#)
+        .result();
     delete.end().log();
     insta::assert_snapshot!(cluster.kubectl("get configmaps"), @"
     --- stderr
@@ -160,7 +166,9 @@ fn a_namespace_is_gone_with_its_content_when_the_command_returns() {
     cluster.create(TEAM);
     let create = "create --validate=false -n team -f -";
     cluster.feed(create, SETTINGS_AND_WEB).result();
-    cluster.feed(create, "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n").result();
+    cluster
+        .feed(create, "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n")
+        .result();
     insta::assert_snapshot!(cluster.session("
         delete namespace team --wait=false
         get namespace team

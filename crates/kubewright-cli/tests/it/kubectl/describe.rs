@@ -19,7 +19,10 @@ fn check(cluster: &Cluster, line: &str, expected: &str) {
 fn describe_tells_of_a_pod_and_its_events() {
     let cluster = Cluster::with(PODS);
     cluster.create(&event(&cluster, "c", "Normal", "Pulled", "Container image already present"));
-    check(&cluster, "describe pod c", "
+    check(
+        &cluster,
+        "describe pod c",
+        "
         Name:         c
         Namespace:    default
         Priority:     0
@@ -37,13 +40,17 @@ fn describe_tells_of_a_pod_and_its_events() {
         Events:
           Type    Reason  Age    From     Message
           Normal  Pulled  <AGE>  kubelet  Container image already present
-    ");
+    ",
+    );
 }
 
 #[test]
 fn describe_tells_of_a_deployment_and_its_replica_sets() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
-    check(&cluster, "describe deployment web", "
+    check(
+        &cluster,
+        "describe deployment web",
+        "
         Name:                   web
         Namespace:              default
         CreationTimestamp:      <TIME>
@@ -61,13 +68,17 @@ fn describe_tells_of_a_deployment_and_its_replica_sets() {
             Port:          80/TCP
             Host Port:     0/TCP
         Events:            <none>
-    ");
+    ",
+    );
 }
 
 #[test]
 fn describe_tells_of_a_service_and_its_endpoints() {
     let cluster = Cluster::with(SERVICE);
-    check(&cluster, "describe service web", "
+    check(
+        &cluster,
+        "describe service web",
+        "
         Name:                     web
         Namespace:                default
         Selector:                 app=web
@@ -84,7 +95,8 @@ fn describe_tells_of_a_service_and_its_endpoints() {
         External Traffic Policy:  Cluster
         Internal Traffic Policy:  Cluster
         Events:                   <none>
-    ");
+    ",
+    );
 }
 
 const SERVICE: &str = "\
@@ -110,7 +122,10 @@ fn describe_tells_of_a_node_and_what_runs_there() {
     let cluster = Cluster::with(&[NODE, PODS].join("---\n"));
     let status = r#"{"status":{"addresses":[{"type":"InternalIP","address":"10.2.0.1"}],"capacity":{"cpu":"4","memory":"8Gi","pods":"110"},"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady","message":"kubelet is posting ready status"}],"nodeInfo":{"kubeletVersion":"v1.36.4","osImage":"Linux"}}}"#;
     cluster.kubectl(&format!("patch node worker --subresource=status -p '{status}'")).result();
-    check(&cluster, "describe node worker", "
+    check(
+        &cluster,
+        "describe node worker",
+        "
         Name:               worker
         Roles:              worker
         Labels:             kubernetes.io/hostname=worker
@@ -132,7 +147,8 @@ fn describe_tells_of_a_node_and_what_runs_there() {
         Non-terminated Pods:          (1 in total)
           default                     c       0 (0%)        0 (0%)      0 (0%)           0 (0%)         <AGE>
         Events:              <none>
-    ");
+    ",
+    );
 }
 
 #[test]
@@ -140,7 +156,10 @@ fn describe_tells_of_a_namespace_and_its_limits() {
     let cluster = Cluster::with(LIMITS);
     let status = r#"{"status":{"hard":{"pods":"2"},"used":{"pods":"0"}}}"#;
     cluster.kubectl(&format!("patch resourcequota small --subresource=status -p {status}")).result();
-    check(&cluster, "describe namespace default", "
+    check(
+        &cluster,
+        "describe namespace default",
+        "
         Name:         default
         Labels:       kubernetes.io/metadata.name=default
         Annotations:  <none>
@@ -152,7 +171,8 @@ fn describe_tells_of_a_namespace_and_its_limits() {
         Resource Limits
          Type       Resource  Min  Max  Default Request  Default Limit  Max Limit/Request Ratio
          Container  cpu       -    1    100m             200m           -
-    ");
+    ",
+    );
 }
 
 const LIMITS: &str = "\
@@ -170,24 +190,36 @@ spec: {limits: [{type: Container, max: {cpu: 1}, default: {cpu: 200m}, defaultRe
 #[test]
 fn describe_tells_of_every_other_kind_that_a_start_has() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
-    check(&cluster, "describe configmap settings", "
+    check(
+        &cluster,
+        "describe configmap settings",
+        "
         Name:         settings
         Namespace:    default
         Data
         colour:
         blue
-    ");
-    check(&cluster, "describe clusterrole cluster-admin", "
+    ",
+    );
+    check(
+        &cluster,
+        "describe clusterrole cluster-admin",
+        "
         Name:         cluster-admin
         PolicyRule:
           *.*        []                 []              [*]
                      [*]                []              [*]
-    ");
-    check(&cluster, "describe priorityclass system-node-critical", "
+    ",
+    );
+    check(
+        &cluster,
+        "describe priorityclass system-node-critical",
+        "
         Name:              system-node-critical
         Value:             2000001000
         GlobalDefault:     false
-    ");
+    ",
+    );
 }
 
 #[test]

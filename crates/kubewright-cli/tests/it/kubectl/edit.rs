@@ -38,7 +38,10 @@ fn edit_without_a_change_sends_nothing() {
 fn edit_shows_again_what_the_server_refused() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
     // Opened twice: the second time the file says what was wrong, and the editor leaves it as it is.
-    let script = format!("if grep -q Invalid \"$1\"; then grep '^# .*Invalid' \"$1\"; else\n{}fi\n", sed("replicas: 2", "replicas: -2"));
+    let script = format!(
+        "if grep -q Invalid \"$1\"; then grep '^# .*Invalid' \"$1\"; else\n{}fi\n",
+        sed("replicas: 2", "replicas: -2")
+    );
     insta::assert_snapshot!(refused(&cluster.edit("edit --validate=false deployment web", &script).to_string()), @r#"
     # * spec.replicas: Invalid value: -2: must be greater than or equal to 0
     --- stderr
@@ -51,7 +54,11 @@ fn edit_shows_again_what_the_server_refused() {
 
 /// Without the line that names the copy of the file.
 fn refused(shown: &str) -> String {
-    shown.lines().filter(|line| !line.contains("A copy of your changes")).flat_map(|line| [line, "\n"]).collect()
+    shown
+        .lines()
+        .filter(|line| !line.contains("A copy of your changes"))
+        .flat_map(|line| [line, "\n"])
+        .collect()
 }
 
 #[test]

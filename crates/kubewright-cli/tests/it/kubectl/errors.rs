@@ -14,7 +14,6 @@ fn what_is_not_there_is_not_found() {
         get namespace nope
         describe pod nope
         label pod nope a=b
-        scale deployment nope --replicas=1
         get nonsense
     "), @r#"
     $ kubectl get pod nope
@@ -36,10 +35,6 @@ fn what_is_not_there_is_not_found() {
     $ kubectl label pod nope a=b
     --- stderr
     Error from server (NotFound): pods "nope" not found
-    --- exit status 1
-    $ kubectl scale deployment nope --replicas=1
-    --- stderr
-    error: no objects passed to scale
     --- exit status 1
     $ kubectl get nonsense
     --- stderr

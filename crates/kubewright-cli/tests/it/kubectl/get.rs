@@ -215,8 +215,12 @@ fn get_prints_a_list_as_json_that_parses() {
     let cluster = Cluster::with(PODS);
     let list: Value = serde_json::from_str(&cluster.kubectl("get pods -o json").result()).expect("JSON");
     assert_eq!((&list["kind"], &list["apiVersion"]), (&"List".into(), &"v1".into()));
-    let names: Vec<&str> =
-        list["items"].as_array().expect("items").iter().filter_map(|pod| pod["metadata"]["name"].as_str()).collect();
+    let names: Vec<&str> = list["items"]
+        .as_array()
+        .expect("items")
+        .iter()
+        .filter_map(|pod| pod["metadata"]["name"].as_str())
+        .collect();
     assert_eq!(names, ["a", "b", "c"]);
     assert!(list["items"].as_array().expect("items").iter().all(|pod| pod["kind"] == "Pod"), "{list:#}");
 }

@@ -115,13 +115,14 @@ fn drain_without_eviction_deletes() {
 }
 
 #[test]
-fn an_eviction_is_refused_while_a_budget_forbids_it() {
+fn an_eviction_is_refused_while_a_budget_forbids_it_and_uses_the_budget_up() {
     let cluster = Cluster::with(&[PODS, BUDGET].join("---\n"));
     // No budget protects what does not run yet.
     let running = r#"{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}"#;
     cluster.kubectl(&format!("patch pod a --subresource=status -p {running}")).result();
     let evict = "create --raw /api/v1/namespaces/default/pods/a/eviction -f -";
-    let eviction = r#"{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"a","namespace":"default"}}"#;
+    let eviction =
+        r#"{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"a","namespace":"default"}}"#;
     insta::assert_snapshot!(cluster.feed(evict, eviction), @"
     --- stderr
     Error from server (TooManyRequests): Cannot evict pod as it would violate the pod's disruption budget.
@@ -130,7 +131,9 @@ fn an_eviction_is_refused_while_a_budget_forbids_it() {
     let status = r#"{"status":{"observedGeneration":1,"currentHealthy":1,"desiredHealthy":1,"expectedPods":1,"disruptionsAllowed":ALLOWED}}"#;
     let allow = |allowed| {
         let patch = status.replace("ALLOWED", allowed);
-        cluster.kubectl(&format!("patch poddisruptionbudget web --subresource=status --type=merge -p {patch}")).result();
+        cluster
+            .kubectl(&format!("patch poddisruptionbudget web --subresource=status --type=merge -p {patch}"))
+            .result();
     };
     allow("0");
     insta::assert_snapshot!(cluster.feed(evict, eviction), @"
@@ -149,7 +152,7 @@ fn an_eviction_is_refused_while_a_budget_forbids_it() {
     pod/c
     $ kubectl get poddisruptionbudgets
     NAME   MIN AVAILABLE   MAX UNAVAILABLE   ALLOWED DISRUPTIONS   AGE
-    web    1               N/A               1                     <AGE>
+    web    1               N/A               0                     <AGE>
     ");
 }
 

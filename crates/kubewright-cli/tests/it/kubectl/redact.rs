@@ -48,7 +48,8 @@ fn age_columns(line: &str) -> Vec<Column> {
             let start = line.find(head)?;
             let before = &line[..start];
             let after = &line[start + head.len()..];
-            let alone = (before.is_empty() || before.ends_with("  ")) && (after.is_empty() || after.starts_with("  "));
+            let alone = (before.is_empty() || before.ends_with("  "))
+                && (after.is_empty() || after.starts_with("  "));
             // `Age:` and the like are not heads of columns, nor is a line of one word.
             let table = alone && !(before.trim().is_empty() && after.trim().is_empty());
             let blanks = after.len() - after.trim_start().len();
@@ -74,7 +75,11 @@ fn without_age(line: &str, column: &Column) -> String {
 /// Replaces what comes after a key at the start of a line.
 fn value(line: &str, key: &str, instead: &str) -> String {
     let indent = line.len() - line.trim_start().len();
-    if line[indent..].starts_with(key) { format!("{}{key}{instead}", &line[..indent]) } else { line.to_owned() }
+    if line[indent..].starts_with(key) {
+        format!("{}{key}{instead}", &line[..indent])
+    } else {
+        line.to_owned()
+    }
 }
 
 /// What is deleted, without the namespace that kubectl 1.34 adds.
@@ -93,15 +98,12 @@ fn words_of_time(line: &str) -> String {
     let mut shown = String::with_capacity(line.len());
     let mut rest = line;
     while let Some(first) = rest.chars().next() {
-        match SHAPES.iter().find(|(shape, _)| has_shape(rest, shape)) {
-            Some((shape, instead)) => {
-                shown.push_str(instead);
-                rest = &rest[shape.len()..];
-            }
-            None => {
-                shown.push(first);
-                rest = &rest[first.len_utf8()..];
-            }
+        if let Some((shape, instead)) = SHAPES.iter().find(|(shape, _)| has_shape(rest, shape)) {
+            shown.push_str(instead);
+            rest = &rest[shape.len()..];
+        } else {
+            shown.push(first);
+            rest = &rest[first.len_utf8()..];
         }
     }
     shown

@@ -61,7 +61,8 @@ fn replace_by_force_deletes_and_creates() {
 fn replace_changes_a_subresource_only() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
     let read = cluster.kubectl("get deployment web -o json").result();
-    let changed = read.replace("\"status\": {}", "\"status\": {\"replicas\": 2}").replace("nginx:1.27", "nginx:1.28");
+    let changed =
+        read.replace("\"status\": {}", "\"status\": {\"replicas\": 2}").replace("nginx:1.27", "nginx:1.28");
     assert_ne!(read, changed);
     insta::assert_snapshot!(cluster.feed("replace --validate=false --subresource=status -f -", &changed), @"deployment.apps/web replaced");
     insta::assert_snapshot!(cluster.kubectl("get deployment web -o jsonpath={.status.replicas},{.spec.template.spec.containers[0].image}"), @"2,nginx:1.27");

@@ -25,7 +25,8 @@ fn wait_for_a_condition_returns_when_the_status_has_it() {
 #[test]
 fn wait_for_a_path_returns_when_it_has_the_value() {
     let cluster = Cluster::with(SETTINGS);
-    let mut wait = cluster.background("wait --for=jsonpath={.data.colour}=red configmap/settings --timeout=30s -v=6");
+    let mut wait =
+        cluster.background("wait --for=jsonpath={.data.colour}=red configmap/settings --timeout=30s -v=6");
     wait.line_with("watch=true");
     cluster.kubectl(r#"patch configmap settings -p {"data":{"colour":"green"}}"#).result();
     cluster.kubectl(r#"patch configmap settings -p {"data":{"colour":"red"}}"#).result();

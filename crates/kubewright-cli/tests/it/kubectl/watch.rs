@@ -57,7 +57,8 @@ fn get_with_watch_of_one_object_ends_when_its_time_is_over() {
 #[test]
 fn get_with_watch_prints_whole_objects_in_other_outputs() {
     let cluster = Cluster::with(SETTINGS);
-    let mut watch = cluster.background("get configmaps -w -o jsonpath={.metadata.name}={.data.colour}{\"\\n\"}");
+    let mut watch =
+        cluster.background("get configmaps -w -o jsonpath={.metadata.name}={.data.colour}{\"\\n\"}");
     watch.line_with("settings");
     cluster.kubectl(r#"patch configmap settings -p {"data":{"colour":"red"}}"#).result();
     watch.line_with("settings");
