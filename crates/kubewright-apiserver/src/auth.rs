@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use kubewright_apimachinery::status::{ApiError, Qualified};
 
+use crate::request::percent_decode;
+
 /// The group whose members may do everything.
 pub const MASTERS: &str = "system:masters";
 const AUTHENTICATED: &str = "system:authenticated";
@@ -54,6 +56,43 @@ impl User {
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|own| own == group)
     }
+}
+
+/// Who the headers of a request say that it is to be done as: kubectl's `--as` and its like. Nobody, if they
+/// say nothing.
+pub(crate) fn impersonated(headers: &http::HeaderMap) -> Result<Option<User>, ApiError> {
+    let all = |name: &str| -> Vec<String> {
+        headers.get_all(name).iter().filter_map(|value| value.to_str().ok().map(str::to_owned)).collect()
+    };
+    let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for name in headers.keys() {
+        if let Some(key) = name.as_str().strip_prefix("impersonate-extra-") {
+            extra.entry(percent_decode(key)).or_default().extend(all(name.as_str()));
+        }
+    }
+    let name = all("impersonate-user").into_iter().next().unwrap_or_default();
+    let uid = all("impersonate-uid").into_iter().next().unwrap_or_default();
+    let mut groups = all("impersonate-group");
+    if name.is_empty() {
+        if uid.is_empty() && groups.is_empty() && extra.is_empty() {
+            return Ok(None);
+        }
+        return Err(ApiError::bad_request("impersonation needs a user: set Impersonate-User"));
+    }
+    if let Some((namespace, _)) =
+        name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'))
+        && groups.is_empty()
+    {
+        groups = vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
+    }
+    let mut user = if name == "system:anonymous" {
+        User { groups: vec!["system:unauthenticated".to_owned()], ..User::anonymous() }
+    } else {
+        User::authenticated(name, groups)
+    };
+    user.uid = uid;
+    user.extra = extra;
+    Ok(Some(user))
 }
 
 /// What someone wants to do.
@@ -146,6 +185,19 @@ mod tests {
         };
         assert!(may("get", "/healthz") && may("get", "/version"));
         assert!(!may("get", "/apis") && !may("post", "/healthz"));
+    }
+
+    #[test]
+    fn headers_say_whom_to_act_for() {
+        let mut headers = http::HeaderMap::new();
+        assert_eq!(impersonated(&headers).unwrap(), None);
+        headers.insert("Impersonate-Group", "g".parse().unwrap());
+        assert_eq!(impersonated(&headers).unwrap_err().code, 400);
+        headers.insert("Impersonate-User", "bob".parse().unwrap());
+        headers.insert("Impersonate-Extra-Example.com%2fkey", "v".parse().unwrap());
+        let bob = impersonated(&headers).unwrap().unwrap();
+        assert_eq!((bob.name.as_str(), bob.is_in("g"), bob.is_in(MASTERS)), ("bob", true, false));
+        assert_eq!(bob.extra["example.com/key"], ["v"]);
     }
 
     #[test]

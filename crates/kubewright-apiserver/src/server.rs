@@ -178,7 +178,7 @@ impl ApiServer {
         B::Error: std::fmt::Display,
     {
         let (parts, body) = request.into_parts();
-        let user = self.inner.authenticate(&parts)?;
+        let user = self.inner.acting_user(&parts)?;
         let request = Request::new(&parts, user);
         self.inner.authorize(&request)?;
         let head = request.method == Method::HEAD;
@@ -214,6 +214,15 @@ impl ApiServer {
 }
 
 impl Inner {
+    /// Whom a request is done for: its sender, or whom the sender may and wants to act for.
+    fn acting_user(&self, parts: &http::request::Parts) -> Result<User, ApiError> {
+        let sender = self.authenticate(parts)?;
+        let Some(user) = auth::impersonated(&parts.headers)? else { return Ok(sender) };
+        let on = ActionOn::Resource { group: "", resource: "users", namespace: "", name: &user.name };
+        let action = Action { verb: "impersonate", on };
+        if self.authorizer.allows(&sender, action) { Ok(user) } else { Err(auth::forbidden(&sender, action)) }
+    }
+
     fn authenticate(&self, parts: &http::request::Parts) -> Result<User, ApiError> {
         let header = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         if let Some(token) = header.and_then(|value| value.strip_prefix("Bearer ")) {

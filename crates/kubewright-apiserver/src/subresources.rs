@@ -8,7 +8,7 @@ use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::selector::LabelSelector;
-use kubewright_apimachinery::status::{ApiError, Qualified};
+use kubewright_apimachinery::status::{ApiError, Cause, Qualified};
 use kubewright_apimachinery::{facts, json, table, time};
 use serde_json::{Value, json};
 
@@ -284,7 +284,8 @@ impl Inner {
         let Some(budget) = budgets.first() else { return Ok(()) };
         let name = budget.str_at("metadata.name");
         let allowed = budget.int_at("status.disruptionsAllowed").unwrap_or_default();
-        if allowed > 0 {
+        let outdated = budget.int_at("status.observedGeneration") < budget.int_at("metadata.generation");
+        if allowed > 0 && !outdated {
             let budgets = self.registry.find("policy", "v1", "poddisruptionbudgets");
             if let Some(budgets) = budgets.filter(|_| !dry_run) {
                 let now = time::format_rfc3339(self.clock.now());
@@ -296,20 +297,20 @@ impl Inner {
             }
             return Ok(());
         }
-        let healthy = budget.int_at("status.currentHealthy").unwrap_or_default();
-        let desired = budget.int_at("status.desiredHealthy").unwrap_or_default();
-        let mut error = ApiError::new(
-            429,
-            "TooManyRequests",
-            "Cannot evict pod as it would violate the pod's disruption budget.",
-        );
-        error.details.get_or_insert_default().causes.push(kubewright_apimachinery::status::Cause {
+        let why = if outdated {
+            format!("The disruption budget {name} is still being processed by the server.")
+        } else {
+            let healthy = budget.int_at("status.currentHealthy").unwrap_or_default();
+            let desired = budget.int_at("status.desiredHealthy").unwrap_or_default();
+            format!("The disruption budget {name} needs {desired} healthy pods and has {healthy} currently")
+        };
+        let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+        let error = ApiError::new(429, "TooManyRequests", message).with_causes(vec![Cause {
             reason: "DisruptionBudget".to_owned(),
-            message: format!(
-                "The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
-            ),
+            message: why,
             field: String::new(),
-        });
+        }]);
+        let error = if outdated { error.with_retry_after(10) } else { error };
         Err(error)
     }
 
