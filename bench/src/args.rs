@@ -20,7 +20,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// How often everything is measured; the median is shown
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
     /// Starts one server in this process and prints how many nanoseconds that took
     #[arg(long, hide = true)]

@@ -9,6 +9,7 @@ mod process;
 mod progress;
 mod row;
 mod samples;
+mod stopwatch;
 mod suites;
 mod table;
 

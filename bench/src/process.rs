@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use rustix::time::{ClockId, clock_gettime};
 
-/// CPU time of this process and all its threads, to the nanosecond.
-pub(crate) fn own_cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
+/// CPU time of this thread, to the nanosecond.
+pub(crate) fn thread_cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
@@ -60,12 +60,9 @@ mod tests {
     }
 
     #[test]
-    fn our_own_process_uses_cpu_and_memory() {
+    fn our_own_process_can_be_read() {
         let pid = std::process::id();
         assert!(resident_memory(pid).unwrap() > 0);
         assert!(cpu_time(pid).is_ok());
-        let before = own_cpu_time();
-        assert!((0..1_000_000_u64).map(std::hint::black_box).sum::<u64>() > 0);
-        assert!(own_cpu_time() > before);
     }
 }

@@ -150,16 +150,6 @@ impl Rows {
         row
     }
 
-    /// Takes over the figures of other rows, by their names.
-    pub(crate) fn extend(&mut self, others: Self) {
-        for other in others.0 {
-            match self.0.iter_mut().find(|row| row.name == other.name) {
-                Some(row) => row.ours.extend(&other.ours),
-                None => self.0.push(other),
-            }
-        }
-    }
-
     pub(crate) fn into_vec(self) -> Vec<Row> {
         self.0
     }

@@ -1,6 +1,6 @@
 //! Figures of several rounds, and what is said of them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What the rounds of one row gave, in seconds, bytes or pieces per second.
 #[derive(Debug, Clone, Default)]
@@ -9,10 +9,6 @@ pub(crate) struct Samples(Vec<f64>);
 impl Samples {
     pub(crate) fn push(&mut self, value: f64) {
         self.0.push(value);
-    }
-
-    pub(crate) fn extend(&mut self, others: &Self) {
-        self.0.extend(&others.0);
     }
 
     /// The middle one: a round that something else on the machine disturbed does not count.
@@ -64,15 +60,6 @@ pub(crate) fn in_turn(
         peer_samples.push(peer().as_secs_f64());
     }
     (our_samples, peer_samples)
-}
-
-/// How long one call of `work` takes, as the mean of `calls`.
-pub(crate) fn mean_of(calls: u32, mut work: impl FnMut()) -> Duration {
-    let started = Instant::now();
-    for _ in 0..calls {
-        work();
-    }
-    started.elapsed() / calls
 }
 
 #[cfg(test)]

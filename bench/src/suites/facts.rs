@@ -14,7 +14,8 @@ use kubewright_apimachinery::facts::{self, Type};
 
 use super::{Bench, Suite};
 use crate::row::{Row, Unit};
-use crate::samples::{in_turn, mean_of};
+use crate::samples::in_turn;
+use crate::stopwatch::mean_of;
 
 pub(crate) const SUITE: Suite = Suite { name: "facts", run };
 

@@ -112,9 +112,9 @@ impl Inner {
         }
     }
 
-    /// Addresses, and ports with their protocol, of every other Service and of requests in flight.
+    /// Addresses, and ports with their protocol, of every other Service that is stored.
     fn taken(&self, own: &Value) -> BTreeSet<String> {
-        let mut taken = self.in_flight.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut taken = BTreeSet::new();
         let listing = self.store.list("services", "", None).ok();
         for version in listing.into_iter().flat_map(|listing| listing.items) {
             if *version.attributes.uid == *own.str_at("metadata.uid") {
@@ -136,13 +136,22 @@ impl Inner {
         taken
     }
 
-    fn reserve(&self, what: String, reserved: &mut Reserved) -> bool {
-        let mut taken = self.in_flight.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !taken.insert(what.clone()) {
+    /// Reserves something that no stored Service has, and no other request in flight.
+    fn reserve(
+        &self,
+        service: &Value,
+        what: &str,
+        taken: &BTreeSet<String>,
+        reserved: &mut Reserved,
+    ) -> bool {
+        if taken.contains(what)
+            || !self.in_flight.0.lock().unwrap_or_else(PoisonError::into_inner).insert(what.to_owned())
+        {
             return false;
         }
-        reserved.what.push(what);
-        true
+        reserved.what.push(what.to_owned());
+        // Whoever reserved it before has given it back since `taken` was read: as a Service, or for good.
+        !self.taken(service).contains(what)
     }
 
     fn addresses(
@@ -173,7 +182,7 @@ impl Inner {
             if offset == 0 || offset >= SIZE - 1 {
                 return refuse("the provided network does not match the current range");
             }
-            if taken.contains(&given) || !self.reserve(given.clone(), reserved) {
+            if !self.reserve(service, &given, taken, reserved) {
                 return refuse("provided IP is already allocated");
             }
             service.default_at("spec.clusterIPs", json!([given]));
@@ -186,7 +195,7 @@ impl Inner {
         let upper = (0..dynamic).map(|step| static_part + (start + step) % dynamic);
         for offset in upper.chain(1..static_part) {
             let address = Ipv4Addr::from(FIRST + offset).to_string();
-            if !taken.contains(&address) && self.reserve(address.clone(), reserved) {
+            if self.reserve(service, &address, taken, reserved) {
                 service.set_at("spec.clusterIP", address.as_str());
                 service.set_at("spec.clusterIPs", json!([address]));
                 return ErrorList::new();
@@ -235,14 +244,14 @@ impl Inner {
                     if !PORTS.contains(&number) {
                         let detail = "provided port is not in the valid range. The range of valid ports is 30000-32767";
                         errors.push(FieldError::invalid(&at, number, detail));
-                    } else if taken.contains(&key) || !self.reserve(key.clone(), reserved) {
+                    } else if !self.reserve(service, &key, taken, reserved) {
                         errors.push(FieldError::invalid(&at, number, "provided port is already allocated"));
                     }
                     own.insert(key);
                 }
                 None if allocate => {
                     // A port of another protocol of the same service is shared, as upstream does it.
-                    let Some(number) = self.free_port(&protocol, taken, reserved) else {
+                    let Some(number) = self.free_port(service, &protocol, taken, reserved) else {
                         errors
                             .push(FieldError::internal(&at, "failed to allocate a nodePort: range is full"));
                         continue;
@@ -258,7 +267,7 @@ impl Inner {
             && service.str_at("spec.externalTrafficPolicy") == "Local"
             && service.int_at("spec.healthCheckNodePort").unwrap_or_default() == 0
         {
-            match self.free_port("TCP", taken, reserved) {
+            match self.free_port(service, "TCP", taken, reserved) {
                 Some(number) => service.set_at("spec.healthCheckNodePort", number),
                 None => errors.push(FieldError::internal(
                     &Path::new("spec").child("healthCheckNodePort"),
@@ -269,13 +278,18 @@ impl Inner {
         errors
     }
 
-    fn free_port(&self, protocol: &str, taken: &BTreeSet<String>, reserved: &mut Reserved) -> Option<i64> {
+    fn free_port(
+        &self,
+        service: &Value,
+        protocol: &str,
+        taken: &BTreeSet<String>,
+        reserved: &mut Reserved,
+    ) -> Option<i64> {
         let size = u32::try_from(PORTS.end() - PORTS.start() + 1).unwrap_or(1);
         let start = self.ids.below(size);
-        (0..size).map(|step| PORTS.start() + i64::from((start + step) % size)).find(|number| {
-            let key = port_key(*number, protocol);
-            !taken.contains(&key) && self.reserve(key, reserved)
-        })
+        (0..size)
+            .map(|step| PORTS.start() + i64::from((start + step) % size))
+            .find(|number| self.reserve(service, &port_key(*number, protocol), taken, reserved))
     }
 }
 

@@ -10,8 +10,17 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 /// Making a certificate failed.
 #[derive(Debug, thiserror::Error)]
-#[error("a certificate could not be made")]
-pub struct CertificateError(#[from] rcgen::Error);
+pub enum CertificateError {
+    /// The library refused.
+    #[error("a certificate could not be made")]
+    Make(#[from] rcgen::Error),
+    /// More groups than a certificate of ours can name.
+    #[error("a client certificate can name two groups, not {0}; give the user a token instead")]
+    TooManyGroups(usize),
+}
+
+/// The object identifier of an organisation. rcgen keeps one value a name; under its number it keeps another.
+const ORGANIZATION: [u64; 4] = [2, 5, 4, 10];
 
 /// An authority that signs both the server's certificate and those of clients.
 pub struct Authority {
@@ -65,11 +74,16 @@ impl Authority {
         self.sign(params)
     }
 
-    /// A certificate for a user in these groups.
+    /// A certificate for a user in at most two groups.
     pub fn client(&self, user: &str, groups: &[&str]) -> Result<Identity, CertificateError> {
         let mut params = CertificateParams::new(Vec::<String>::new())?;
-        for group in groups {
-            params.distinguished_name.push(DnType::OrganizationName, *group);
+        if groups.len() > 2 {
+            return Err(CertificateError::TooManyGroups(groups.len()));
+        }
+        for (group, name) in
+            groups.iter().zip([DnType::OrganizationName, DnType::CustomDnType(ORGANIZATION.to_vec())])
+        {
+            params.distinguished_name.push(name, *group);
         }
         params.distinguished_name.push(DnType::CommonName, user);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];

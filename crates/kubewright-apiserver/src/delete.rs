@@ -28,6 +28,8 @@ pub(crate) const ORPHAN: &str = "orphan";
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
 const TRIES: usize = 32;
+/// A hundred years: what is deleted later than that is not deleted.
+const MAX_GRACE: i64 = 100 * 365 * 86_400;
 
 /// What a deletion left behind.
 pub(crate) enum Deleted {
@@ -189,7 +191,7 @@ impl Inner {
         if !old.has("metadata.deletionTimestamp")
             && let Some(generation) = old.int_at("metadata.generation").filter(|generation| *generation > 0)
         {
-            object.set_at("metadata.generation", generation + 1);
+            object.set_at("metadata.generation", generation.saturating_add(1));
         }
     }
 }
@@ -252,8 +254,8 @@ fn grace_period(served: &Served, object: &Value, options: &DeleteOptions) -> i64
     if object.str_at("spec.nodeName").is_empty() || ended {
         return 0;
     }
-    // As upstream: a negative period means one second.
-    if grace < 0 { 1 } else { grace }
+    // As upstream: a negative period means one second. A time that cannot be written is none.
+    if grace < 0 { 1 } else { grace.min(MAX_GRACE) }
 }
 
 fn set_finalizers(object: &mut Value, finalizers: &[String]) {

@@ -19,6 +19,9 @@ use crate::resources::{Served, is_registered};
 /// The largest body, in bytes.
 pub(crate) const MAX_BODY: usize = 3 << 20;
 
+/// The stack that reading YAML gets: reading recurses, and takes more of it than a worker has.
+const YAML_STACK: usize = 64 << 20;
+
 /// Media types in which bodies are read, as messages list them.
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
@@ -232,11 +235,9 @@ pub(crate) fn to_json(media: Media, bytes: &[u8]) -> Result<Cow<'_, [u8]>, ApiEr
     match media {
         Media::Json => Ok(Cow::Borrowed(bytes)),
         Media::Yaml => {
-            let bad = |error: &dyn std::fmt::Display| {
-                ApiError::bad_request(format!("error converting YAML to JSON: yaml: {error}"))
-            };
-            let text = std::str::from_utf8(bytes).map_err(|error| bad(&error))?;
-            let value: Value = serde_saphyr::from_str(text).map_err(|error| bad(&error))?;
+            let value = yaml(bytes).map_err(|why| {
+                ApiError::bad_request(format!("error converting YAML to JSON: yaml: {why}"))
+            })?;
             Ok(Cow::Owned(json::to_vec(&value)))
         }
         Media::Protobuf => {
@@ -244,6 +245,23 @@ pub(crate) fn to_json(media: Media, bytes: &[u8]) -> Result<Cow<'_, [u8]>, ApiEr
             Ok(Cow::Owned(json::to_vec(&value)))
         }
     }
+}
+
+/// Reads YAML, on a thread of its own for the sake of its stack.
+fn yaml(bytes: &[u8]) -> Result<Value, String> {
+    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+    let read = || {
+        let options = serde_saphyr::options! { budget: serde_saphyr::budget! { max_depth: json::MAX_DEPTH } };
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(YAML_STACK).spawn_scoped(scope, read);
+        match thread.map(std::thread::ScopedJoinHandle::join) {
+            Ok(Ok(result)) => result,
+            Ok(Err(_)) => Err("the reader failed".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    })
 }
 
 /// Applies a request's wish about unknown and duplicate fields: an error, warnings, or nothing.

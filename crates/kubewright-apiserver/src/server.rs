@@ -129,7 +129,7 @@ impl ApiServer {
                 ids: inner.ids.fork(),
                 authorizer: inner.authorizer.clone(),
                 controllers: inner.controllers,
-                tokens: inner.tokens.clone(),
+                tokens: inner.tokens.fork(&inner.ids),
                 registry: inner.registry.clone(),
                 in_flight: InFlight::default(),
                 limits: inner.limits,
@@ -223,15 +223,21 @@ impl Inner {
         if self.authorizer.allows(&sender, action) { Ok(user) } else { Err(auth::forbidden(&sender, action)) }
     }
 
+    /// Who sent a request. Only a request in-process that shows no credentials at all is the administrator's.
     fn authenticate(&self, parts: &http::request::Parts) -> Result<User, ApiError> {
-        let header = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        if let Some(token) = header.and_then(|value| value.strip_prefix("Bearer ")) {
-            return self
-                .tokens
-                .user(token.trim(), self.clock.now())
-                .ok_or_else(|| ApiError::new(401, "Unauthorized", "Unauthorized"));
+        let unauthorized = || ApiError::new(401, "Unauthorized", "Unauthorized");
+        let carried = parts.extensions.get::<User>().cloned();
+        let Some(header) = parts.headers.get(header::AUTHORIZATION) else {
+            return Ok(carried.unwrap_or_else(User::admin));
+        };
+        let header = header.to_str().map_err(|_| unauthorized())?;
+        match header.split_once(' ') {
+            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
+                self.tokens.user(token.trim(), self.clock.now()).ok_or_else(unauthorized)
+            }
+            // Credentials of a kind that the server does not know are none.
+            _ => Ok(carried.unwrap_or_else(User::anonymous)),
         }
-        Ok(parts.extensions.get::<User>().cloned().unwrap_or_else(User::admin))
     }
 
     fn authorize(&self, request: &Request) -> Result<(), ApiError> {

@@ -10,7 +10,6 @@ use crate::ids::Ids;
 type Given = BTreeMap<String, (User, Option<i64>)>;
 
 /// Tokens and whom they stand for.
-#[derive(Clone)]
 pub(crate) struct Tokens {
     given: Arc<RwLock<Given>>,
     /// Part of every token that is handed out, so that those of another server mean nothing here.
@@ -20,6 +19,12 @@ pub(crate) struct Tokens {
 impl Tokens {
     pub(crate) fn new(ids: &Ids) -> Self {
         Self { given: Arc::default(), server: ids.uid() }
+    }
+
+    /// A copy that goes its own way.
+    pub(crate) fn fork(&self, ids: &Ids) -> Self {
+        let given = self.given.read().unwrap_or_else(PoisonError::into_inner).clone();
+        Self { given: Arc::new(RwLock::new(given)), server: ids.uid() }
     }
 
     pub(crate) fn add(&self, token: String, user: User) {

@@ -28,6 +28,8 @@ const BATCH: usize = 256;
 const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 /// Shortest time that a watch without a wish of its own lasts; upstream adds up to as much again, by lot.
 const MIN_SECONDS: u32 = 1800;
+/// A hundred years: no clock reaches further than a wish may.
+const MAX_SECONDS: u64 = 100 * 365 * 86_400;
 
 impl Inner {
     /// Opens a watch.
@@ -44,7 +46,7 @@ impl Inner {
         let from =
             if options.resource_version.is_empty() { 0 } else { parse_revision(&options.resource_version)? };
         let seconds = match options.timeout_seconds {
-            Some(seconds) if seconds > 0 => u64::try_from(seconds).unwrap_or_default(),
+            Some(seconds) if seconds > 0 => u64::try_from(seconds).unwrap_or_default().min(MAX_SECONDS),
             _ => u64::from(MIN_SECONDS + self.ids.below(MIN_SECONDS)),
         };
         let mut watch = Watch {

@@ -212,7 +212,7 @@ fn member(line: &str) -> Option<Member> {
     }
     let number = tags
         .split_once("protobuf:\"")
-        .and_then(|(_, tag)| tag.split(',').nth(1))
+        .and_then(|(_, tag)| tag.split([',', '"']).nth(1))
         .and_then(|number| number.parse().ok());
     if json.is_empty() {
         return Some(Member::Inline(go_type.trim_start_matches('*').to_owned(), number));

@@ -8,6 +8,7 @@ use kubewright_apiserver::ApiServer;
 
 use super::objects::Call;
 use super::tls::Connection;
+use crate::stopwatch::Stopwatch;
 
 #[derive(Clone)]
 pub(super) enum Endpoint {
@@ -23,6 +24,14 @@ impl Endpoint {
         match self {
             Self::InProcess(_) => "",
             Self::Tls(connection) => connection.url(),
+        }
+    }
+
+    /// The clock for requests to it: in-process they run on the caller's thread.
+    pub(super) fn stopwatch(&self) -> Stopwatch {
+        match self {
+            Self::InProcess(_) => Stopwatch::thread(),
+            Self::Tls(_) => Stopwatch::wall(),
         }
     }
 

@@ -2,10 +2,12 @@
 
 use std::env;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use kubewright_apiserver::{ApiServer, Options};
+
+use crate::stopwatch::Stopwatch;
 
 /// The first server of a process: it also parses the facts that it needs. Only true once in each process.
 pub(crate) fn first_start() -> Duration {
@@ -24,9 +26,9 @@ pub(super) fn first_start_elsewhere() -> Result<Duration> {
 
 /// One more server in a process that had some, as each further test of a test binary has it.
 pub(super) fn next_start() -> Duration {
-    let started = Instant::now();
+    let stopwatch = Stopwatch::thread();
     let server = ApiServer::new(Options::default());
-    let took = started.elapsed();
+    let took = stopwatch.elapsed();
     drop(server);
     took
 }

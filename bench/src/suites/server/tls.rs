@@ -19,9 +19,6 @@ use tokio_rustls::TlsConnector;
 
 use super::objects::Call;
 
-/// Large enough that a list of some megabytes does not wait for the window.
-const STREAM_WINDOW: u32 = 16 << 20;
-
 /// A connection; clones share it. It ends when the last clone does.
 #[derive(Clone)]
 pub(super) struct Connection {
@@ -43,13 +40,9 @@ impl Connection {
         if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
             bail!("the server does not speak HTTP/2");
         }
-        let (sender, connection) = http2::Builder::new(TokioExecutor::new())
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(STREAM_WINDOW)
-            .max_frame_size(1 << 20)
-            .handshake(TokioIo::new(stream))
-            .await
-            .context("HTTP/2 handshake")?;
+        // Windows and frames are as hyper has them: a client with its own would flatter the server.
+        let (sender, connection) =
+            http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.context("HTTP/2 handshake")?;
         // Ends with the last sender; what goes wrong is told to whoever waits for an answer.
         tokio::spawn(connection);
         Ok(Self { url: url.into(), sender })

@@ -2,7 +2,7 @@
 //!
 //! Requests are made before the clock starts, so that only sending, answering and reading count.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -54,7 +54,7 @@ pub(super) fn calls(endpoint: &Endpoint, kind: Kind, verb: Verb, count: usize) -
 
 /// Sends requests, `in_flight` at a time.
 pub(super) async fn send(endpoint: &Endpoint, calls: Vec<Call>, in_flight: usize) -> Result<Duration> {
-    let started = Instant::now();
+    let stopwatch = endpoint.stopwatch();
     if in_flight == 1 {
         for call in calls {
             endpoint.call(call).await?;
@@ -66,15 +66,15 @@ pub(super) async fn send(endpoint: &Endpoint, calls: Vec<Call>, in_flight: usize
             .try_for_each(|_| std::future::ready(Ok(())))
             .await?;
     }
-    Ok(started.elapsed())
+    Ok(stopwatch.elapsed())
 }
 
 /// Lists all objects of a kind, of which there are at least `count`.
 pub(super) async fn list(endpoint: &Endpoint, kind: Kind, count: usize) -> Result<Duration> {
     let call = objects::list(endpoint.base(), kind);
-    let started = Instant::now();
+    let stopwatch = endpoint.stopwatch();
     let bytes = endpoint.call(call).await?;
-    let took = started.elapsed();
+    let took = stopwatch.elapsed();
     let least = count * kind.object("object-00000", 0).to_string().len();
     ensure!(bytes > least, "a list of {count} objects had only {bytes} bytes");
     Ok(took)

@@ -65,7 +65,10 @@ pub(super) fn prepare_update(gvk: Gvk<'_>, new: &mut Value, old: &Value) {
         keep(new, old, "status");
     }
     if counts_generations(gvk) && counted_change(gvk, new, old) {
-        new.set_at("metadata.generation", old.int_at("metadata.generation").unwrap_or_default() + 1);
+        new.set_at(
+            "metadata.generation",
+            old.int_at("metadata.generation").unwrap_or_default().saturating_add(1),
+        );
     }
 }
 

@@ -252,7 +252,7 @@ fn node_warnings(node: &Value) -> Vec<String> {
 fn count(new: &mut Value, old: &Value, path: &str) {
     let generation = old.int_at("metadata.generation").unwrap_or_default();
     let changed = new.at(path) != old.at(path);
-    let generation = generation + i64::from(changed);
+    let generation = generation.saturating_add(i64::from(changed));
     if generation > 0 {
         new.set_at("metadata.generation", generation);
     }

@@ -81,7 +81,7 @@ fn keep(new: &mut Value, old: &Value, path: &str) {
 }
 
 fn count_generation(new: &mut Value, old: &Value, changed: bool) {
-    let generation = old.int_at("metadata.generation").unwrap_or_default() + i64::from(changed);
+    let generation = old.int_at("metadata.generation").unwrap_or_default().saturating_add(i64::from(changed));
     new.set_at("metadata.generation", generation);
 }
 

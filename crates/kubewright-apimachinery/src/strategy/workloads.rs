@@ -38,7 +38,7 @@ pub(super) fn prepare_update(gvk: Gvk<'_>, new: &mut Value, old: &Value) {
         "StatefulSet" if !old.has(MAX_UNAVAILABLE) => drop_max_unavailable(new),
         "DaemonSet" => {
             let same = new.at("spec.template") == old.at("spec.template");
-            set_template_generation(new, template_generation(old) + i64::from(!same));
+            set_template_generation(new, template_generation(old).saturating_add(i64::from(!same)));
         }
         _ if !counts_generations(gvk) => return,
         _ => {}
@@ -49,7 +49,7 @@ pub(super) fn prepare_update(gvk: Gvk<'_>, new: &mut Value, old: &Value) {
         // Its controller copies annotations to the ReplicaSets, so they are part of what is wanted.
         changed |= new.map_at("metadata.annotations") != old.map_at("metadata.annotations");
     }
-    let generation = old.int_at("metadata.generation").unwrap_or_default() + i64::from(changed);
+    let generation = old.int_at("metadata.generation").unwrap_or_default().saturating_add(i64::from(changed));
     new.set_at("metadata.generation", generation);
 }
 

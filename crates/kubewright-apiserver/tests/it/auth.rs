@@ -33,8 +33,16 @@ fn name_and_groups(user: &UserInfo) -> (&str, Vec<&str>) {
 }
 
 /// kube's client over TLS with another identity than the administrator's, or a token, or nothing.
-async fn tls_client_as(listening: &Listening, identity: Option<&Identity>, token: Option<&str>) -> Result<Client> {
-    let kubeconfig = serve::kubeconfig(&listening.url(), listening.authority().pem(), identity.unwrap_or(listening.admin()));
+async fn tls_client_as(
+    listening: &Listening,
+    identity: Option<&Identity>,
+    token: Option<&str>,
+) -> Result<Client> {
+    let kubeconfig = serve::kubeconfig(
+        &listening.url(),
+        listening.authority().pem(),
+        identity.unwrap_or(listening.admin()),
+    );
     let mut kubeconfig = Kubeconfig::from_yaml(&kubeconfig)?;
     for user in kubeconfig.auth_infos.iter_mut().filter_map(|named| named.auth_info.as_mut()) {
         if identity.is_none() {
@@ -126,7 +134,11 @@ async fn nobody_in_particular_sees_only_health_and_version() -> Result<()> {
         let (status, body) = get(closed).await?;
         assert_eq!(status, StatusCode::FORBIDDEN, "{closed}: {body}");
         let body: Value = serde_json::from_str(&body)?;
-        assert_eq!((body["kind"].as_str(), body["reason"].as_str()), (Some("Status"), Some("Forbidden")), "{closed}");
+        assert_eq!(
+            (body["kind"].as_str(), body["reason"].as_str()),
+            (Some("Status"), Some("Forbidden")),
+            "{closed}"
+        );
     }
     let (_, body) = get("/api/v1/namespaces/default/secrets").await?;
     let body: Value = serde_json::from_str(&body)?;
@@ -156,7 +168,9 @@ async fn whoever_carries_a_request_in_process_says_for_whom() -> Result<()> {
 #[tokio::test]
 async fn the_reviews_of_access_answer() -> Result<()> {
     let reviews: Api<SelfSubjectAccessReview> = Api::all(client(&server()));
-    let review = object(json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "default"}}}));
+    let review = object(
+        json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "default"}}}),
+    );
     let answer = reviews.create(&PostParams::default(), &review).await?;
     assert!(answer.status.is_some_and(|status| status.allowed));
     Ok(())
@@ -166,7 +180,9 @@ async fn with_token(server: &ApiServer, token: &str) -> Result<(StatusCode, Valu
     let request = Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews")
         .header(header::AUTHORIZATION, format!("Bearer {token}"))
         .header(header::CONTENT_TYPE, "application/json")
-        .body(Full::new(Bytes::from_static(b"{\"kind\":\"SelfSubjectReview\",\"apiVersion\":\"authentication.k8s.io/v1\"}")))?;
+        .body(Full::new(Bytes::from_static(
+            b"{\"kind\":\"SelfSubjectReview\",\"apiVersion\":\"authentication.k8s.io/v1\"}",
+        )))?;
     let answer = server.handle(request).await;
     let status = answer.status();
     let body = answer.into_body().collect().await?.to_bytes();
@@ -187,7 +203,10 @@ async fn the_token_of_a_service_account_is_good_until_it_expires() -> Result<()>
     assert_eq!(status, StatusCode::CREATED, "{review}");
     assert_eq!(review["status"]["userInfo"]["username"], "system:serviceaccount:default:robot");
     let groups = &review["status"]["userInfo"]["groups"];
-    assert!(groups.as_array().is_some_and(|groups| groups.contains(&"system:serviceaccounts:default".into())), "{groups}");
+    assert!(
+        groups.as_array().is_some_and(|groups| groups.contains(&"system:serviceaccounts:default".into())),
+        "{groups}"
+    );
 
     let reviews: Api<TokenReview> = Api::all(client);
     let review = reviews.create(&PostParams::default(), &object(json!({"spec": {"token": token}}))).await?;

@@ -62,7 +62,8 @@ async fn a_kind_that_discovery_found_is_used_without_its_type() -> Result<()> {
     assert_eq!(resource.plural, "deployments");
     assert!(capabilities.supports_operation(verbs::WATCH));
     assert_eq!(capabilities.scope, Scope::Namespaced);
-    let mut subresources: Vec<_> = capabilities.subresources.iter().map(|(sub, _)| sub.plural.as_str()).collect();
+    let mut subresources: Vec<_> =
+        capabilities.subresources.iter().map(|(sub, _)| sub.plural.as_str()).collect();
     subresources.sort_unstable();
     assert_eq!(subresources, ["scale", "status"]);
 

@@ -89,7 +89,10 @@ async fn answers_are_those_of_a_real_server_but_for_the_listed_differences() {
     let listed = listed(&here.join("../../docs/differences.md"));
     let unlisted: Vec<&String> = different.difference(&listed).collect();
     let gone: Vec<&String> = listed.difference(&different).collect();
-    assert!(unlisted.is_empty(), "answers differ that docs/differences.md does not list: {unlisted:?}\n{text}");
+    assert!(
+        unlisted.is_empty(),
+        "answers differ that docs/differences.md does not list: {unlisted:?}\n{text}"
+    );
     assert!(gone.is_empty(), "equal now, take them off the list in docs/differences.md: {gone:?}");
     assert!(outcome["steps"].as_u64() > Some(1_200), "only {} steps were compared", outcome["steps"]);
 }
@@ -118,7 +121,10 @@ fn listed(path: &Path) -> BTreeSet<String> {
     rows.filter(|(scenario, _)| scenario.contains(" #"))
         .flat_map(|(scenario, _)| {
             let (name, steps) = scenario.split_once(" #").unwrap_or_default();
-            steps.split(", ").map(|step| format!("{name} #{}", step.trim_start_matches('#'))).collect::<Vec<_>>()
+            steps
+                .split(", ")
+                .map(|step| format!("{name} #{}", step.trim_start_matches('#')))
+                .collect::<Vec<_>>()
         })
         .collect()
 }

@@ -39,7 +39,7 @@ async fn reconcile(map: Arc<ConfigMap>, context: Arc<Context>) -> kube::Result<A
     if let Err(error) = entry.commit(&PostParams::default()).await {
         return Err(kube::Error::Service(error.into()));
     }
-    Ok(Action::requeue(Duration::from_secs(3600)))
+    Ok(Action::requeue(Duration::from_hours(1)))
 }
 
 fn has_value(value: &'static str) -> impl Fn(Option<&Secret>) -> bool {
@@ -143,7 +143,8 @@ async fn an_event_that_comes_again_becomes_a_series() -> Result<()> {
     let client = alone();
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let map = maps.create(&PostParams::default(), &config_map("a")).await?;
-    let reporter = Reporter { controller: "example.org/tester".to_owned(), instance: Some("tester-0".to_owned()) };
+    let reporter =
+        Reporter { controller: "example.org/tester".to_owned(), instance: Some("tester-0".to_owned()) };
     let recorder = Recorder::new(client.clone(), reporter);
     let event = Event {
         type_: EventType::Warning,
@@ -178,7 +179,7 @@ async fn a_condition_is_awaited_until_it_holds() -> Result<()> {
     let pods: Api<Pod> = Api::default_namespaced(client.clone());
     pods.create(&PostParams::default(), &pod("a")).await?;
     let start = async {
-        tokio::time::sleep(Duration::from_secs(900)).await;
+        tokio::time::sleep(Duration::from_mins(15)).await;
         let patch = Patch::Merge(json!({"status": {"phase": "Running"}}));
         pods.patch_status("a", &PatchParams::default(), &patch).await
     };
@@ -197,7 +198,7 @@ async fn a_deletion_is_awaited_until_the_last_finalizer_is_gone() -> Result<()> 
     held.finalizers_mut().push("example.org/hold".to_owned());
     maps.create(&PostParams::default(), &held).await?;
     let release = async {
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
         let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
         maps.patch("a", &PatchParams::default(), &patch).await
     };

@@ -69,11 +69,20 @@ struct Seen {
 }
 
 fn seen_headers(response: &Answer) -> Vec<(&'static str, String)> {
-    ["content-type", "cache-control", "warning", "retry-after", "etag", "vary", "allow", "x-content-type-options"]
-        .into_iter()
-        .flat_map(|name| response.headers().get_all(name).into_iter().map(move |value| (name, value)))
-        .map(|(name, value)| (name, String::from_utf8_lossy(value.as_bytes()).into_owned()))
-        .collect()
+    [
+        "content-type",
+        "cache-control",
+        "warning",
+        "retry-after",
+        "etag",
+        "vary",
+        "allow",
+        "x-content-type-options",
+    ]
+    .into_iter()
+    .flat_map(|name| response.headers().get_all(name).into_iter().map(move |value| (name, value)))
+    .map(|(name, value)| (name, String::from_utf8_lossy(value.as_bytes()).into_owned()))
+    .collect()
 }
 
 /// Method, path, media type and body of a request.
@@ -109,17 +118,37 @@ fn script() -> Vec<Step> {
         read("/api/v1/namespaces/default/configmaps/nobody"),
         read("/api/v1/namespaces/default/bogus"),
         read("/bogus"),
-        (Method::PUT, "/api/v1/namespaces/default/configmaps/a", JSON, json!({"metadata": {"name": "a", "resourceVersion": "1"}})),
-        (Method::PATCH, "/api/v1/namespaces/default/configmaps/a", MERGE, json!({"data": {"umlaut": "ä 😀 \u{2028}"}})),
+        (
+            Method::PUT,
+            "/api/v1/namespaces/default/configmaps/a",
+            JSON,
+            json!({"metadata": {"name": "a", "resourceVersion": "1"}}),
+        ),
+        (
+            Method::PATCH,
+            "/api/v1/namespaces/default/configmaps/a",
+            MERGE,
+            json!({"data": {"umlaut": "ä 😀 \u{2028}"}}),
+        ),
         (Method::PATCH, "/api/v1/namespaces/default/configmaps/a", "text/plain", json!({})),
         (Method::GET, "/api/v1/namespaces/default/configmaps?limit=1", TABLE, Value::Null),
         (Method::GET, "/api/v1/namespaces/default/configmaps/a", "application/yaml", Value::Null),
         (Method::GET, "/api/v1/namespaces/default/configmaps", "application/pdf", Value::Null),
         read("/api/v1/configmaps?labelSelector=a%20in%20(b&limit=3"),
-        (Method::POST, "/api/v1/namespaces/default/services", JSON, json!({
-            "metadata": {"name": "web"}, "spec": {"type": "NodePort", "ports": [{"port": 80}]},
-        })),
-        (Method::DELETE, "/api/v1/namespaces/default/configmaps/a", JSON, json!({"preconditions": {"uid": "x"}})),
+        (
+            Method::POST,
+            "/api/v1/namespaces/default/services",
+            JSON,
+            json!({
+                "metadata": {"name": "web"}, "spec": {"type": "NodePort", "ports": [{"port": 80}]},
+            }),
+        ),
+        (
+            Method::DELETE,
+            "/api/v1/namespaces/default/configmaps/a",
+            JSON,
+            json!({"preconditions": {"uid": "x"}}),
+        ),
         (Method::DELETE, "/api/v1/namespaces/default/configmaps/a", JSON, Value::Null),
         (Method::DELETE, MAPS, JSON, Value::Null),
         (Method::OPTIONS, MAPS, JSON, Value::Null),
@@ -172,7 +201,10 @@ fn frozen() -> ApiServer {
 #[tokio::test]
 async fn every_transport_shows_the_same() -> Result<()> {
     let in_process = play(&mut Transport::InProcess(frozen())).await?;
-    assert_eq!(in_process.iter().filter(|seen| seen.status.is_server_error()).collect::<Vec<_>>(), [] as [&Seen; 0]);
+    assert_eq!(
+        in_process.iter().filter(|seen| seen.status.is_server_error()).collect::<Vec<_>>(),
+        [] as [&Seen; 0]
+    );
 
     let listening = Listening::open(frozen(), 0).await?;
     let http1 = play(&mut Transport::Http1(tls_client(&listening).await?)).await?;
@@ -248,7 +280,7 @@ async fn a_server_that_closes_ends_its_watches() -> Result<()> {
     let watch = sender.send(Request::get(format!("{MAPS}?watch=1")).body(Vec::new())?).await?;
     let closed = soon("closing", listening.close());
     let read = soon("the end of the watch", watch.into_body().collect());
-    let (_, _) = tokio::join!(closed, read);
+    let ((), _) = tokio::join!(closed, read);
     Ok(())
 }
 
@@ -266,9 +298,15 @@ async fn kube_watches_over_tls_as_it_does_in_process() -> Result<()> {
         let events: Vec<String> = events.iter().map(ToString::to_string).collect();
         assert_eq!(events, ["Init", "InitApply(a)", "InitDone"]);
         maps.create(&kube::api::PostParams::default(), &config_map("b")).await?;
-        assert_eq!(soon("b", stream.try_next()).await?.map(|event| event.to_string()).as_deref(), Some("Apply(b)"));
+        assert_eq!(
+            soon("b", stream.try_next()).await?.map(|event| event.to_string()).as_deref(),
+            Some("Apply(b)")
+        );
         maps.delete("b", &kube::api::DeleteParams::default()).await?;
-        assert_eq!(soon("b", stream.try_next()).await?.map(|event| event.to_string()).as_deref(), Some("Delete(b)"));
+        assert_eq!(
+            soon("b", stream.try_next()).await?.map(|event| event.to_string()).as_deref(),
+            Some("Delete(b)")
+        );
     }
     listening.close().await;
     Ok(())

@@ -144,7 +144,9 @@ async fn bookmarks_tell_how_far_a_quiet_watch_is() -> Result<()> {
     let mut stream = pin!(maps.watch(&WatchParams::default().timeout(200), &from).await?);
     // Another resource moves the revision, and this watch sees none of it.
     let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client);
-    let created = namespaces.create(&PostParams::default(), &crate::world::object(json!({"metadata": {"name": "n"}}))).await?;
+    let created = namespaces
+        .create(&PostParams::default(), &crate::world::object(json!({"metadata": {"name": "n"}})))
+        .await?;
     let Some(WatchEvent::Bookmark(bookmark)) = stream.try_next().await? else { bail!("no bookmark") };
     assert_eq!(bookmark.metadata.resource_version, created.resource_version().unwrap_or_default());
     assert_eq!(bookmark.types.kind, "ConfigMap");
@@ -188,7 +190,9 @@ async fn a_watcher_that_missed_events_lists_again() -> Result<()> {
     }
     maps.delete("a", &DeleteParams::default()).await?;
     create(&client, &["b"]).await?;
-    assert!(matches!(stream.next().await, Some(Err(watcher::Error::WatchError(status))) if status.code == 410));
+    assert!(
+        matches!(stream.next().await, Some(Err(watcher::Error::WatchError(status))) if status.code == 410)
+    );
     assert_eq!(next(&mut stream, 3).await?, ["Init", "InitApply(b)", "InitDone"]);
     Ok(())
 }
@@ -221,7 +225,8 @@ async fn a_store_shows_what_the_server_has() -> Result<()> {
     create(&client, &["a", "b"]).await?;
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let (store, writer) = reflector::store();
-    let mut stream = pin!(watcher(maps.clone(), Config::default()).default_backoff().reflect(writer).touched_objects());
+    let mut stream =
+        pin!(watcher(maps.clone(), Config::default()).default_backoff().reflect(writer).touched_objects());
     let follow = async {
         while let Some(object) = stream.try_next().await? {
             if object.name_any() == "end" {
@@ -300,7 +305,8 @@ async fn many_watchers_see_the_same_events_in_the_same_order() -> Result<()> {
         anyhow::Ok(())
     };
     let (seen, written) =
-        soon("a hundred watches", async { tokio::join!(futures_util::future::join_all(watching), writing) }).await;
+        soon("a hundred watches", async { tokio::join!(futures_util::future::join_all(watching), writing) })
+            .await;
     written?;
     let seen = seen.into_iter().collect::<Result<Vec<_>>>()?;
     assert!(seen[0].iter().all(Option::is_some));

@@ -16,7 +16,7 @@ use kubewright_apiserver::{ApiServer, Options};
 pub(crate) const START: i64 = 1_767_225_600_000_000;
 
 /// Longer than anything here takes, so that what hangs fails.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 pub(crate) fn options() -> Options {
     Options { clock: Arc::new(TokioClock::starting_at(START)), seed: Some(1), ..Options::default() }
@@ -38,10 +38,10 @@ pub(crate) fn alone() -> Client {
 
 /// Waits for `future`, but not forever.
 pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
-    match tokio::time::timeout(DEADLINE, future).await {
-        Ok(output) => output,
-        Err(_) => panic!("{what} took longer than {DEADLINE:?}"),
-    }
+    let Ok(output) = tokio::time::timeout(DEADLINE, future).await else {
+        panic!("{what} took longer than {DEADLINE:?}");
+    };
+    output
 }
 
 pub(crate) fn config_map(name: &str) -> ConfigMap {

@@ -101,7 +101,10 @@ async fn answers(server: &ApiServer) -> Result<Vec<Value>> {
     for (path, body) in [
         ("/api/v1/namespaces/default/configmaps", json!({"metadata": {"generateName": "made-"}})),
         ("/api/v1/namespaces/default/configmaps", json!({"metadata": {"generateName": "made-"}})),
-        ("/api/v1/namespaces/default/services", json!({"metadata": {"name": "web"}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}})),
+        (
+            "/api/v1/namespaces/default/services",
+            json!({"metadata": {"name": "web"}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}}),
+        ),
         ("/api/v1/namespaces", json!({"metadata": {"name": "team"}})),
         ("/api/v1/namespaces/default/configmaps", json!({"metadata": {"name": "Not a name"}})),
     ] {

@@ -101,7 +101,7 @@ pub(crate) fn round_up(parent: &mut Value, path: &str) {
         let Ok(quantity) = Quantity::from_json(value) else { continue };
         let milli = quantity.milli_value();
         let rounded = Quantity::from_milli(milli, quantity.notation());
-        if milli.abs() < i64::MAX && rounded != quantity {
+        if milli.unsigned_abs() < i64::MAX.unsigned_abs() && rounded != quantity {
             *value = Value::from(rounded.to_string());
         }
     }

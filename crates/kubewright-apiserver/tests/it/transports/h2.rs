@@ -53,9 +53,13 @@ pub(crate) async fn connect(listening: &Listening, identity: Option<&Identity>) 
     stream.set_nodelay(true)?;
     let name = ServerName::from(listening.address().ip());
     let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
-    anyhow::ensure!(stream.get_ref().1.alpn_protocol() == Some(b"h2".as_slice()), "the server does not speak HTTP/2");
-    let (requests, connection) =
-        http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.context("the HTTP/2 handshake failed")?;
+    anyhow::ensure!(
+        stream.get_ref().1.alpn_protocol() == Some(b"h2".as_slice()),
+        "the server does not speak HTTP/2"
+    );
+    let (requests, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+        .await
+        .context("the HTTP/2 handshake failed")?;
     // Ends when the last sender is dropped, or the server closes the connection.
     tokio::spawn(connection);
     Ok(Sender { requests, url: listening.url() })
