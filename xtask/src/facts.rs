@@ -5,6 +5,8 @@
 //! the packages, so that a second run changes nothing.
 
 mod golang;
+mod openapi;
+mod parameters;
 mod resources;
 mod sources;
 mod types;
@@ -66,11 +68,14 @@ fn derive(sources: &Sources, data: &Path) -> Result<Vec<(&'static str, String)>>
     let served = read_json(&data.join("openapi-v3-facts.json"))?;
     let types = types::derive(&sources.definitions, &served, &go)?;
     let messages = go.messages(&types);
+    let docs = parameters::Docs::read(&sources.go)?;
     let discovery = read_json(&data.join("discovery.json"))?;
     let legacy = read_json(&data.join("discovery-legacy.json"))?;
     Ok(vec![
         ("types.txt", types),
         ("protobuf.txt", messages),
+        ("openapi.txt", openapi::derive(&sources.definitions, &served, &go)?),
+        ("parameters.txt", parameters::derive(&served, &go, &docs)?),
         ("resources.txt", resources::derive(&discovery, &legacy)?),
         ("columns.txt", resources::columns(&read_json(&data.join("table-columns.json"))?)?),
         ("bootstrap.txt", resources::bootstrap(&read_json(&data.join("bootstrap-objects.json"))?)?),

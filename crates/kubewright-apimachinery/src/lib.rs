@@ -4,7 +4,11 @@
 //! input gives the same answer. The API server, the manifest generator and the runtime call these rules;
 //! they never write their own.
 
+pub mod apply;
+pub mod cel;
 pub mod convert;
+pub mod crd;
+pub mod custom;
 pub mod decode;
 pub mod defaults;
 pub mod duration;
@@ -15,6 +19,7 @@ pub mod gvk;
 pub mod json;
 pub mod names;
 pub mod object;
+pub mod openapi;
 pub mod patch;
 pub mod protobuf;
 pub mod quantity;

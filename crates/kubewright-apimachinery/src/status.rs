@@ -166,6 +166,15 @@ impl ApiError {
         error
     }
 
+    /// The resource does not know the verb.
+    pub fn method_not_supported(what: Qualified<'_>, verb: &str) -> Self {
+        let message = format!("{verb} is not supported on resources of kind {:?}", what.to_string());
+        let mut error = Self::new(405, "MethodNotAllowed", message);
+        let (group, kind) = (what.group.to_owned(), what.name.to_owned());
+        error.details = Some(Box::new(Details { group, kind, ..Details::default() }));
+        error
+    }
+
     /// The `Status` object that clients are sent.
     pub fn to_value(&self) -> Value {
         let mut status = Map::new();

@@ -13,11 +13,20 @@ use anyhow::{Context as _, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GoField {
     pub(crate) json: String,
+    /// Its type, without a pointer's `*`.
+    pub(crate) ty: String,
     pub(crate) pointer: bool,
     pub(crate) omit_empty: bool,
     pub(crate) omit_zero: bool,
     /// Number in protobuf, if the field has one.
     pub(crate) number: Option<u32>,
+}
+
+impl GoField {
+    /// Whether it is written even if empty. A struct that is no pointer is never left out as empty.
+    pub(crate) fn always(&self, structure: bool) -> bool {
+        !self.omit_zero && (!self.omit_empty || (structure && !self.pointer))
+    }
 }
 
 enum Member {
@@ -67,6 +76,7 @@ impl Structs {
                     for json in ["kind", "apiVersion"] {
                         fields.push(GoField {
                             json: json.to_owned(),
+                            ty: "string".to_owned(),
                             pointer: false,
                             omit_empty: true,
                             omit_zero: false,
@@ -78,6 +88,12 @@ impl Structs {
             }
         }
         fields
+    }
+
+    /// Whether a field of the type `name` holds a struct.
+    pub(crate) fn is_struct(&self, name: &str, field: &GoField) -> bool {
+        let package = &name[..name.rfind('.').map_or(0, |dot| dot + 1)];
+        self.0.contains_key(&qualify(package, &field.ty))
     }
 
     /// Lines of `protobuf.txt`: a message, then `field:number` and, for embedded messages, `@Type:number`.
@@ -219,6 +235,7 @@ fn member(line: &str) -> Option<Member> {
     }
     Some(Member::Field(GoField {
         json: json.to_owned(),
+        ty: go_type.trim_start_matches('*').to_owned(),
         pointer: go_type.starts_with('*'),
         omit_empty: options.contains(&"omitempty"),
         omit_zero: options.contains(&"omitzero"),
@@ -241,6 +258,7 @@ mod tests {
             field,
             GoField {
                 json: "port".into(),
+                ty: "int32".into(),
                 pointer: true,
                 omit_empty: true,
                 omit_zero: false,

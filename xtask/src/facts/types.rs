@@ -76,7 +76,8 @@ pub fn facts_of_definitions(definitions: &Value) -> Result<BTreeMap<String, BTre
     Ok(types)
 }
 
-fn served_schemas(served: &Value) -> BTreeMap<&str, &Value> {
+/// The schemas of all documents of a running server, by OpenAPI name.
+pub(super) fn served_schemas(served: &Value) -> BTreeMap<&str, &Value> {
     let documents = served.as_object().into_iter().flatten();
     documents
         .flat_map(|(_, document)| document["schemas"].as_object().into_iter().flatten())
@@ -113,11 +114,10 @@ fn line(name: &str, schema: &Value, served: Option<&Value>, go: &[GoField]) -> R
         let served_field = served.map(|s| &s["properties"][field]);
         write!(line, " {field}:{}", core_facts(schema_of, package(name), is_required(schema, field))?)?;
         if let Some(go) = go.iter().find(|g| g.json == field) {
-            let structure = is_structure(schema_of);
             if go.pointer {
                 line.push('?');
             }
-            if !go.omit_zero && (!go.omit_empty || (structure && !go.pointer)) {
+            if go.always(is_structure(schema_of)) {
                 line.push('+');
             }
         }
@@ -193,8 +193,8 @@ fn type_text(schema: &Value, package: &str) -> Result<String> {
     })
 }
 
-/// A Go struct that is no pointer is always written, even if empty.
-fn is_structure(schema: &Value) -> bool {
+/// Whether the field is a struct in Go.
+pub(super) fn is_structure(schema: &Value) -> bool {
     reference(schema).is_some()
 }
 
@@ -208,7 +208,7 @@ fn enum_text(values: &Value) -> String {
     if values.is_empty() { String::new() } else { format!("%({})", values.join("|")) }
 }
 
-fn is_zero(value: &Value) -> bool {
+pub(super) fn is_zero(value: &Value) -> bool {
     matches!(value, Value::Null | Value::Bool(false))
         || value.as_str().is_some_and(str::is_empty)
         || value.as_i64() == Some(0)
@@ -219,7 +219,7 @@ fn is_required(schema: &Value, field: &str) -> bool {
     schema["required"].as_array().into_iter().flatten().any(|r| r == field)
 }
 
-fn short(openapi: &str) -> Result<String> {
+pub(super) fn short(openapi: &str) -> Result<String> {
     let found = PREFIXES
         .iter()
         .find_map(|(long, short)| openapi.strip_prefix(long).map(|rest| format!("{short}{rest}")));

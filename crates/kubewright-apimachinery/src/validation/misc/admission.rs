@@ -9,6 +9,7 @@ mod webhooks;
 use serde_json::Value;
 
 use super::required;
+use crate::cel;
 use crate::field::{ErrorList, FieldError, Path};
 use crate::names;
 use crate::object::Fields as _;
@@ -43,14 +44,20 @@ pub(super) fn update(kind: &str, new: &Value, old: &Value) -> ErrorList {
     }
 }
 
-fn match_conditions(conditions: &[Value], path: &Path) -> ErrorList {
+/// `has_params` is whether the conditions may name the parameters of a policy.
+fn match_conditions(conditions: &[Value], has_params: bool, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     if conditions.len() > MAX_MATCH_CONDITIONS {
         errors.push(FieldError::too_many(path, conditions.len(), MAX_MATCH_CONDITIONS));
     }
     for (i, condition) in conditions.iter().enumerate() {
         let path = path.index(i);
-        errors.extend(required(condition.str_at("expression").trim(), &path.child("expression")));
+        let expression = condition.str_at("expression").trim();
+        if expression.is_empty() {
+            errors.push(FieldError::required(&path.child("expression"), ""));
+        } else {
+            errors.extend(compiled(expression, has_params, &path.child("expression")));
+        }
         let name = condition.str_at("name");
         let path = path.child("name");
         if name.is_empty() {
@@ -63,4 +70,15 @@ fn match_conditions(conditions: &[Value], path: &Path) -> ErrorList {
         }
     }
     errors
+}
+
+/// What is wrong with a condition in CEL. One that asks the authorizer is taken at its word: permissions are not
+/// among the declared variables.
+fn compiled(expression: &str, has_params: bool, path: &Path) -> Option<FieldError> {
+    if expression.contains("authorizer") {
+        return None;
+    }
+    let env = cel::admission::environment(has_params);
+    let error = cel::Program::compile(&env, expression, Some(&cel::Type::Bool)).err()?;
+    Some(FieldError::invalid(path, expression, error.to_string()))
 }

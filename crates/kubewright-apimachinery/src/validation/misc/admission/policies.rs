@@ -146,7 +146,8 @@ fn policy(spec: &Value, path: &Path) -> ErrorList {
     } else {
         errors.push(FieldError::required(&constraints, ""));
     }
-    errors.extend(match_conditions(spec.list_at("matchConditions"), &path.child("matchConditions")));
+    let conditions = spec.list_at("matchConditions");
+    errors.extend(match_conditions(conditions, spec.has("paramKind"), &path.child("matchConditions")));
     for (i, one) in spec.list_at("variables").iter().enumerate() {
         errors.extend(variable(one, &path.child("variables").index(i)));
     }

@@ -89,7 +89,11 @@ fn webhook(hook: &Value, demands: &Demands, path: &Path) -> ErrorList {
     }
     errors.extend(client_config(hook.at("clientConfig"), &path.child("clientConfig")));
     if demands.match_conditions {
-        errors.extend(match_conditions(hook.list_at("matchConditions"), &path.child("matchConditions")));
+        errors.extend(match_conditions(
+            hook.list_at("matchConditions"),
+            false,
+            &path.child("matchConditions"),
+        ));
     }
     errors
 }

@@ -1,0 +1,233 @@
+//! What a write changed: the fields added, modified and removed between two values of a type.
+//!
+//! Both values must fit the schema. Nothing is allocated for what is the same on both sides.
+
+use serde_json::Value;
+
+use super::path::{Element, equal};
+use super::schema::{Fields, List, Map, Schema, Shape, Ty};
+use super::set::Set;
+use super::typed::element;
+use crate::facts::FieldType;
+
+/// The differences between two values. No field is in two of the sets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// Fields that only the second value has.
+    pub added: Set,
+    /// Fields whose value is another.
+    pub modified: Set,
+    /// Fields that only the first value has.
+    pub removed: Set,
+}
+
+impl Comparison {
+    /// Nothing has changed.
+    pub fn is_same(&self) -> bool {
+        self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
+    }
+
+    pub(crate) fn each_mut(&mut self) -> [&mut Set; 3] {
+        [&mut self.added, &mut self.modified, &mut self.removed]
+    }
+}
+
+/// Compares two objects that fit the schema.
+pub fn compare(schema: Schema<'_>, before: &Value, after: &Value) -> Comparison {
+    Comparer { structured: false }.walk(schema.ty(), Some(before), Some(after)).below
+}
+
+/// As [`compare`], but of two objects that upstream holds as Go structs: empty lists and maps that may be left
+/// out count as absent.
+pub(crate) fn compare_structured(schema: Schema<'_>, before: &Value, after: &Value) -> Comparison {
+    Comparer { structured: schema.is_built_in() }.walk(schema.ty(), Some(before), Some(after)).below
+}
+
+/// What happened at one place, and below it.
+#[derive(Default)]
+struct Change {
+    added: bool,
+    modified: bool,
+    removed: bool,
+    below: Comparison,
+}
+
+impl Change {
+    fn leaf(before: Option<&Value>, after: Option<&Value>) -> Self {
+        match (before, after) {
+            (None, _) => Self { added: true, ..Self::default() },
+            (_, None) => Self { removed: true, ..Self::default() },
+            (Some(a), Some(b)) => Self { modified: !equal(a, b), ..Self::default() },
+        }
+    }
+
+    fn is_none(&self) -> bool {
+        !(self.added || self.modified || self.removed) && self.below.is_same()
+    }
+
+    fn push_to(self, sets: &mut Comparison, element: Element) {
+        sets.removed.push(element.clone(), self.removed, self.below.removed);
+        sets.modified.push(element.clone(), self.modified, self.below.modified);
+        sets.added.push(element, self.added, self.below.added);
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Comparer {
+    structured: bool,
+}
+
+impl Comparer {
+    /// At least one of the two is there.
+    fn walk(self, ty: Ty<'_>, before: Option<&Value>, after: Option<&Value>) -> Change {
+        // What is the same needs no schema; most of an object is.
+        if let (Some(a), Some(b)) = (before, after)
+            && a == b
+        {
+            return Change::default();
+        }
+        let atom = ty.atom();
+        let (left, right) = (atom.which(before), atom.which(after));
+        let (mut change, leaf) = match (before, after) {
+            (_, None) => self.shape(atom.shape(left), before, after),
+            (None, _) => self.shape(atom.shape(right), before, after),
+            _ if left == right => self.shape(atom.shape(right), before, after),
+            _ => {
+                // One thing became another: what it was is compared, and what it is now.
+                let (mut change, _) = self.shape(atom.shape(left), before, after);
+                let (other, leaf) = self.shape(atom.shape(right), before, after);
+                change.added |= other.added;
+                change.modified |= other.modified;
+                change.removed |= other.removed;
+                change.below.added.unite(other.below.added);
+                change.below.modified.unite(other.below.modified);
+                change.below.removed.unite(other.below.removed);
+                (change, leaf)
+            }
+        };
+        if !leaf {
+            change.added |= before.is_none();
+            change.removed |= after.is_none() && before.is_some();
+        }
+        change
+    }
+
+    /// The change, and whether the place is one value.
+    fn shape(self, shape: Shape<'_>, before: Option<&Value>, after: Option<&Value>) -> (Change, bool) {
+        match shape {
+            Shape::Scalar(_) => (Change::leaf(before, after), true),
+            Shape::List(list) => {
+                let (left, right) = (items(before), items(after));
+                // Two empty ones are compared as values: null is not the empty list.
+                if list.is_atomic() || (left.is_empty() && right.is_empty()) {
+                    return (Change::leaf(before, after), true);
+                }
+                (Change { below: self.lists(&list, left, right), ..Change::default() }, false)
+            }
+            Shape::Map(map) => {
+                let (left, right) = (before.and_then(Value::as_object), after.and_then(Value::as_object));
+                let empty = |map: Option<&serde_json::Map<_, _>>| map.is_none_or(serde_json::Map::is_empty);
+                if map.atomic || (empty(left) && empty(right)) {
+                    return (Change::leaf(before, after), true);
+                }
+                (Change { below: self.maps(&map, left, right), ..Change::default() }, false)
+            }
+        }
+    }
+
+    fn maps(
+        self,
+        map: &Map<'_>,
+        before: Option<&serde_json::Map<String, Value>>,
+        after: Option<&serde_json::Map<String, Value>>,
+    ) -> Comparison {
+        let mut sets = Comparison::default();
+        let mut visit = |name: &str, before: Option<&Value>, after: Option<&Value>| {
+            let before = before.filter(|value| self.is_there(map, name, value));
+            let after = after.filter(|value| self.is_there(map, name, value));
+            if before.is_none() && after.is_none() {
+                return;
+            }
+            let change = self.walk(map.at(name).unwrap_or(Ty::Untyped), before, after);
+            if !change.is_none() {
+                change.push_to(&mut sets, Element::field(name));
+            }
+        };
+        for (name, value) in before.into_iter().flatten() {
+            visit(name, Some(value), after.and_then(|after| after.get(name)));
+        }
+        for (name, value) in after.into_iter().flatten() {
+            if before.is_none_or(|before| !before.contains_key(name)) {
+                visit(name, None, Some(value));
+            }
+        }
+        sets
+    }
+
+    /// Go leaves out lists and maps that are empty, unless the field says otherwise.
+    fn is_there(self, map: &Map<'_>, name: &str, value: &Value) -> bool {
+        let empty = match value {
+            Value::Array(items) => items.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
+            _ => false,
+        };
+        if !self.structured || !empty {
+            return true;
+        }
+        let Fields::Known(ty) = map.fields else { return true };
+        let Some(field) = ty.field(name) else { return true };
+        field.pointer || field.always || !matches!(field.ty, FieldType::List(_) | FieldType::Map(_))
+    }
+
+    fn lists(self, list: &List<'_>, before: &[Value], after: &[Value]) -> Comparison {
+        let mut pairs: Vec<(Element, Vec<&Value>, Vec<&Value>)> =
+            Vec::with_capacity(before.len().max(after.len()));
+        for (items, second) in [(before, false), (after, true)] {
+            for item in items {
+                let Ok(found) = element(list, item) else { continue };
+                let at = pairs.binary_search_by(|pair| pair.0.cmp(&found)).unwrap_or_else(|at| {
+                    pairs.insert(at, (found, Vec::new(), Vec::new()));
+                    at
+                });
+                if second { pairs[at].2.push(item) } else { pairs[at].1.push(item) }
+            }
+        }
+        let mut sets = Comparison::default();
+        for (name, left, right) in pairs {
+            let change = match (left.as_slice(), right.as_slice()) {
+                (left @ ([] | [_]), right @ ([] | [_])) => {
+                    self.walk(list.element, left.first().copied(), right.first().copied())
+                }
+                // Items that cannot be told apart are one value together.
+                ([_, _, ..], [_, _, ..]) => {
+                    let same = left.len() == right.len() && left.iter().zip(&right).all(|(a, b)| equal(a, b));
+                    Change { modified: !same, ..Change::default() }
+                }
+                ([_, _, ..], right) => {
+                    let mut change = match right.first() {
+                        Some(item) => self.walk(list.element, None, Some(item)),
+                        None => Change::default(),
+                    };
+                    change.removed = true;
+                    change
+                }
+                (left, _) => {
+                    let mut change = match left.first() {
+                        Some(item) => self.walk(list.element, Some(item), None),
+                        None => Change::default(),
+                    };
+                    change.added = true;
+                    change
+                }
+            };
+            if !change.is_none() {
+                change.push_to(&mut sets, name);
+            }
+        }
+        sets
+    }
+}
+
+fn items(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}

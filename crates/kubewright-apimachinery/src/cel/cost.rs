@@ -1,0 +1,20 @@
+//! What expressions cost.
+//!
+//! [`runtime`] counts while one runs, [`estimate`] says beforehand what the worst case is. Both follow cel-go
+//! and Kubernetes to the number: a rule that upstream accepts may not be refused here, nor the reverse.
+
+pub(crate) mod estimate;
+mod functions;
+pub(crate) mod range;
+pub(crate) mod runtime;
+
+/// What going over one character costs.
+const PER_CHARACTER: f64 = 0.1;
+
+/// What one character of a regular expression costs for each character it is matched with.
+const PER_REGEX_CHARACTER: f64 = 0.25;
+
+const SELECT: u64 = 1;
+const LIST: u64 = 10;
+const MAP: u64 = 30;
+const STRUCT: u64 = 40;

@@ -1,0 +1,210 @@
+//! Expressions that are ready to run.
+//!
+//! [`Program::compile`] parses, checks and prepares; after it, only values can go wrong. A program is
+//! immutable and can be run by many at once.
+
+use super::ast::{Call, Expr, Id, Kind, Literal};
+use super::checker::{self, Checked};
+use super::env::Env;
+use super::error::{CompileError, EvalError};
+use super::eval::{self, Evaluation};
+use super::library::{self, Function, convert, formats, go_regex};
+use super::parser;
+use super::source::{Issues, Source};
+use super::types::Type;
+use super::validators;
+use super::value::Value;
+
+/// An expression that was compiled.
+#[derive(Debug)]
+pub struct Program {
+    pub(super) root: Expr,
+    pub(super) checked: Checked,
+    /// By the number of the call.
+    operations: Vec<Option<Prepared>>,
+}
+
+/// A call that is ready to run.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) operation: Operation,
+    /// The overload that is meant, if there is only one; costs depend on it.
+    pub(super) overload: &'static str,
+}
+
+/// What a call does when it runs.
+#[derive(Debug)]
+pub(super) enum Operation {
+    And,
+    Or,
+    Conditional,
+    NotStrictlyFalse,
+    Equals,
+    NotEquals,
+    Add,
+    In,
+    Index,
+    OptionalIndex,
+    OptionalSelect,
+    OptionalOr,
+    OptionalOrValue,
+    /// A call of `matches`, `find` or `findAll` whose expression is known.
+    Regex(regex::Regex),
+    /// A named format.
+    Format,
+    Function(Function),
+}
+
+/// Values for the variables of an [`Env`].
+#[derive(Debug, Clone, Default)]
+pub struct Bindings<'a>(Vec<(&'a str, Value<'a>)>);
+
+impl<'a> Bindings<'a> {
+    /// No values.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same with a value for the variable `name`.
+    #[must_use]
+    pub fn with(mut self, name: &'a str, value: Value<'a>) -> Self {
+        self.0.push((name, value));
+        self
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Value<'a>> {
+        self.0.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+}
+
+impl Program {
+    /// Compiles `text`. Its value must be of the type `wanted`, if one is given.
+    pub fn compile(env: &Env, text: &str, wanted: Option<&Type>) -> Result<Self, CompileError> {
+        let parsed = parser::parse(text).map_err(|issues| CompileError::Invalid(issues.to_string()))?;
+        let mut root = parsed.root;
+        let mut issues = Issues::new(Source::new(text));
+        let checked = checker::check(&mut root, &parsed.positions, env, &mut issues);
+        if issues.is_empty() {
+            validators::validate(&root, &parsed.positions, &checked, &mut issues);
+        }
+        if !issues.is_empty() {
+            return Err(CompileError::Invalid(issues.to_string()));
+        }
+        let found = checked.type_of(root.id);
+        if let Some(wanted) = wanted
+            && found != wanted
+        {
+            return Err(CompileError::ResultType { wanted: wanted.clone(), found: found.clone() });
+        }
+        let operations = operations(&root, &checked, parsed.positions.len())?;
+        Ok(Self { root, checked, operations })
+    }
+
+    pub(super) fn prepared(&self, call: Id) -> Option<&Prepared> {
+        self.operations.get(call)?.as_ref()
+    }
+
+    /// The type of its value.
+    pub fn result_type(&self) -> &Type {
+        self.checked.type_of(self.root.id)
+    }
+
+    /// Whether it looks at the variable `name`.
+    pub fn uses(&self, name: &str) -> bool {
+        uses(&self.root, name)
+    }
+
+    /// Runs it. It is stopped when its work costs more than `budget`.
+    pub fn eval<'a>(&'a self, bindings: &Bindings<'a>, budget: u64) -> Evaluation<'a> {
+        eval::run(self, bindings, budget)
+    }
+}
+
+/// Whether a variable is named that no loop around hides.
+fn uses(expr: &Expr, name: &str) -> bool {
+    match &expr.kind {
+        Kind::Ident(found) => found == name,
+        Kind::Comprehension(c) => {
+            let hides = |var: &str| var == name;
+            let hidden = hides(&c.var) || c.second_var.as_deref().is_some_and(hides);
+            uses(&c.range, name)
+                || uses(&c.init, name)
+                || !hidden && (uses(&c.condition, name) || uses(&c.step, name))
+                || c.accumulator != name && uses(&c.result, name)
+        }
+        _ => {
+            let mut found = false;
+            expr.each_child(&mut |child| found = found || uses(child, name));
+            found
+        }
+    }
+}
+
+fn operations(root: &Expr, checked: &Checked, nodes: usize) -> Result<Vec<Option<Prepared>>, CompileError> {
+    let mut operations: Vec<Option<Prepared>> = Vec::new();
+    operations.resize_with(nodes, || None);
+    let mut failed = None;
+    root.walk(&mut |expr| {
+        let Kind::Call(call) = &expr.kind else { return };
+        let overload = if let [only] = checked.overloads(expr.id) { *only } else { "" };
+        match operation(call, overload) {
+            Ok(found) => operations[expr.id] = found.map(|operation| Prepared { operation, overload }),
+            Err(error) => failed = failed.take().or(Some(error)),
+        }
+    });
+    failed.map_or(Ok(operations), Err)
+}
+
+fn operation(call: &Call, overload: &str) -> Result<Option<Operation>, CompileError> {
+    let name = call.function.as_str();
+    Ok(Some(match name {
+        "_&&_" => Operation::And,
+        "_||_" => Operation::Or,
+        "_?_:_" => Operation::Conditional,
+        "@not_strictly_false" => Operation::NotStrictlyFalse,
+        "_==_" => Operation::Equals,
+        "_!=_" => Operation::NotEquals,
+        "_+_" => Operation::Add,
+        "@in" => Operation::In,
+        "_[_]" => Operation::Index,
+        "_[?_]" => Operation::OptionalIndex,
+        "_?._" => Operation::OptionalSelect,
+        "or" => Operation::OptionalOr,
+        "orValue" => Operation::OptionalOrValue,
+        "matches" | "find" | "findAll" => match pattern(call) {
+            Some(pattern) => Operation::Regex(go_regex::compile(pattern).map_err(CompileError::Constant)?),
+            None => return Ok(library::lookup(name).map(Operation::Function)),
+        },
+        "sum" => match library::lookup(overload).or_else(|| library::lookup(name)) {
+            Some(function) => Operation::Function(function),
+            None => return Ok(None),
+        },
+        _ if formats::constant(name).is_some() => Operation::Format,
+        _ => {
+            let Some(function) = library::lookup(name) else { return Ok(None) };
+            constant_conversion(call, function)?;
+            Operation::Function(function)
+        }
+    }))
+}
+
+/// The expression of `matches`, `find` or `findAll`, if it is a constant.
+fn pattern(call: &Call) -> Option<&str> {
+    let place = usize::from(call.target.is_none());
+    match &call.args.get(place)?.kind {
+        Kind::Literal(Literal::String(pattern)) => Some(pattern),
+        _ => None,
+    }
+}
+
+/// Constants are converted at once upstream, so that a constant that cannot be converted is a mistake.
+fn constant_conversion(call: &Call, function: Function) -> Result<(), CompileError> {
+    if !convert::is_conversion(&call.function) {
+        return Ok(());
+    }
+    let [Expr { kind: Kind::Literal(literal), .. }] = call.args.as_slice() else { return Ok(()) };
+    match library::call(&call.function, function, &[eval::literal(literal)]) {
+        Err(EvalError::Failed(problem)) => Err(CompileError::Constant(problem.into_owned())),
+        _ => Ok(()),
+    }
+}
