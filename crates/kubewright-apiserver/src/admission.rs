@@ -24,6 +24,10 @@ impl Inner {
         object: &mut Value,
     ) -> Result<(), ApiError> {
         self.namespace_lifecycle(served, namespace, object.str_at("metadata.name"))?;
+        if served.custom().is_some_and(|custom| custom.definition.terminating) {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(ApiError::forbidden(served.qualified(), object.str_at("metadata.name"), why));
+        }
         match (served.group(), served.kind()) {
             ("", "Pod") => {
                 self.priority(object)?;
@@ -164,7 +168,8 @@ impl Inner {
 
     /// The newest class that is marked as the default.
     fn default_class(&self, storage: &str, annotation: &str) -> Option<String> {
-        let served = self.registry.stored(storage)?;
+        let registry = self.registry();
+        let served = registry.stored(storage)?;
         let listing = self.store.list(storage, "", None).ok()?;
         let classes = listing.items.iter().map(|version| output::object(served, version));
         let marked = classes.filter(|class| {

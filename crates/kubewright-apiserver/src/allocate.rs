@@ -90,7 +90,8 @@ impl Inner {
         if served.storage.as_ref() != "services" {
             return;
         }
-        let Some(addresses) = self.registry.find("networking.k8s.io", "v1", "ipaddresses") else { return };
+        let registry = self.registry();
+        let Some(addresses) = registry.find("networking.k8s.io", "v1", "ipaddresses") else { return };
         let of = |service: Option<&Arc<Version>>| -> BTreeSet<String> {
             let service = service.map(|version| version.object()).unwrap_or_default();
             let all = service.list_at("spec.clusterIPs").iter().filter_map(Value::as_str);

@@ -6,19 +6,20 @@ use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::{facts, time};
 use serde_json::Value;
 
-use crate::resources::Served;
+use crate::resources::{Registry, Served};
 use crate::server::Inner;
 use crate::storage::{Change, Expect, Write};
-use crate::write::{normalise, stored_form};
+use crate::write::stored_form;
 
 impl Inner {
     /// Puts them into an empty store, and makes what was before unreachable, as on a server that has just
     /// started.
     pub(crate) fn bootstrap(&self) {
         let now = time::format_rfc3339(self.clock.now());
+        let registry = self.registry();
         let mut batch = Vec::new();
         for (path, text) in facts::bootstrap_objects() {
-            let Some(served) = self.find_path(path) else { continue };
+            let Some(served) = find_path(&registry, path) else { continue };
             let Ok(mut object) = serde_json::from_str::<Value>(&self.filled_in(text, &now)) else { continue };
             object.set_at("metadata.uid", self.ids.uid());
             object.set_at("metadata.creationTimestamp", now.as_str());
@@ -27,7 +28,7 @@ impl Inner {
             }
             object.set_at("apiVersion", served.gvk().api_version());
             object.set_at("kind", served.kind());
-            if normalise(served, &mut object).is_err() {
+            if served.normalise(&mut object).is_err() {
                 continue;
             }
             let key = served.key(object.str_at("metadata.namespace"), object.str_at("metadata.name"));
@@ -58,13 +59,13 @@ impl Inner {
             .replace("<hash>", &self.ids.uid().replace('-', "")[..26])
             .replace("<identity>", &self.ids.uid())
     }
+}
 
-    fn find_path(&self, path: &str) -> Option<&Arc<Served>> {
-        let parts: Vec<&str> = path.split('/').collect();
-        match parts[..] {
-            ["api", version, plural] => self.registry.find("", version, plural),
-            ["apis", group, version, plural] => self.registry.find(group, version, plural),
-            _ => None,
-        }
+fn find_path<'a>(registry: &'a Registry, path: &str) -> Option<&'a Arc<Served>> {
+    let parts: Vec<&str> = path.split('/').collect();
+    match parts[..] {
+        ["api", version, plural] => registry.find("", version, plural),
+        ["apis", group, version, plural] => registry.find(group, version, plural),
+        _ => None,
     }
 }

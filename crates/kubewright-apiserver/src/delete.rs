@@ -7,7 +7,7 @@ use http::{Response, StatusCode};
 use kubewright_apimachinery::facts;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::{ApiError, Qualified};
-use kubewright_apimachinery::{decode, json, time};
+use kubewright_apimachinery::{crd, decode, json, time};
 use serde_json::{Value, json};
 
 use crate::body::Body;
@@ -20,7 +20,7 @@ use crate::request::Request;
 use crate::resources::Served;
 use crate::server::Inner;
 use crate::storage::{Expect, Version};
-use crate::write::{MODIFIED, Written, normalise};
+use crate::write::{MODIFIED, Written};
 
 /// The finalizer that keeps an owner until its dependents have lost their reference to it.
 pub(crate) const ORPHAN: &str = "orphan";
@@ -135,6 +135,9 @@ impl Inner {
         set_finalizers(&mut new, &finalizers);
 
         let was_deleting = old.has("metadata.deletionTimestamp");
+        if served.defines_resources() && !was_deleting {
+            return Ok(self.delete_definition(served, current, &old, options));
+        }
         let grace = grace_period(served, &old, options);
         let waits = !finalizers.is_empty() || grace > 0 || waits_for_content(served, &old);
         let old_grace = old.int_at("metadata.deletionGracePeriodSeconds");
@@ -150,7 +153,7 @@ impl Inner {
                 new.object_mut("metadata").remove("deletionGracePeriodSeconds");
             }
         }
-        normalise(served, &mut new)?;
+        served.normalise(&mut new)?;
         let still_waits = !finalizers.is_empty()
             || waits_for_content(served, &new)
             || new.int_at("metadata.deletionGracePeriodSeconds").unwrap_or_default() > 0;
@@ -181,6 +184,27 @@ impl Inner {
             Ok(version) => Ok(Some(Deleted::Gone(output::object(served, &version)))),
             Err(_) => Ok(None),
         }
+    }
+
+    /// A definition is marked, and goes once its objects are gone.
+    fn delete_definition(
+        &self,
+        served: &Served,
+        current: &Arc<Version>,
+        old: &Value,
+        options: &DeleteOptions,
+    ) -> Option<Deleted> {
+        let mut new = old.clone();
+        let now = time::format_rfc3339(self.clock.now());
+        new.set_at("metadata.deletionTimestamp", now.as_str());
+        crd::prepare_delete(&mut new, &now);
+        if options.dry_run {
+            return Some(Deleted::Waiting(new));
+        }
+        let version = self.put(served, &current.key, Expect::At(current.revision), new).ok()?;
+        let shown = output::object(served, &version);
+        self.after_write(served, &version);
+        Some(Deleted::Waiting(shown))
     }
 
     /// The time of deletion is set, and the generation counts it.
@@ -298,8 +322,8 @@ fn delete_options(request: &Request, body: &Bytes) -> Result<DeleteOptions, ApiE
     if body.is_empty() {
         return DeleteOptions::from_query(&request.query);
     }
-    let bytes = &*input::to_json(input::media(request)?, body)?;
-    let parsed = json::parse(bytes, json::ParseOptions::default()).map_err(|error| {
+    let (bytes, _) = input::to_json(input::media(request)?, body)?;
+    let parsed = json::parse(&bytes, json::ParseOptions::default()).map_err(|error| {
         ApiError::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
     })?;
     let mut value = parsed.value;

@@ -38,16 +38,18 @@ impl Inner {
                 _ => Ok(no_page()),
             };
         }
+        let registry = &self.registry();
         match parts[..] {
-            ["api" | "apis"] => roots(&self.registry, request, parts[0]),
-            ["api", version] => resource_list(&self.registry, request, "", version),
-            ["apis", group] => group_answer(&self.registry, request, group),
-            ["apis", group, version] => resource_list(&self.registry, request, group, version),
+            ["api" | "apis"] => roots(registry, request, parts[0]),
+            ["api", version] => resource_list(registry, request, "", version),
+            ["apis", group] => group_answer(registry, request, group),
+            ["apis", group, version] => resource_list(registry, request, group, version),
             ["version"] => Ok(output::respond_json(StatusCode::OK, &version())),
             ["healthz" | "livez" | "readyz"] if path == trimmed => Ok(health(request, parts[0])),
             ["healthz" | "livez" | "readyz", ref check @ ..] => Ok(single_check(&check.join("/"))),
+            ["openapi", ref path @ ..] => self.openapi(request, path),
             ["metrics"] => Ok(self.metrics()),
-            [""] => Ok(output::respond_json(StatusCode::OK, &paths(&self.registry))),
+            [""] => Ok(output::respond_json(StatusCode::OK, &paths(registry))),
             _ => Ok(no_page()),
         }
     }
@@ -131,7 +133,17 @@ fn paths(registry: &Registry) -> Value {
         paths.push(format!("/apis/{group}"));
         paths.extend(versions.iter().map(|version| format!("/apis/{group}/{version}")));
     }
-    paths.extend(["/healthz", "/livez", "/metrics", "/readyz", "/version"].map(str::to_owned));
+    let others = [
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/openapi/v3/",
+        "/readyz",
+        "/version",
+    ];
+    paths.extend(others.map(str::to_owned));
     paths.sort();
     json!({"paths": paths})
 }
@@ -201,7 +213,8 @@ fn resource_list(
         list.extend(served.subresources.iter().map(|sub| api_resource(served, Some(sub))));
     }
     if list.is_empty() {
-        let known = group.is_empty() || groups(registry).iter().any(|(name, _)| *name == group);
+        // Of a group that is built in; one of custom resources has no handler of its own.
+        let known = group.is_empty() || registry.is_built_in(group);
         return if known { Err(no_resource()) } else { Ok(no_page()) };
     }
     check_acceptable(request)?;

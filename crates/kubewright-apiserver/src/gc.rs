@@ -30,6 +30,10 @@ enum Work {
     Dangling(Arc<str>, Arc<str>),
     /// Something in a namespace went away.
     Namespace(String),
+    /// A definition of this group was written, or is gone.
+    Definitions(String),
+    /// An object of the definition with this name is gone.
+    Definition(String),
 }
 
 thread_local! {
@@ -37,13 +41,28 @@ thread_local! {
     static QUEUE: RefCell<Option<VecDeque<Work>>> = const { RefCell::new(None) };
 }
 
+/// Takes the queue away when its work is done, or when it panicked: the next request on this thread begins anew.
+struct QueueEnds;
+
+impl Drop for QueueEnds {
+    fn drop(&mut self) {
+        QUEUE.with_borrow_mut(Option::take);
+    }
+}
+
+/// What a write of a definition brings about.
+fn followed_definitions(served: &Served, version: &Version) -> Option<Work> {
+    let (_, group) = version.key.split_once('.').filter(|_| served.defines_resources())?;
+    Some(Work::Definitions(group.to_owned()))
+}
+
 impl Inner {
     /// Looks after an object that was written.
     pub(crate) fn after_write(&self, served: &Served, version: &Arc<Version>) {
+        let mut work: Vec<Work> = followed_definitions(served, version).into_iter().collect();
         if self.controllers == Controllers::None {
-            return;
+            return self.work(work);
         }
-        let mut work = Vec::new();
         if !version.attributes.owners.is_empty() {
             work.push(Work::Dangling(served.storage.clone(), version.key.clone()));
         }
@@ -62,13 +81,18 @@ impl Inner {
 
     /// Looks after what an object left behind.
     pub(crate) fn after_delete(&self, served: &Served, version: &Arc<Version>) {
-        if self.controllers == Controllers::None {
-            return;
+        let mut work: Vec<Work> = followed_definitions(served, version).into_iter().collect();
+        if let Some(custom) = served.custom().filter(|custom| custom.definition.terminating) {
+            work.push(Work::Definition(custom.definition.name.clone()));
         }
-        let mut work = vec![Work::OwnerGone(version.attributes.uid.clone())];
+        if self.controllers == Controllers::None {
+            return self.work(work);
+        }
+        let registry = self.registry();
+        work.push(Work::OwnerGone(version.attributes.uid.clone()));
         if !version.attributes.owners.is_empty() {
             for owner in version.object().list_at("metadata.ownerReferences") {
-                if let Some((storage, key)) = locate(&self.registry, owner, version.namespace_and_name().0) {
+                if let Some((storage, key)) = locate(&registry, owner, version.namespace_and_name().0) {
                     work.push(Work::Waiting(storage, key));
                 }
             }
@@ -80,6 +104,9 @@ impl Inner {
     }
 
     fn work(&self, work: Vec<Work>) {
+        if work.is_empty() {
+            return;
+        }
         let first = QUEUE.with_borrow_mut(|queue| {
             let first = queue.is_none();
             queue.get_or_insert_default().extend(work);
@@ -88,15 +115,17 @@ impl Inner {
         if !first {
             return;
         }
+        let _ends = QueueEnds;
         while let Some(work) = QUEUE.with_borrow_mut(|queue| queue.as_mut().and_then(VecDeque::pop_front)) {
             match work {
                 Work::OwnerGone(uid) => self.owner_gone(&uid),
                 Work::Waiting(storage, key) => self.waiting(&storage, &key),
                 Work::Dangling(storage, key) => self.dangling(&storage, &key),
                 Work::Namespace(name) => self.empty_namespace(&name),
+                Work::Definitions(group) => self.follow_definitions(&group),
+                Work::Definition(name) => self.empty_definition(&name),
             }
         }
-        QUEUE.with_borrow_mut(Option::take);
     }
 
     fn owner_gone(&self, uid: &str) {
@@ -107,7 +136,8 @@ impl Inner {
 
     /// Deletes an object none of whose owners is there; takes the missing ones off it if another is.
     fn dangling(&self, storage: &Arc<str>, key: &Arc<str>) {
-        let Some((served, version)) = self.stored(storage, key) else { return };
+        let registry = self.registry();
+        let Some((served, version)) = self.stored(&registry, storage, key) else { return };
         if version.attributes.owners.is_empty() || version.attributes.deleting {
             return;
         }
@@ -128,7 +158,8 @@ impl Inner {
 
     /// Orphans or deletes the dependents of an object that waits for that, then lets it go.
     fn waiting(&self, storage: &Arc<str>, key: &Arc<str>) {
-        let Some((served, version)) = self.stored(storage, key) else { return };
+        let registry = self.registry();
+        let Some((served, version)) = self.stored(&registry, storage, key) else { return };
         if !version.attributes.deleting {
             return;
         }
@@ -137,7 +168,7 @@ impl Inner {
         let uid = &version.attributes.uid;
         if waits(ORPHAN) {
             for (storage, dependent) in self.store.dependents(uid) {
-                let Some(served) = self.registry.stored(&storage) else { continue };
+                let Some(served) = registry.stored(&storage) else { continue };
                 self.edit(served, &dependent.key, |object| {
                     if let Some(owners) = object.list_mut("metadata.ownerReferences") {
                         owners.retain(|owner| *owner.str_at("uid") != **uid);
@@ -147,7 +178,7 @@ impl Inner {
             self.drop_finalizer(served, key, ORPHAN);
         } else if waits(FOREGROUND) {
             for (storage, dependent) in self.store.dependents(uid) {
-                let Some(served) = self.registry.stored(&storage) else { continue };
+                let Some(served) = registry.stored(&storage) else { continue };
                 if !dependent.attributes.deleting {
                     self.delete_quietly(served, &dependent, Propagation::Foreground);
                 }
@@ -167,15 +198,15 @@ impl Inner {
 
     /// Deletes what a namespace holds, and lets it go when nothing is left.
     fn empty_namespace(&self, name: &str) {
-        let Some((namespaces, version)) = self.stored(&Arc::from("namespaces"), &Arc::from(name)) else {
-            return;
-        };
+        let registry = self.registry();
+        let Some(namespaces) = registry.stored("namespaces") else { return };
+        let Some(version) = self.store.get("namespaces", name) else { return };
         if !version.attributes.deleting {
             return;
         }
         let mut left = Vec::new();
         for storage in self.store.resources() {
-            let Some(served) = self.registry.stored(&storage) else { continue };
+            let Some(served) = registry.stored(&storage) else { continue };
             if !served.namespaced() {
                 continue;
             }
@@ -273,7 +304,7 @@ impl Inner {
             let old = output::object(served, &current);
             let mut new = old.clone();
             change(&mut new);
-            if crate::write::normalise(served, &mut new).is_err() || new == old {
+            if served.normalise(&mut new).is_err() || new == old {
                 return;
             }
             let released = new.has("metadata.deletionTimestamp")
@@ -312,13 +343,18 @@ impl Inner {
         }
     }
 
-    fn stored(&self, storage: &Arc<str>, key: &Arc<str>) -> Option<(&Arc<Served>, Arc<Version>)> {
-        Some((self.registry.stored(storage)?, self.store.get(storage, key)?))
+    fn stored<'a>(
+        &self,
+        registry: &'a Registry,
+        storage: &str,
+        key: &str,
+    ) -> Option<(&'a Arc<Served>, Arc<Version>)> {
+        Some((registry.stored(storage)?, self.store.get(storage, key)?))
     }
 
     /// The owner that a reference names is there, and is the same.
     fn is_there(&self, owner: &Value, namespace: &str) -> bool {
-        let Some((storage, key)) = locate(&self.registry, owner, namespace) else {
+        let Some((storage, key)) = locate(&self.registry(), owner, namespace) else {
             // A kind that nobody serves cannot be looked for: upstream leaves such objects alone.
             return true;
         };

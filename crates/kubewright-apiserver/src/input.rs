@@ -11,10 +11,11 @@ use kubewright_apimachinery::json::{self, ParseOptions};
 use kubewright_apimachinery::protobuf;
 use kubewright_apimachinery::status::ApiError;
 use serde_json::Value;
+use serde_saphyr::options::DuplicateKeyPolicy;
 
 use crate::options::FieldValidation;
 use crate::request::Request;
-use crate::resources::{Served, is_registered};
+use crate::resources::is_registered;
 
 /// The largest body, in bytes.
 pub(crate) const MAX_BODY: usize = 3 << 20;
@@ -85,11 +86,6 @@ pub(crate) fn essence(media: &str) -> &str {
     media.split(';').next().unwrap_or_default().trim()
 }
 
-/// Decodes a body as an object of `served`, whatever of its kinds the body names.
-pub(crate) fn decode(served: &Served, media: Media, bytes: &[u8]) -> Result<Decoded, ApiError> {
-    decode_as(served.gvk(), served.ty, media, bytes)
-}
-
 /// Decodes a body as an object of one kind.
 pub(crate) fn decode_as(
     expected: Gvk<'_>,
@@ -97,7 +93,8 @@ pub(crate) fn decode_as(
     media: Media,
     bytes: &[u8],
 ) -> Result<Decoded, ApiError> {
-    let json = &*to_json(media, bytes)?;
+    let (json, repeated) = to_json(media, bytes)?;
+    let json = &*json;
     check_kind(expected, json)?;
     let mut decoded = if json.trim_ascii() == b"null" {
         Decoded { value: Value::Object(serde_json::Map::new()), strict: Vec::new() }
@@ -110,6 +107,7 @@ pub(crate) fn decode_as(
             ))
         })?
     };
+    decoded.strict.splice(..0, repeated);
     // A body `null` decodes to the zero object.
     let object = decoded.value.as_object_mut().ok_or_else(|| ApiError::internal("no object was decoded"))?;
     object.insert("apiVersion".into(), expected.api_version().into());
@@ -118,42 +116,48 @@ pub(crate) fn decode_as(
     Ok(decoded)
 }
 
-/// What a body says it is must be what the path wants, or nothing.
-fn check_kind(expected: Gvk<'_>, json: &[u8]) -> Result<(), ApiError> {
-    let unrecognized = |why: &str| {
-        ApiError::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): {why} ({})",
-            expected.kind,
-            shown(json)
-        ))
+/// Reads what a body says it is. The error is upstream's.
+pub(crate) fn parse_kind(expected: &str, json: &[u8]) -> Result<Value, ApiError> {
+    let unrecognized = |why: String| {
+        unrecognized(expected, &format!("couldn't get version/kind; json parse error: {why}"), json)
     };
-    let parsed = json::parse(json, ParseOptions::default())
-        .map_err(|error| unrecognized(&format!("couldn't get version/kind; json parse error: {error}")))?;
-    let found = &parsed.value;
+    let parsed =
+        json::parse(json, ParseOptions::default()).map_err(|error| unrecognized(error.to_string()))?;
     let go = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
-    match found {
+    match &parsed.value {
         Value::Object(_) | Value::Null => {}
         other => {
-            let why = format!(
-                "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type {go}",
-                json_kind(other)
-            );
-            return Err(unrecognized(&why));
+            let kind = json_kind(other);
+            return Err(unrecognized(format!("json: cannot unmarshal {kind} into Go value of type {go}")));
         }
     }
     for name in ["apiVersion", "kind"] {
-        let value = &found[name];
+        let value = &parsed.value[name];
         if !value.is_null() && !value.is_string() {
-            let why = format!(
-                "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field .{name} of type string",
-                json_kind(value)
-            );
-            return Err(unrecognized(&why));
+            let kind = json_kind(value);
+            return Err(unrecognized(format!(
+                "json: cannot unmarshal {kind} into Go struct field .{name} of type string"
+            )));
         }
     }
+    Ok(parsed.value)
+}
+
+/// A body that is no object of the kind.
+pub(crate) fn unrecognized(expected: &str, why: &str, json: &[u8]) -> ApiError {
+    let body = shown(json);
+    ApiError::bad_request(format!(
+        "the object provided is unrecognized (must be of type {expected}): {why} ({body})"
+    ))
+}
+
+/// What a body says it is must be what the path wants, or nothing.
+fn check_kind(expected: Gvk<'_>, json: &[u8]) -> Result<(), ApiError> {
+    let found = &parse_kind(expected.kind, json)?;
     let api_version = found["apiVersion"].as_str().unwrap_or_default();
     if api_version.matches('/').count() > 1 {
-        return Err(unrecognized(&format!("unexpected GroupVersion string: {api_version}")));
+        let why = format!("unexpected GroupVersion string: {api_version}");
+        return Err(unrecognized(expected.kind, &why, json));
     }
     let given = Gvk::of(found);
     let given = Gvk {
@@ -200,7 +204,7 @@ pub(crate) fn check_registered(expected: Gvk<'_>, given: Gvk<'_>) -> Result<(), 
     ))
 }
 
-fn json_kind(value: &Value) -> &'static str {
+pub(crate) fn json_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -230,38 +234,119 @@ fn shown(bytes: &[u8]) -> String {
     hex + dots
 }
 
-/// A body as JSON text, whatever it is written in.
-pub(crate) fn to_json(media: Media, bytes: &[u8]) -> Result<Cow<'_, [u8]>, ApiError> {
+/// A body as JSON text, whatever it is written in, and what strict validation says of keys that stand twice in
+/// YAML. The last of them counts.
+pub(crate) fn to_json(media: Media, bytes: &[u8]) -> Result<(Cow<'_, [u8]>, Option<String>), ApiError> {
     match media {
-        Media::Json => Ok(Cow::Borrowed(bytes)),
+        Media::Json => Ok((Cow::Borrowed(bytes), None)),
         Media::Yaml => {
-            let value = yaml(bytes).map_err(|why| {
+            let (value, repeated) = yaml(bytes).map_err(|why| {
                 ApiError::bad_request(format!("error converting YAML to JSON: yaml: {why}"))
             })?;
-            Ok(Cow::Owned(json::to_vec(&value)))
+            Ok((Cow::Owned(json::to_vec(&value)), repeated))
         }
         Media::Protobuf => {
             let value = protobuf::decode(bytes).map_err(|error| ApiError::bad_request(error.to_string()))?;
-            Ok(Cow::Owned(json::to_vec(&value)))
+            Ok((Cow::Owned(json::to_vec(&value)), None))
         }
     }
 }
 
+fn yaml(bytes: &[u8]) -> Result<(Value, Option<String>), YamlError> {
+    let value = read_yaml(bytes, DuplicateKeyPolicy::LastWins)?;
+    let repeated = match read_yaml(bytes, DuplicateKeyPolicy::Error) {
+        Err(YamlError::Repeated { key, line }) => Some(already_set(line, &key)),
+        _ => None,
+    };
+    Ok((value, repeated))
+}
+
+/// Reads the first document of an applied configuration: JSON or YAML. Of keys that stand twice the last counts;
+/// the second value is what strict validation says of them.
+pub(crate) fn applied(bytes: &[u8]) -> Result<(Value, Option<String>), String> {
+    if let Ok(parsed) = json::parse(bytes, ParseOptions::default()) {
+        let repeated = parsed.strict_errors().next();
+        // One line, as clients write JSON.
+        let repeated = repeated.and_then(|text| Some(text.split('"').nth(1)?.rsplit('.').next()?.to_owned()));
+        return Ok((parsed.value, repeated.map(|key| already_set(1, &key))));
+    }
+    yaml(first_document(bytes)).map_err(|error| format!("error converting YAML to JSON: yaml: {error}"))
+}
+
+/// How Go's reader opens its list of complaints. Warnings come one by one, without it.
+const UNMARSHAL_ERRORS: &str = "yaml: unmarshal errors:\n  ";
+
+fn already_set(line: u64, key: &str) -> String {
+    format!("{UNMARSHAL_ERRORS}line {line}: key {key:?} already set in map")
+}
+
+/// A complaint of strict validation as a warning.
+pub(crate) fn warning(complaint: &str) -> String {
+    complaint.strip_prefix(UNMARSHAL_ERRORS).unwrap_or(complaint).to_owned()
+}
+
+fn first_document(bytes: &[u8]) -> &[u8] {
+    let separator = b"\n---";
+    let mut from = 0;
+    while let Some(at) = bytes[from..].windows(separator.len()).position(|window| window == separator) {
+        let end = from + at;
+        let rest = &bytes[end + separator.len()..];
+        if rest.first().is_none_or(u8::is_ascii_whitespace) && !bytes[..end].trim_ascii().is_empty() {
+            return &bytes[..=end];
+        }
+        from = end + separator.len();
+    }
+    bytes
+}
+
+/// Why a text is no YAML.
+#[derive(Debug, thiserror::Error)]
+enum YamlError {
+    #[error("line {line}: key {key:?} already set in map")]
+    Repeated { key: String, line: u64 },
+    #[error("{0}")]
+    Other(String),
+}
+
 /// Reads YAML, on a thread of its own for the sake of its stack.
-fn yaml(bytes: &[u8]) -> Result<Value, String> {
-    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+fn read_yaml(bytes: &[u8], duplicate_keys: DuplicateKeyPolicy) -> Result<Value, YamlError> {
+    let text = std::str::from_utf8(bytes).map_err(|error| YamlError::Other(error.to_string()))?;
     let read = || {
-        let options = serde_saphyr::options! { budget: serde_saphyr::budget! { max_depth: json::MAX_DEPTH } };
-        serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())
+        let budget = serde_saphyr::budget! { max_depth: json::MAX_DEPTH };
+        let options = serde_saphyr::options! { budget: budget, duplicate_keys: duplicate_keys };
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| yaml_error(&error))
     };
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(YAML_STACK).spawn_scoped(scope, read);
         match thread.map(std::thread::ScopedJoinHandle::join) {
             Ok(Ok(result)) => result,
-            Ok(Err(_)) => Err("the reader failed".to_owned()),
-            Err(error) => Err(error.to_string()),
+            Ok(Err(_)) => Err(YamlError::Other("the reader failed".to_owned())),
+            Err(error) => Err(YamlError::Other(error.to_string())),
         }
     })
+}
+
+fn yaml_error(error: &serde_saphyr::Error) -> YamlError {
+    match error.without_snippet() {
+        serde_saphyr::Error::DuplicateMappingKey { key: Some(key), location } => {
+            YamlError::Repeated { key: key.clone(), line: location.line() }
+        }
+        other => YamlError::Other(go_message(other)),
+    }
+}
+
+/// What Go's reader says, where it is known to use other words.
+fn go_message(error: &serde_saphyr::Error) -> String {
+    let message = error.to_string();
+    let line = error.location().map_or(0, |location| location.line());
+    let words = if message.contains("unclosed bracket") {
+        "did not find expected node content"
+    } else if message.contains("tabs disallowed") {
+        "found character that cannot start any token"
+    } else {
+        return message;
+    };
+    format!("line {line}: {words}")
 }
 
 /// Applies a request's wish about unknown and duplicate fields: an error, warnings, or nothing.
@@ -269,7 +354,7 @@ pub(crate) fn strict(strict: &[String], validation: FieldValidation) -> Result<V
     match validation {
         _ if strict.is_empty() => Ok(Vec::new()),
         FieldValidation::Ignore => Ok(Vec::new()),
-        FieldValidation::Warn => Ok(strict.to_vec()),
+        FieldValidation::Warn => Ok(strict.iter().map(|complaint| warning(complaint)).collect()),
         FieldValidation::Strict => {
             Err(ApiError::bad_request(format!("strict decoding error: {}", strict.join(", "))))
         }

@@ -23,7 +23,7 @@ pub(crate) fn creates_on_update(gvk: Gvk<'_>) -> bool {
     )
 }
 
-/// A PUT without a resourceVersion replaces whatever is there.
+/// A PUT without a resourceVersion replaces whatever is there; a custom resource never.
 pub(crate) fn updates_unconditionally(gvk: Gvk<'_>) -> bool {
     let always_conditional = [
         "admissionregistration.k8s.io",

@@ -145,6 +145,9 @@ impl Shown<'_> {
 /// A stored version as an object of `served`, with `apiVersion` and `kind`.
 pub(crate) fn object(served: &Served, version: &Version) -> Value {
     let mut object = version.object();
+    if let Some(custom) = served.custom() {
+        return custom.read(object, served.version());
+    }
     set_kind(&mut object, served.stored().api_version(), served.stored().kind);
     if served.shows_stored() { object } else { convert::convert(object, served.gvk()) }
 }
@@ -169,10 +172,13 @@ pub(crate) fn whole(served: &Served, version: &Version) -> Bytes {
     })
 }
 
-/// A stored version as an item of a list: without `apiVersion` and `kind`.
+/// A stored version as an item of a list: without `apiVersion` and `kind`, unless it is a custom one.
 pub(crate) fn item(served: &Served, version: &Version) -> Bytes {
     if served.shows_stored() {
         return version.json.clone();
+    }
+    if served.custom().is_some() {
+        return whole(served, version);
     }
     version.encoded(served.tag * FORMS + ITEM, || {
         let mut object = object(served, version);
@@ -277,11 +283,13 @@ pub(crate) fn list_of(
     match view {
         View::Whole => {
             for object in objects.iter_mut().filter_map(Value::as_object_mut) {
-                object.remove("kind");
-                object.remove("apiVersion");
+                if served.custom().is_none() {
+                    object.remove("kind");
+                    object.remove("apiVersion");
+                }
             }
             json!({
-                "kind": format!("{}List", served.kind()),
+                "kind": served.list_kind(),
                 "apiVersion": served.gvk().api_version(),
                 "metadata": list_meta,
                 "items": objects,
@@ -320,7 +328,7 @@ pub(crate) fn table_of<'a>(
                 Include::Metadata => metadata_of(object, version),
                 Include::Object => object.clone(),
             };
-            let mut row = json!({"cells": table::cells(served.gvk(), object, now), "object": object_of});
+            let mut row = json!({"cells": served.cells(object, now), "object": object_of});
             if let Some(conditions) = table::row_conditions(served.gvk(), object) {
                 row["conditions"] = conditions;
             }
@@ -331,7 +339,7 @@ pub(crate) fn table_of<'a>(
         "kind": "Table",
         "apiVersion": format!("meta.k8s.io/{version}"),
         "metadata": list_meta,
-        "columnDefinitions": table::column_definitions(served.group(), served.version(), served.plural()),
+        "columnDefinitions": served.columns(),
         "rows": rows,
     })
 }

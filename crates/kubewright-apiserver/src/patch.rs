@@ -1,30 +1,35 @@
-//! PATCH: JSON patches, merge patches and strategic merge patches.
+//! PATCH: JSON patches, merge patches, strategic merge patches, and server-side apply.
 //!
 //! A patch is applied to the object as the requested version shows it; the result is decoded like any body
-//! and goes the way of every update.
+//! and goes the way of every update. An applied configuration may create its object.
+
+use std::cell::RefCell;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use kubewright_apimachinery::encode::{self, TakenApart};
-use kubewright_apimachinery::facts::Type;
 use kubewright_apimachinery::field::{FieldError, Path};
 use kubewright_apimachinery::gvk::Gvk;
+use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::patch::strategic::{apply_strategic_merge_patch, go_text};
 use kubewright_apimachinery::patch::{
     JsonPatch, JsonPatchError, apply_merge_patch, check_json_patch, check_merge_patch, decode_merge_patch,
 };
 use kubewright_apimachinery::status::{ApiError, Qualified};
-use kubewright_apimachinery::{decode, defaults, json};
-use serde_json::Value;
+use kubewright_apimachinery::{apply, custom, decode, json};
+use serde_json::{Value, json};
 
 use crate::body::Body;
 use crate::input::{self, essence};
 use crate::options::{FieldValidation, WriteKind, WriteOptions};
 use crate::output;
 use crate::request::Request;
-use crate::resources::Served;
+use crate::resources::{Served, Shape};
 use crate::server::Inner;
+use crate::track::Author;
 use crate::write::{Update, check_name, check_namespace};
+
+const APPLY: &str = "application/apply-patch+yaml";
 
 /// A patch, decoded as far as it can be without the object.
 pub(crate) enum Patch {
@@ -65,18 +70,22 @@ impl Patch {
     }
 
     /// The object after the patch.
-    pub(crate) fn apply(&self, ty: &'static Type, object: &Value) -> Result<Value, ApiError> {
-        match self {
-            Self::Json(patch, _) => patch.apply(object.clone()).map_err(|error| json_patch_error(&error)),
-            Self::Merge(patch) => Ok(apply_merge_patch(object, patch)),
-            Self::Strategic(patch) => apply_strategic_merge_patch(ty, object, patch).map_err(|error| {
-                let reason = match error.code() {
-                    400 => "BadRequest",
-                    422 => "Invalid",
-                    _ => "",
-                };
-                ApiError::new(error.code(), reason, error.to_string())
-            }),
+    pub(crate) fn apply(&self, shape: &Shape, object: &Value) -> Result<Value, ApiError> {
+        match (self, shape) {
+            (Self::Json(patch, _), _) => {
+                patch.apply(object.clone()).map_err(|error| json_patch_error(&error))
+            }
+            (Self::Merge(patch), _) => Ok(apply_merge_patch(object, patch)),
+            (Self::Strategic(_), Shape::Custom(_)) => Err(unsupported()),
+            (Self::Strategic(patch), Shape::BuiltIn(ty)) => apply_strategic_merge_patch(ty, object, patch)
+                .map_err(|error| {
+                    let reason = match error.code() {
+                        400 => "BadRequest",
+                        422 => "Invalid",
+                        _ => "",
+                    };
+                    ApiError::new(error.code(), reason, error.to_string())
+                }),
         }
     }
 }
@@ -92,31 +101,50 @@ fn taken_apart(body: &Bytes) -> TakenApart {
 }
 
 impl Patch {
-    /// A patched object as one of its type; what strict validation complains of comes with it.
+    /// A patched object as one of its kind; what strict validation complains of comes with it.
     pub(crate) fn decode(
         &self,
         gvk: Gvk<'_>,
-        ty: &'static Type,
+        shape: &Shape,
         patched: &Value,
     ) -> Result<(Value, Vec<String>), ApiError> {
         let mut object = patched.clone();
-        if matches!(self, Self::Strategic(_)) {
-            // Put into the struct at hand, whatever it says it is.
-            output::set_kind(&mut object, gvk.api_version(), gvk.kind);
-        } else if let Err(why) = input::check_registered(gvk, Gvk::of(patched)) {
-            return Err(self.refused(ty, patched, why));
+        let refused = |why: String| self.refused(shape, patched, why);
+        match shape {
+            Shape::BuiltIn(ty) => {
+                if matches!(self, Self::Strategic(_)) {
+                    // Put into the struct at hand, whatever it says it is.
+                    output::set_kind(&mut object, gvk.api_version(), gvk.kind);
+                } else {
+                    input::check_registered(gvk, Gvk::of(patched)).map_err(refused)?;
+                }
+                let strict = decode::unknown_fields(ty, &object);
+                decode::complete(ty, &mut object).map_err(|error| refused(error.to_string()))?;
+                Ok((object, strict))
+            }
+            Shape::Custom(custom) => {
+                if object.str_at("kind").is_empty() {
+                    return Err(refused(format!(
+                        "Object 'Kind' is missing in '{}'",
+                        json::to_string(patched)
+                    )));
+                }
+                let strict = custom::complete(&custom.rules, &mut object)
+                    .map_err(|error| refused(error.to_string()))?;
+                Ok((object, strict))
+            }
         }
-        let strict = decode::unknown_fields(ty, &object);
-        decode::complete(ty, &mut object).map_err(|error| self.refused(ty, patched, error.to_string()))?;
-        Ok((object, strict))
     }
 
     /// The patched object is none, or not one that strict validation lets through.
-    pub(crate) fn refused(&self, ty: &'static Type, patched: &Value, why: String) -> ApiError {
-        let shown = match self {
-            Self::Json(_, apart) => encode::to_string(ty, patched, apart),
-            Self::Merge(patch) => encode::to_string(ty, patched, &TakenApart::by_merge_patch(patch)),
-            Self::Strategic(patch) => go_text(patch),
+    pub(crate) fn refused(&self, shape: &Shape, patched: &Value, why: String) -> ApiError {
+        let shown = match (self, shape) {
+            (Self::Strategic(patch), _) => go_text(patch),
+            (_, Shape::Custom(_)) => json::to_string(patched),
+            (Self::Json(_, apart), Shape::BuiltIn(ty)) => encode::to_string(ty, patched, apart),
+            (Self::Merge(patch), Shape::BuiltIn(ty)) => {
+                encode::to_string(ty, patched, &TakenApart::by_merge_patch(patch))
+            }
         };
         let errors = vec![FieldError::invalid(&Path::new("patch"), shown, why)];
         ApiError::invalid(Qualified { group: "", name: "" }, "", &errors)
@@ -164,6 +192,69 @@ fn unsupported() -> ApiError {
     error
 }
 
+/// What kind of patch a request brings, if the resource takes such. Custom resources cannot be merged
+/// strategically.
+pub(crate) fn kind_of(request: &Request, served: &Served) -> Result<WriteKind, ApiError> {
+    match essence(request.header(http::header::CONTENT_TYPE)) {
+        APPLY => Ok(WriteKind::Apply),
+        "application/json-patch+json" | "application/merge-patch+json" => Ok(WriteKind::Patch),
+        "application/strategic-merge-patch+json" if served.custom().is_none() => Ok(WriteKind::Patch),
+        _ if served.custom().is_some() => Err(ApiError::new(
+            415,
+            "UnsupportedMediaType",
+            "the body of the request was in an unknown format - accepted media types include: \
+             application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+        )),
+        _ => Err(unsupported()),
+    }
+}
+
+/// A configuration that somebody applies.
+pub(crate) struct Applied {
+    pub(crate) object: Value,
+    pub(crate) force: bool,
+    /// What strict validation complains of.
+    repeated: Option<String>,
+    validation: FieldValidation,
+}
+
+impl Applied {
+    pub(crate) fn read(
+        request: &Request,
+        body: &Bytes,
+        validation: FieldValidation,
+    ) -> Result<Self, ApiError> {
+        let bad = |why: String| ApiError::bad_request(format!("error decoding YAML: {why}"));
+        let (value, repeated) =
+            if body.is_empty() { (Value::Null, None) } else { input::applied(body).map_err(bad)? };
+        let object = match value {
+            Value::Object(_) => value,
+            Value::Null => json!({}),
+            other => {
+                let kind = input::json_kind(&other);
+                return Err(bad(format!(
+                    "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go value of \
+                     type map[string]interface {{}}"
+                )));
+            }
+        };
+        let force = request.query.flag("force");
+        Ok(Self { object, force, repeated, validation })
+    }
+
+    /// Said once the configuration could be applied: an error, or warnings.
+    pub(crate) fn strict(&self) -> Result<Vec<String>, ApiError> {
+        match (&self.repeated, self.validation) {
+            (Some(why), FieldValidation::Strict) => {
+                let why = format!("error strict decoding YAML: error converting YAML to JSON: {why}");
+                Err(ApiError::bad_request(why))
+            }
+            (Some(why), FieldValidation::Warn) => Ok(vec![input::warning(why)]),
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
 impl Inner {
     /// PATCH of an object, or of one of its subresources.
     pub(crate) fn patch(
@@ -175,39 +266,87 @@ impl Inner {
         subresource: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
+        let kind = kind_of(request, served)?;
         let format = output::negotiate(request)?;
-        let kind = match essence(request.header(http::header::CONTENT_TYPE)) {
-            "application/apply-patch+yaml" => WriteKind::Apply,
-            "application/json-patch+json"
-            | "application/merge-patch+json"
-            | "application/strategic-merge-patch+json" => WriteKind::Patch,
-            _ => return Err(unsupported()),
-        };
         let options = WriteOptions::read(&request.query, kind)?;
-        let (patch, patch_strict) = Patch::read(request, body, options.field_validation)?;
-        let complaints = std::cell::RefCell::new(Vec::new());
+        let author = Author::of(request);
+        let complaints = RefCell::new(Vec::new());
         let mut warnings = Vec::new();
+        let applies = kind == WriteKind::Apply;
         let update = Update {
             served,
             namespace,
             name,
             subresource,
             dry_run: options.dry_run,
-            create: false,
+            create: applies && subresource.is_empty(),
             replaces: false,
+            // Applying says who owns what.
+            author: (!applies).then_some(&author),
         };
-        let outcome = self.update_object(&update, &mut warnings, |old| {
-            let patched = patch.apply(served.ty, old)?;
-            let (mut object, strict) = patch.decode(served.gvk(), served.ty, &patched)?;
-            let strict: Vec<String> = patch_strict.iter().cloned().chain(strict).collect();
-            *complaints.borrow_mut() = input::strict(&strict, options.field_validation)
-                .map_err(|error| patch.refused(served.ty, &patched, error.message))?;
-            check_name(&object, name)?;
-            check_namespace(served, namespace, &mut object)?;
-            defaults::apply(served.gvk(), &mut object);
-            Ok(object)
-        });
+        let outcome = if applies {
+            let applied = Applied::read(request, body, options.field_validation)?;
+            self.update_object(&update, &mut warnings, |old| {
+                let object = self.applied(&update, &author, &applied, old)?;
+                *complaints.borrow_mut() = applied.strict()?;
+                Ok(object)
+            })
+        } else {
+            let (patch, patch_strict) = Patch::read(request, body, options.field_validation)?;
+            self.update_object(&update, &mut warnings, |old| {
+                let patched = patch.apply(&served.shape, old)?;
+                let (mut object, strict) = patch.decode(served.gvk(), &served.shape, &patched)?;
+                let strict: Vec<String> = patch_strict.iter().cloned().chain(strict).collect();
+                *complaints.borrow_mut() = input::strict(&strict, options.field_validation)
+                    .map_err(|error| patch.refused(&served.shape, &patched, error.message))?;
+                check_name(&object, name)?;
+                check_namespace(served, namespace, &mut object)?;
+                served
+                    .set_defaults(&mut object)
+                    .map_err(|why| patch.refused(&served.shape, &patched, why))?;
+                Ok(object)
+            })
+        };
         let warnings: Vec<String> = complaints.into_inner().into_iter().chain(warnings).collect();
         Ok(self.answer_write(served, format, outcome, StatusCode::OK, &warnings))
+    }
+
+    /// The object after a configuration was applied to it; `old` is null where there is none.
+    fn applied(
+        &self,
+        update: &Update<'_>,
+        author: &Author,
+        applied: &Applied,
+        old: &Value,
+    ) -> Result<Value, ApiError> {
+        let Update { served, namespace, name, subresource, .. } = *update;
+        let live = (!old.is_null()).then_some(old);
+        let mut object = self
+            .with_write(served, subresource, author, |write| {
+                apply::apply(live, &applied.object, applied.force, write)
+            })
+            .map_err(|error| error.to_api_error())?;
+        match &served.shape {
+            Shape::BuiltIn(ty) => {
+                decode::complete(ty, &mut object).map_err(|error| ApiError::internal(error.to_string()))?;
+                served.set_defaults(&mut object).map_err(ApiError::internal)?;
+            }
+            Shape::Custom(custom) => {
+                // What was applied has been checked against the schema; nothing is dropped any more.
+                if let Some(version) = custom.rules.versions.get(served.version()) {
+                    custom::apply_defaults(&version.schema, &mut object);
+                }
+            }
+        }
+        let uid = object.str_at("metadata.uid");
+        if live.is_none() && !uid.is_empty() {
+            let why = format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            );
+            return Err(ApiError::conflict(served.qualified(), name, &why));
+        }
+        check_namespace(served, namespace, &mut object)?;
+        check_name(&object, name)?;
+        Ok(object)
     }
 }

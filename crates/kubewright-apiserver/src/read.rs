@@ -7,7 +7,6 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::{Bytes, BytesMut};
 use http::{Response, StatusCode};
 use kubewright_apimachinery::json::{self, ParseOptions};
-use kubewright_apimachinery::selectable;
 use kubewright_apimachinery::selector::{FieldSelector, LabelSelector};
 use kubewright_apimachinery::status::{ApiError, Cause};
 use serde_json::{Map, Value, json};
@@ -40,8 +39,7 @@ impl Filter {
         let fields = FieldSelector::parse(&options.field_selector)
             .map_err(|error| ApiError::bad_request(error.to_string()))?;
         for requirement in fields.requirements() {
-            selectable::check(served.gvk(), served.namespaced(), &requirement.field)
-                .map_err(ApiError::bad_request)?;
+            served.check_selectable(&requirement.field)?;
         }
         let prefix = if namespace.is_empty() || !served.namespaced() {
             String::new()
@@ -69,8 +67,8 @@ impl Filter {
         let (namespace, name) = version.namespace_and_name();
         let own;
         let fields: Vec<(&str, &str)> = if self.foreign {
-            own = selectable::fields(served.gvk(), &output::object(served, version));
-            own.iter().map(|(field, value)| (*field, value.as_str())).collect()
+            own = served.selectable(&output::object(served, version));
+            own.iter().map(|(field, value)| (&**field, value.as_str())).collect()
         } else {
             version.attributes.fields.iter().map(|(field, value)| (*field, &**value)).collect()
         };
@@ -128,11 +126,14 @@ impl Inner {
     }
 
     pub(crate) fn list_answer(&self, served: &Served, format: Format, page: &Page) -> Response<Body> {
-        let meta = page.meta();
+        let mut meta = page.meta();
+        if format.view == View::Whole && served.custom().is_some() {
+            // As upstream's lists of unstructured objects have it.
+            meta.entry("continue").or_insert_with(|| "".into());
+        }
         if format.view == View::Whole && !format.yaml {
-            let kind = format!("{}List", served.kind());
             let mut writer = Pieces::default();
-            let head = json!({"kind": kind, "apiVersion": served.gvk().api_version(), "metadata": meta});
+            let head = json!({"kind": served.list_kind(), "apiVersion": served.gvk().api_version(), "metadata": meta});
             let mut head = json::to_vec(&head);
             head.pop();
             head.extend_from_slice(b",\"items\":[");

@@ -1,15 +1,20 @@
 //! Which resources are served, and under which paths.
 //!
-//! Built-in resources are rows of the facts table, shared by all servers of a process. [`Registry`] is what
-//! one server serves; it is replaced whole when that changes, so that a request sees one state of it.
+//! Built-in resources are rows of the facts table, shared by all servers of a process; custom ones come and go
+//! with their definitions. [`Registry`] is what one server serves; it is replaced whole when that changes, so
+//! that a request sees one state of it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
+use kubewright_apimachinery::crd::compare_versions;
 use kubewright_apimachinery::facts::{self, Type};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::status::Qualified;
+
+use crate::custom::Custom;
 
 type Text = Cow<'static, str>;
 
@@ -20,6 +25,7 @@ pub(crate) struct Served {
     version: Text,
     plural: Text,
     kind: Text,
+    list_kind: Text,
     singular: Text,
     namespaced: bool,
     pub(crate) short_names: Vec<Text>,
@@ -28,14 +34,23 @@ pub(crate) struct Served {
     /// Hash of the storage version, as discovery tells it.
     pub(crate) storage_hash: Option<Text>,
     pub(crate) subresources: Vec<Subresource>,
-    /// The type of its objects.
-    pub(crate) ty: &'static Type,
+    /// What its objects are like.
+    pub(crate) shape: Shape,
     /// Name in storage: shared by every version and view of the same objects.
     pub(crate) storage: Arc<str>,
     /// Group and version in which its objects are stored, where that is not its own.
     stored: Option<Gvk<'static>>,
     /// A number of its own, to tag encodings with.
     pub(crate) tag: u64,
+}
+
+/// What the objects of a resource are like.
+#[derive(Debug, Clone)]
+pub(crate) enum Shape {
+    /// A type of the facts table.
+    BuiltIn(&'static Type),
+    /// What a definition says.
+    Custom(Arc<Custom>),
 }
 
 /// One subresource.
@@ -65,6 +80,10 @@ impl Served {
         &self.kind
     }
 
+    pub(crate) fn list_kind(&self) -> &str {
+        &self.list_kind
+    }
+
     pub(crate) fn singular(&self) -> &str {
         &self.singular
     }
@@ -78,9 +97,32 @@ impl Served {
         self.stored.unwrap_or_else(|| self.gvk())
     }
 
-    /// Objects are stored as they are shown here.
+    /// Objects are stored as they are shown here, but for `apiVersion` and `kind`.
     pub(crate) fn shows_stored(&self) -> bool {
-        self.stored.is_none()
+        self.stored.is_none() && matches!(self.shape, Shape::BuiltIn(_))
+    }
+
+    /// The definition that it comes from.
+    pub(crate) fn custom(&self) -> Option<&Arc<Custom>> {
+        match &self.shape {
+            Shape::Custom(custom) => Some(custom),
+            Shape::BuiltIn(_) => None,
+        }
+    }
+
+    /// Its objects define other resources.
+    pub(crate) fn defines_resources(&self) -> bool {
+        *self.storage == *DEFINITIONS
+    }
+
+    /// Discovery tells of it.
+    fn is_discoverable(&self) -> bool {
+        self.custom().is_none_or(|custom| custom.definition.established)
+    }
+
+    /// What whoever uses it is told each time.
+    pub(crate) fn deprecation(&self) -> Option<&str> {
+        self.custom()?.version(&self.version)?.warning.as_deref()
     }
 
     /// The resource, as messages name it.
@@ -136,6 +178,7 @@ impl Served {
             version: facts.version.into(),
             plural: facts.plural.into(),
             kind: facts.kind.into(),
+            list_kind: format!("{}List", facts.kind).into(),
             singular: facts.singular.into(),
             namespaced: facts.namespaced(),
             short_names: texts(&facts.short_names),
@@ -143,46 +186,142 @@ impl Served {
             verbs: facts.verbs.to_vec(),
             storage_hash: facts.storage_hash.map(Cow::Borrowed),
             subresources: facts.subresources.iter().map(subresource).collect(),
-            ty,
+            shape: Shape::BuiltIn(ty),
             storage: storage.into(),
             stored,
             tag,
         })
     }
+
+    /// The versions of a definition that are served.
+    fn of_definition(custom: &Arc<Custom>) -> Vec<Self> {
+        let definition = &custom.definition;
+        let names = &definition.names;
+        let texts = |words: &[String]| words.iter().map(|word| Cow::Owned(word.clone())).collect();
+        let storage: Arc<str> = format!("{}/{}", definition.group, names.plural).into();
+        let served = definition.served_versions().map(|version| {
+            let kind = Text::from(names.kind.clone());
+            let subresource = |name: &'static str, kind: Text, group_version| Subresource {
+                name: name.into(),
+                group_version,
+                kind,
+                verbs: vec!["get", "patch", "update"],
+            };
+            let mut subresources = Vec::new();
+            if version.status {
+                subresources.push(subresource("status", kind.clone(), None));
+            }
+            if version.scale.is_some() {
+                let autoscaling = Some(("autoscaling".into(), "v1".into()));
+                subresources.push(subresource("scale", "Scale".into(), autoscaling));
+            }
+            Self {
+                group: definition.group.clone().into(),
+                version: version.name.clone().into(),
+                plural: names.plural.clone().into(),
+                kind,
+                list_kind: names.list_kind.clone().into(),
+                singular: names.singular.clone().into(),
+                namespaced: definition.namespaced,
+                short_names: texts(&names.short_names),
+                categories: texts(&names.categories),
+                verbs: definition.verbs().to_vec(),
+                storage_hash: definition.storage_version_hash().map(Cow::Owned),
+                subresources,
+                shape: Shape::Custom(custom.clone()),
+                storage: storage.clone(),
+                stored: None,
+                tag: CUSTOM_TAGS.fetch_add(1, Ordering::Relaxed),
+            }
+        });
+        served.collect()
+    }
 }
+
+/// Where definitions are stored.
+pub(crate) const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
+
+/// Tags of custom resources: none is ever used twice, since what is read by one state of a definition is not
+/// what is read by the next.
+static CUSTOM_TAGS: AtomicU64 = AtomicU64::new(1 << 32);
 
 /// What a server serves.
 #[derive(Debug, Clone)]
 pub(crate) struct Registry {
     built_in: &'static BuiltIn,
+    /// By group, then by how good the version is, then by name: as discovery has them.
+    custom: Vec<Arc<Served>>,
+    definitions: Vec<Arc<Custom>>,
 }
 
 impl Default for Registry {
     fn default() -> Self {
-        Self { built_in: &BUILT_IN }
+        Self { built_in: &BUILT_IN, custom: Vec::new(), definitions: Vec::new() }
     }
 }
 
 impl Registry {
-    /// Every resource, in discovery order.
+    /// What is built in, and what these definitions bring.
+    pub(crate) fn with(&self, definitions: Vec<Arc<Custom>>) -> Self {
+        let mut custom = Vec::new();
+        for definition in definitions.iter().filter(|custom| custom.definition.is_served()) {
+            // What was served by the same state stays, with its tag.
+            let before = self.custom.iter().filter(|served| is_of(served, definition));
+            let before: Vec<Arc<Served>> = before.cloned().collect();
+            if before.is_empty() {
+                custom.extend(Served::of_definition(definition).into_iter().map(Arc::new));
+            } else {
+                custom.extend(before);
+            }
+        }
+        custom.sort_by(|one, other| {
+            let by_version = || compare_versions(&other.version, &one.version);
+            one.group.cmp(&other.group).then_with(by_version).then_with(|| one.plural.cmp(&other.plural))
+        });
+        Self { built_in: self.built_in, custom, definitions }
+    }
+
+    /// The definitions, served or not.
+    pub(crate) fn definitions(&self) -> &[Arc<Custom>] {
+        &self.definitions
+    }
+
+    /// Every resource that discovery tells of, in its order.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Served>> {
-        self.built_in.list.iter()
+        self.built_in.list.iter().chain(self.custom.iter().filter(|served| served.is_discoverable()))
     }
 
     /// A resource by its path.
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Served>> {
-        self.built_in.by_path.get(&(group, version, plural)).map(|at| &self.built_in.list[*at])
+        if let Some(at) = self.built_in.by_path.get(&(group, version, plural)) {
+            return Some(&self.built_in.list[*at]);
+        }
+        self.custom
+            .iter()
+            .find(|served| served.plural == plural && served.version == version && served.group == group)
     }
 
-    /// The resource under whose version objects of `storage` are stored.
+    /// The resource under whose version objects of `storage` are stored; of a custom one, any version.
     pub(crate) fn stored(&self, storage: &str) -> Option<&Arc<Served>> {
-        self.built_in.by_storage.get(storage).map(|at| &self.built_in.list[*at])
+        match self.built_in.by_storage.get(storage) {
+            Some(at) => Some(&self.built_in.list[*at]),
+            None => self.custom.iter().find(|served| *served.storage == *storage),
+        }
+    }
+
+    /// A group with kinds of its own, whatever definitions add to it.
+    pub(crate) fn is_built_in(&self, group: &str) -> bool {
+        self.built_in.list.iter().any(|served| served.group == group)
     }
 
     /// Something of this group and version is served.
     pub(crate) fn serves(&self, group: &str, version: &str) -> bool {
         self.all().any(|served| served.group == group && served.version == version)
     }
+}
+
+fn is_of(served: &Served, definition: &Arc<Custom>) -> bool {
+    served.custom().is_some_and(|custom| Arc::ptr_eq(custom, definition))
 }
 
 /// The kinds of a real server's own scheme: every version, served or not, with lists and options.

@@ -17,7 +17,8 @@ use crate::output;
 use crate::request::{Request, ResourcePath};
 use crate::resources::Served;
 use crate::server::Inner;
-use crate::write::{Written, check_namespace, normalise};
+use crate::track::Author;
+use crate::write::{Written, check_namespace};
 
 impl Inner {
     pub(crate) fn virtual_resource(
@@ -34,10 +35,10 @@ impl Inner {
             return self.bind(request, &path.namespace, None, body);
         }
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
-        let decoded = input::decode(served, input::media(request)?, body)?;
-        let warnings = input::strict(&decoded.strict, options.field_validation)?;
-        let mut review = decoded.value;
+        let media = input::media(request)?;
+        let (mut review, warnings) = served.decode(media, body, options.field_validation)?;
         check_namespace(served, &path.namespace, &mut review)?;
+        self.track(served, "", &Author::of(request), None, &mut review);
         let errors = validation::review(served.gvk(), &review);
         if !errors.is_empty() {
             return Err(ApiError::invalid(
@@ -51,7 +52,7 @@ impl Inner {
         if served.kind() == "SelfSubjectReview" {
             review.set_at("metadata.creationTimestamp", time::format_rfc3339(self.clock.now()));
         }
-        normalise(served, &mut review)?;
+        served.normalise(&mut review)?;
         let format = output::negotiate(request)?;
         Ok(self.written(served, format, &Written::Shown(review), StatusCode::CREATED, &warnings))
     }

@@ -1,10 +1,11 @@
 //! The server: what it is made of, and the way of a request through it.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, RwLock};
 use std::task::{Context, Poll};
 
 use http::{HeaderValue, Method, Response, StatusCode, header};
+use kubewright_apimachinery::openapi::{Descriptions, NoDescriptions};
 use kubewright_apimachinery::status::ApiError;
 
 use crate::allocate::InFlight;
@@ -13,6 +14,7 @@ use crate::body::Body;
 use crate::clock::{Clock, SystemClock};
 use crate::ids::Ids;
 use crate::input;
+use crate::openapi::{OpenApi, Published};
 use crate::output;
 use crate::request::{Request, ResourcePath, Target};
 use crate::resources::{Registry, Served};
@@ -44,6 +46,8 @@ pub struct Options {
     pub controllers: Controllers,
     /// How much of the past is kept for watches.
     pub limits: Limits,
+    /// What built-in types and fields mean, for `kubectl explain`.
+    pub descriptions: Arc<dyn Descriptions>,
 }
 
 impl Default for Options {
@@ -54,6 +58,7 @@ impl Default for Options {
             authorizer: Arc::new(AuthenticatedOnly),
             controllers: Controllers::default(),
             limits: Limits::default(),
+            descriptions: Arc::new(NoDescriptions),
         }
     }
 }
@@ -74,8 +79,12 @@ pub(crate) struct Inner {
     pub(crate) authorizer: Arc<dyn Authorizer>,
     pub(crate) controllers: Controllers,
     pub(crate) tokens: Tokens,
-    pub(crate) registry: Registry,
+    pub(crate) registry: RwLock<Arc<Registry>>,
+    /// Held while definitions are followed, so that two do not take the same name.
+    pub(crate) definitions: Mutex<()>,
     pub(crate) in_flight: InFlight,
+    pub(crate) openapi: Arc<OpenApi>,
+    pub(crate) published: Published,
     limits: Limits,
 }
 
@@ -90,13 +99,14 @@ impl ApiServer {
     /// A server that keeps its objects in a folder, with those that an earlier one left there.
     pub fn open(dir: &Path, options: Options) -> Result<(Self, Recovered), OpenError> {
         let opened = log::open(dir, options.limits, |resource, object| {
-            Registry::default().stored(resource).map(|served| attributes(served, object)).unwrap_or_default()
+            attributes(Registry::default().stored(resource).map(|served| &**served), object)
         })?;
         let fresh = opened.engine.revision() == 0;
         let server = Self::on(Store::with(opened.engine, Some(opened.log)), options);
         if fresh {
             server.inner.bootstrap();
         }
+        server.inner.publish();
         Ok((server, opened.recovered))
     }
 
@@ -111,8 +121,11 @@ impl ApiServer {
                 authorizer: options.authorizer,
                 controllers: options.controllers,
                 tokens,
-                registry: Registry::default(),
+                registry: RwLock::default(),
+                definitions: Mutex::default(),
                 in_flight: InFlight::default(),
+                openapi: Arc::new(OpenApi::new(options.descriptions)),
+                published: Published::default(),
                 limits: options.limits,
             }),
         }
@@ -130,8 +143,11 @@ impl ApiServer {
                 authorizer: inner.authorizer.clone(),
                 controllers: inner.controllers,
                 tokens: inner.tokens.fork(&inner.ids),
-                registry: inner.registry.clone(),
+                registry: RwLock::new(inner.registry()),
+                definitions: Mutex::default(),
                 in_flight: InFlight::default(),
+                openapi: inner.openapi.clone(),
+                published: Published::default(),
                 limits: inner.limits,
             }),
         }
@@ -273,8 +289,9 @@ impl Inner {
         path: &ResourcePath,
         body: &bytes::Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let Some(served) = self.registry.find(&path.group, &path.version, &path.resource) else {
-            let known = self.registry.serves(&path.group, &path.version);
+        let registry = self.registry();
+        let Some(served) = registry.find(&path.group, &path.version, &path.resource) else {
+            let known = registry.serves(&path.group, &path.version);
             return if known || path.group.is_empty() && path.version == "v1" {
                 Err(no_resource())
             } else {
@@ -288,13 +305,20 @@ impl Inner {
             _ => false,
         };
         if path.too_deep || misplaced {
-            return Err(no_resource());
+            return if served.custom().is_some() { Ok(no_page()) } else { Err(no_resource()) };
         }
-        let mut response = if path.subresource.is_empty() {
-            self.verb(request, served, path, body)?
+        let response = if path.subresource.is_empty() {
+            self.verb(request, served, path, body)
         } else {
-            self.subresource(request, served, path, body)?
+            self.subresource(request, served, path, body)
         };
+        if let Some(warning) = served.deprecation() {
+            // Said whatever comes of the request.
+            let mut response = response.unwrap_or_else(|error| output::failure(&error));
+            output::warn(&mut response, &[warning.to_owned()]);
+            return Ok(response);
+        }
+        let mut response = response?;
         if served.storage.as_ref() == "endpoints" {
             output::warn(&mut response, &[ENDPOINTS_DEPRECATED.to_owned()]);
         }
@@ -309,7 +333,12 @@ impl Inner {
         body: &bytes::Bytes,
     ) -> Result<Response<Body>, ApiError> {
         let verb = request.verb();
-        if !served.can(verb) {
+        let terminating = served.custom().is_some_and(|custom| custom.definition.terminating);
+        // Discovery tells less of what is going away than is still served.
+        if !served.can(verb) && !terminating {
+            return Err(ApiError::method_not_allowed());
+        }
+        if path.name.is_empty() && matches!(verb, "update" | "patch") {
             return Err(ApiError::method_not_allowed());
         }
         if !served.is_stored() {
@@ -320,7 +349,10 @@ impl Inner {
             "get" => self.get(request, served, namespace, &path.name),
             "list" => self.list(request, served, namespace, ""),
             "watch" => self.watch(request, served, namespace, &path.name),
-            "create" if served.namespaced() && namespace.is_empty() => Err(ApiError::method_not_allowed()),
+            "create" if served.namespaced() && namespace.is_empty() => match served.custom() {
+                Some(_) => Ok(no_page()),
+                None => Err(ApiError::method_not_allowed()),
+            },
             "create" => self.create(request, served, namespace, body),
             "update" => self.update(request, served, namespace, &path.name, "", body),
             "patch" => self.patch(request, served, namespace, &path.name, "", body),

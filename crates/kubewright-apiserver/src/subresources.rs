@@ -1,4 +1,4 @@
-//! Subresources: `status` and its like, `scale`, and the verbs in disguise (binding, eviction, token).
+//! Subresources: `status` and its like, and the verbs in disguise (binding, eviction, token).
 
 use std::sync::Arc;
 
@@ -9,21 +9,19 @@ use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::selector::LabelSelector;
 use kubewright_apimachinery::status::{ApiError, Cause, Qualified};
-use kubewright_apimachinery::{facts, json, table, time};
+use kubewright_apimachinery::{facts, time};
 use serde_json::{Value, json};
 
 use crate::auth::User;
 use crate::body::Body;
 use crate::input;
 use crate::options::{DeleteOptions, WriteKind, WriteOptions};
-use crate::output::{self, Format, Include, View};
-use crate::patch::Patch;
+use crate::output;
 use crate::request::{Request, ResourcePath};
 use crate::resources::Served;
 use crate::server::{Inner, no_page, no_resource};
-use crate::write::{Update, Written, check_name};
+use crate::write::{Update, Written};
 
-const SCALE: Gvk<'static> = Gvk { group: "autoscaling", version: "v1", kind: "Scale" };
 const TOKEN_REQUEST: Gvk<'static> =
     Gvk { group: "authentication.k8s.io", version: "v1", kind: "TokenRequest" };
 const BINDING: Gvk<'static> = Gvk { group: "", version: "v1", kind: "Binding" };
@@ -38,10 +36,16 @@ impl Inner {
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
         let Some(sub) = served.subresource(&path.subresource) else {
-            return Err(no_resource());
+            return Err(match served.custom() {
+                Some(_) => ApiError::not_found(served.qualified(), &path.name),
+                None => no_resource(),
+            });
         };
         if !sub.verbs.contains(&request.verb()) {
-            return Err(ApiError::method_not_allowed());
+            return Err(match served.custom() {
+                Some(_) => ApiError::method_not_supported(served.qualified(), request.verb()),
+                None => ApiError::method_not_allowed(),
+            });
         }
         let namespace = if served.namespaced() { path.namespace.as_str() } else { "" };
         let name = path.name.as_str();
@@ -60,104 +64,6 @@ impl Inner {
             (_, &Method::PATCH) => self.patch(request, served, namespace, name, &sub.name, body),
             _ => Err(ApiError::method_not_allowed()),
         }
-    }
-
-    fn get_scale(
-        &self,
-        request: &Request,
-        served: &Served,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Response<Body>, ApiError> {
-        let format = output::negotiate(request)?;
-        let version = self.find(served, namespace, name)?;
-        let scale = scale_of(&output::object(served, &version));
-        Ok(self.show_scale(format, &scale))
-    }
-
-    fn show_scale(&self, format: Format, scale: &Value) -> Response<Body> {
-        let value = match format.view {
-            View::Whole => scale.clone(),
-            View::Metadata(version) => output::metadata_of(scale, version),
-            View::Table(version, include) => {
-                let object = match include {
-                    Include::Nothing => Value::Null,
-                    Include::Metadata => output::metadata_of(scale, version),
-                    Include::Object => scale.clone(),
-                };
-                json!({
-                    "kind": "Table",
-                    "apiVersion": format!("meta.k8s.io/{version}"),
-                    "metadata": {"resourceVersion": scale.at("metadata.resourceVersion")},
-                    "columnDefinitions": table::scale_column_definitions(),
-                    "rows": [{"cells": table::cells(SCALE, scale, self.clock.now()), "object": object}],
-                })
-            }
-        };
-        output::answer(StatusCode::OK, format, Bytes::from(json::to_vec(&value)))
-    }
-
-    fn write_scale(
-        &self,
-        request: &Request,
-        served: &Served,
-        namespace: &str,
-        name: &str,
-        body: &Bytes,
-    ) -> Result<Response<Body>, ApiError> {
-        let format = output::negotiate(request)?;
-        let ty = facts::type_named("autoscaling.v1.Scale").ok_or_else(|| ApiError::internal("no Scale"))?;
-        let (options, wanted, mut warnings) = if request.method == Method::PUT {
-            let options = WriteOptions::read(&request.query, WriteKind::Update)?;
-            let decoded = input::decode_as(SCALE, ty, input::media(request)?, body)?;
-            let warnings = input::strict(&decoded.strict, options.field_validation)?;
-            check_name(&decoded.value, name)?;
-            (options, Wanted::Scale(decoded.value), warnings)
-        } else {
-            let options = WriteOptions::read(&request.query, WriteKind::Patch)?;
-            let (patch, strict) = Patch::read(request, body, options.field_validation)?;
-            let warnings = input::strict(&strict, options.field_validation)?;
-            (options, Wanted::Patch(patch), warnings)
-        };
-        let update = Update {
-            served,
-            namespace,
-            name,
-            subresource: "scale",
-            dry_run: options.dry_run,
-            create: false,
-            replaces: matches!(wanted, Wanted::Scale(_)),
-        };
-        let outcome = self.update_object(&update, &mut warnings, |old| {
-            let scale = match &wanted {
-                Wanted::Scale(scale) => scale.clone(),
-                Wanted::Patch(patch) => {
-                    let patched = patch.apply(ty, &scale_of(old))?;
-                    let (scale, _) = patch.decode(SCALE, ty, &patched)?;
-                    check_name(&scale, name)?;
-                    scale
-                }
-            };
-            let replicas = scale.int_at("spec.replicas").unwrap_or_default();
-            if replicas < 0 {
-                let at = Path::new("spec").child("replicas");
-                let errors = vec![FieldError::invalid(&at, replicas, "must be greater than or equal to 0")];
-                return Err(ApiError::invalid(SCALE.qualified_kind(), name, &errors));
-            }
-            let mut new = old.clone();
-            new.set_at("spec.replicas", replicas);
-            // What the scale says of its version and uid holds for the object.
-            for field in ["metadata.resourceVersion", "metadata.uid"] {
-                match scale.at(field) {
-                    Value::Null => drop(new.remove_at(field)),
-                    value => new.set_at(field, value.clone()),
-                }
-            }
-            Ok(new)
-        })?;
-        let mut response = self.show_scale(format, &scale_of(&outcome.written.object(served)));
-        output::warn(&mut response, &warnings);
-        Ok(response)
     }
 
     /// Puts a pod on a node.
@@ -188,7 +94,8 @@ impl Inner {
         if !errors.is_empty() {
             return Err(ApiError::invalid(BINDING.qualified_kind(), &name, &errors));
         }
-        let pods = self.registry.find("", "v1", "pods").ok_or_else(no_resource)?;
+        let registry = self.registry();
+        let pods = registry.find("", "v1", "pods").ok_or_else(no_resource)?;
         let node = binding.str_at("target.name").to_owned();
         let now = time::format_rfc3339(self.clock.now());
         let update = Update {
@@ -199,6 +106,8 @@ impl Inner {
             dry_run: options.dry_run,
             create: false,
             replaces: false,
+            // As upstream: nobody is noted as the owner of what a binding sets.
+            author: None,
         };
         self.update_object(&update, &mut Vec::new(), |old| {
             let refuse = |why: String| {
@@ -286,7 +195,8 @@ impl Inner {
         let allowed = budget.int_at("status.disruptionsAllowed").unwrap_or_default();
         let outdated = budget.int_at("status.observedGeneration") < budget.int_at("metadata.generation");
         if allowed > 0 && !outdated {
-            let budgets = self.registry.find("policy", "v1", "poddisruptionbudgets");
+            let registry = self.registry();
+            let budgets = registry.find("policy", "v1", "poddisruptionbudgets");
             if let Some(budgets) = budgets.filter(|_| !dry_run) {
                 let now = time::format_rfc3339(self.clock.now());
                 self.edit(budgets, &budgets.key(namespace, name), |budget| {
@@ -353,41 +263,4 @@ impl Inner {
         let format = output::negotiate(request)?;
         Ok(self.written(served, format, &Written::Shown(asked), StatusCode::CREATED, &[]))
     }
-}
-
-enum Wanted {
-    Scale(Value),
-    Patch(Patch),
-}
-
-/// The scale of a workload.
-fn scale_of(object: &Value) -> Value {
-    let mut metadata = serde_json::Map::new();
-    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
-        if let Some(value) = object.map_at("metadata").get(field) {
-            metadata.insert(field.to_owned(), value.clone());
-        }
-    }
-    let selector = match object.str_at("kind") {
-        "ReplicationController" => {
-            let labels = object.map_at("spec.selector").iter();
-            LabelSelector::from_labels(
-                labels.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default())),
-            )
-            .to_string()
-        }
-        _ => {
-            LabelSelector::from_object(object.at("spec.selector")).map(|s| s.to_string()).unwrap_or_default()
-        }
-    };
-    let mut spec = serde_json::Map::new();
-    let replicas = object.int_at("spec.replicas").unwrap_or_default();
-    if replicas != 0 {
-        spec.insert("replicas".to_owned(), replicas.into());
-    }
-    let mut status = json!({"replicas": object.int_at("status.replicas").unwrap_or_default()});
-    if !selector.is_empty() {
-        status["selector"] = selector.into();
-    }
-    json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status})
 }

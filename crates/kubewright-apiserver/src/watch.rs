@@ -134,7 +134,10 @@ impl Watch {
                 return None;
             }
             self.changes.borrow_and_update();
+            let retired = self.served.custom().is_some_and(|custom| custom.is_retired());
             self.read();
+            // What was written before the resource went is still told.
+            self.ended |= retired && self.ready.is_empty();
             if !self.ready.is_empty() || self.ended {
                 continue;
             }
@@ -230,7 +233,7 @@ impl Watch {
         let mut object = json!({"metadata": metadata});
         output::set_kind(&mut object, self.served.gvk().api_version(), self.served.kind());
         // As Go writes the zero object of the kind.
-        if kubewright_apimachinery::decode::normalise(self.served.ty, &mut object).is_err() {
+        if self.served.normalise(&mut object).is_err() {
             tracing::error!(kind = self.served.kind(), "a bookmark could not be written as an object");
         }
         self.transformed_line("BOOKMARK", &object)

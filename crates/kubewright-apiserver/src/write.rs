@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::field::{FieldError, Path};
+use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::{ApiError, Qualified};
-use kubewright_apimachinery::{convert, decode, defaults, selectable, strategy, time, validation};
+use kubewright_apimachinery::{apply, convert, selectable, time};
 use serde_json::Value;
 
 use crate::body::Body;
@@ -22,6 +23,7 @@ use crate::request::Request;
 use crate::resources::Served;
 use crate::server::Inner;
 use crate::storage::{Attributes, Change, Expect, Version, Write};
+use crate::track::Author;
 
 /// How often a generated name is drawn anew when it is taken.
 const NAME_TRIES: usize = 8;
@@ -63,6 +65,8 @@ pub(crate) struct Update<'a> {
     pub(crate) create: bool,
     /// The new object replaces the old one whatever its version (PUT), or was made from it (PATCH).
     pub(crate) replaces: bool,
+    /// Who gets what changes; nobody, if the new object says already who owns what.
+    pub(crate) author: Option<&'a Author>,
 }
 
 impl Inner {
@@ -76,12 +80,12 @@ impl Inner {
     ) -> Result<Response<Body>, ApiError> {
         let format = output::negotiate(request)?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
-        let decoded = input::decode(served, input::media(request)?, body)?;
-        let mut warnings = input::strict(&decoded.strict, options.field_validation)?;
-        let mut object = decoded.value;
+        let media = input::media(request)?;
+        let (mut object, mut warnings) = served.decode(media, body, options.field_validation)?;
         check_namespace(served, namespace, &mut object)?;
-        defaults::apply(served.gvk(), &mut object);
         sign_request(served, request, &mut object);
+        warnings.extend(dedup_owners(&mut object, "contains duplicate entries"));
+        self.track(served, "", &Author::of(request), None, &mut object);
         let outcome = self.create_object(served, namespace, &object, options.dry_run, &mut warnings);
         Ok(self.answer_write(served, format, outcome, StatusCode::CREATED, &warnings))
     }
@@ -98,12 +102,12 @@ impl Inner {
     ) -> Result<Response<Body>, ApiError> {
         let format = output::negotiate(request)?;
         let options = WriteOptions::read(&request.query, WriteKind::Update)?;
-        let decoded = input::decode(served, input::media(request)?, body)?;
-        let mut warnings = input::strict(&decoded.strict, options.field_validation)?;
-        let mut object = decoded.value;
+        let media = input::media(request)?;
+        let (mut object, mut warnings) = served.decode(media, body, options.field_validation)?;
         check_namespace(served, namespace, &mut object)?;
         check_name(&object, name)?;
-        defaults::apply(served.gvk(), &mut object);
+        warnings.extend(dedup_owners(&mut object, "contains duplicate entries"));
+        let author = Author::of(request);
         let update = Update {
             served,
             namespace,
@@ -112,6 +116,7 @@ impl Inner {
             dry_run: options.dry_run,
             create: subresource.is_empty() && kinds::creates_on_update(served.gvk()),
             replaces: true,
+            author: Some(&author),
         };
         let outcome = self.update_object(&update, &mut warnings, |_| Ok(object.clone()));
         Ok(self.answer_write(served, format, outcome, StatusCode::OK, &warnings))
@@ -167,7 +172,6 @@ impl Inner {
         dry_run: bool,
         warnings: &mut Vec<String>,
     ) -> Result<Outcome, ApiError> {
-        let gvk = served.gvk();
         let generate =
             object.str_at("metadata.name").is_empty() && !object.str_at("metadata.generateName").is_empty();
         for attempt in 0.. {
@@ -178,21 +182,28 @@ impl Inner {
                 object.set_at("metadata.name", self.ids.name(&prefix));
             }
             self.admit_create(served, namespace, &mut object)?;
-            strategy::prepare_create(gvk, &mut object);
+            served.prepare_create(&mut object);
             self.stamp(served, &mut object, None);
             let name = object.str_at("metadata.name").to_owned();
             let reserved = self.allocate(served, &mut object, None)?;
-            complete(served, &mut object)?;
-            let errors = validation::create(gvk, served.namespaced(), &object);
-            if !errors.is_empty() {
-                return Err(ApiError::invalid(invalid_kind(served), &name, &errors));
+            served.complete(&mut object)?;
+            let verdict = served.validate_create(&object);
+            if attempt == 0 {
+                warnings.extend(verdict.warnings);
             }
-            normalise(served, &mut object)?;
+            if !verdict.errors.is_empty() {
+                return Err(ApiError::invalid(invalid_kind(served, &object), &name, &verdict.errors));
+            }
+            served.normalise(&mut object)?;
             if object.has("metadata.resourceVersion") {
-                return Err(ApiError::internal("resourceVersion should not be set on objects to be created"));
+                let why = "resourceVersion should not be set on objects to be created";
+                return Err(match served.custom() {
+                    Some(_) => ApiError::new(500, "", why),
+                    None => ApiError::internal(why),
+                });
             }
             if attempt == 0 {
-                warnings.extend(strategy::warnings(gvk, &object, None));
+                warnings.extend(served.warnings(&object, None));
             }
             if dry_run {
                 let taken = self.store.get(&served.storage, &served.key(namespace, &name)).is_some();
@@ -230,7 +241,10 @@ impl Inner {
                 if !update.create {
                     return Err(ApiError::not_found(served.qualified(), name));
                 }
-                let object = modify(&Value::Null)?;
+                let mut object = modify(&Value::Null)?;
+                if let Some(author) = update.author {
+                    self.track(served, update.subresource, author, None, &mut object);
+                }
                 if object.has("metadata.uid") {
                     let why = format!(
                         "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: \
@@ -240,6 +254,8 @@ impl Inner {
                     );
                     return Err(ApiError::conflict(served.qualified(), name, &why));
                 }
+                // Nothing can be at that version.
+                object.remove_at("metadata.resourceVersion");
                 return self.create_object(served, namespace, &object, update.dry_run, warnings);
             };
             if let Some(outcome) = self.try_update(update, &key, &current, warnings, &modify)? {
@@ -259,34 +275,31 @@ impl Inner {
         modify: &impl Fn(&Value) -> Result<Value, ApiError>,
     ) -> Result<Option<Outcome>, ApiError> {
         let Update { served, namespace, name, subresource, .. } = *update;
-        let gvk = served.gvk();
         let old = output::object(served, current);
         let mut new = modify(&old)?;
+        if let Some(author) = update.author {
+            self.track(served, subresource, author, Some(&old), &mut new);
+        }
         check_preconditions(update, key, &old, &mut new)?;
         carry_metadata(&mut new, &old);
         self.admit_update(served, namespace, &mut new, &old)?;
-        match subresource {
-            // A scale changes the object as any update does; a binding may do what no update may.
-            "" | "scale" => strategy::prepare_update(gvk, &mut new, &old),
-            "binding" => {}
-            other => strategy::prepare_subresource(gvk, other, &mut new, &old),
-        }
+        warnings
+            .extend(dedup_owners(&mut new, "contains duplicate entries after mutating admission happens"));
+        served.prepare_update(subresource, &mut new, &old);
         self.stamp(served, &mut new, Some(&old));
         let reserved = self.allocate(served, &mut new, Some(&old))?;
-        complete(served, &mut new)?;
-        let errors = match subresource {
-            "" | "scale" => validation::update(gvk, served.namespaced(), &new, &old),
-            "binding" => ErrorList::new(),
-            other => validation::update_subresource(gvk, other, served.namespaced(), &new, &old),
-        };
-        if !errors.is_empty() {
-            return Err(ApiError::invalid(invalid_kind(served), name, &errors));
+        served.complete(&mut new)?;
+        let verdict = served.validate_update(subresource, &new, &old);
+        warnings.extend(verdict.warnings);
+        if !verdict.errors.is_empty() {
+            return Err(ApiError::invalid(invalid_kind(served, &new), name, &verdict.errors));
         }
-        normalise(served, &mut new)?;
+        served.normalise(&mut new)?;
         // The strategies of subresources warn of nothing.
         if subresource.is_empty() {
-            warnings.extend(strategy::warnings(gvk, &new, Some(&old)));
+            warnings.extend(served.warnings(&new, Some(&old)));
         }
+        apply::keep_times(&old, &mut new);
         if is_released(&new, &old) {
             // The last finalizer is gone: the update is the deletion.
             if !update.dry_run && self.remove(served, key, current).is_err() {
@@ -403,7 +416,8 @@ fn check_preconditions(update: &Update<'_>, key: &str, old: &Value, new: &mut Va
     }
     let given = new.str_at("metadata.resourceVersion").to_owned();
     if given.is_empty() || given == "0" {
-        if update.replaces && !kinds::updates_unconditionally(served.gvk()) {
+        let unconditional = served.custom().is_none() && kinds::updates_unconditionally(served.gvk());
+        if update.replaces && !unconditional {
             let at = Path::new("metadata").child("resourceVersion");
             let error = FieldError::invalid_printed(&at, "0", "must be specified for an update");
             return Err(ApiError::invalid(served.qualified(), name, &vec![error]));
@@ -418,8 +432,11 @@ fn check_preconditions(update: &Update<'_>, key: &str, old: &Value, new: &mut Va
     Ok(())
 }
 
-/// The kind as errors name it: both views of an Event are the core one's.
-fn invalid_kind(served: &Served) -> Qualified<'_> {
+/// The kind as errors name it: both views of an Event are the core one's, and a custom resource says itself.
+fn invalid_kind<'a>(served: &'a Served, object: &'a Value) -> Qualified<'a> {
+    if served.custom().is_some() {
+        return Gvk::of(object).qualified_kind();
+    }
     if served.kind() == "Event" { served.stored().qualified_kind() } else { served.gvk().qualified_kind() }
 }
 
@@ -440,12 +457,18 @@ fn registry_key(served: &Served, key: &str) -> String {
     format!("/registry/{resource}/{key}")
 }
 
-/// An object as the store keeps it: in the stored version, without `apiVersion` and `kind`.
+/// An object as the store keeps it: in the stored version, without `apiVersion` and `kind`. Custom ones keep
+/// these, since their stored version may change.
 pub(crate) fn stored_form(served: &Served, mut object: Value) -> (Value, Attributes) {
+    if let Some(custom) = served.custom() {
+        let object = custom.to_stored(object);
+        let attributes = attributes(None, &object);
+        return (object, attributes);
+    }
     if !served.shows_stored() {
         object = convert::convert(object, served.stored());
     }
-    let attributes = attributes(served, &object);
+    let attributes = attributes(Some(served), &object);
     if let Some(object) = object.as_object_mut() {
         object.remove("apiVersion");
         object.remove("kind");
@@ -453,14 +476,15 @@ pub(crate) fn stored_form(served: &Served, mut object: Value) -> (Value, Attribu
     (object, attributes)
 }
 
-/// What can be searched for in an object of the stored version.
-pub(crate) fn attributes(served: &Served, object: &Value) -> Attributes {
+/// What can be searched for in an object of the stored version. Fields are those of built-in kinds only.
+pub(crate) fn attributes(served: Option<&Served>, object: &Value) -> Attributes {
     let labels = object.map_at("metadata.labels").iter();
     Attributes {
         uid: object.str_at("metadata.uid").into(),
         labels: labels.map(|(k, v)| (k.as_str().into(), v.as_str().unwrap_or_default().into())).collect(),
-        fields: selectable::fields(served.stored(), object)
+        fields: served
             .into_iter()
+            .flat_map(|served| selectable::fields(served.stored(), object))
             .filter(|(field, _)| !field.starts_with("metadata."))
             .map(|(field, value)| (field, value.into_boxed_str()))
             .collect(),
@@ -473,16 +497,26 @@ pub(crate) fn attributes(served: &Served, object: &Value) -> Attributes {
     }
 }
 
-/// The object as validation sees it.
-fn complete(served: &Served, object: &mut Value) -> Result<(), ApiError> {
-    decode::complete(served.ty, object).map_err(|error| ApiError::internal(error.to_string()))?;
-    Ok(())
-}
-
-/// The object as it is written and stored.
-pub(crate) fn normalise(served: &Served, object: &mut Value) -> Result<(), ApiError> {
-    decode::normalise(served.ty, object).map_err(|error| ApiError::internal(error.to_string()))?;
-    Ok(())
+/// Owner references that name an owner twice count once. Answers with upstream's warning.
+fn dedup_owners(object: &mut Value, what: &str) -> Option<String> {
+    let owners = object.list_mut("metadata.ownerReferences")?;
+    let mut repeated: Vec<String> = Vec::new();
+    let mut kept: Vec<Value> = Vec::with_capacity(owners.len());
+    for owner in owners.drain(..) {
+        if kept.contains(&owner) {
+            repeated.push(owner.str_at("uid").to_owned());
+        } else {
+            kept.push(owner);
+        }
+    }
+    *owners = kept;
+    (!repeated.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences {what}; API server dedups owner references in 1.20+, and may reject such \
+             requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            repeated.join(", ")
+        )
+    })
 }
 
 /// A request for a certificate says who made it, whatever its author says.

@@ -6,6 +6,7 @@
 
 mod cli;
 mod commands;
+mod descriptions;
 mod error;
 mod output;
 mod ui;

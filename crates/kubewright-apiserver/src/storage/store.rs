@@ -139,6 +139,11 @@ impl Store {
         }
     }
 
+    /// Wakes whoever waits for a change, although nothing was written.
+    pub fn wake(&self) {
+        self.changed.send_modify(|_| {});
+    }
+
     /// Makes everything before now unreachable for watches and lists, as if the server had just started.
     pub fn forget_past(&self) {
         self.write().forget_past();

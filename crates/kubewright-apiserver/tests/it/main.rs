@@ -4,7 +4,6 @@ mod api;
 mod auth;
 mod concurrency;
 mod discovery;
-mod replay;
 mod runtime;
 mod transports;
 mod watching;

@@ -6,6 +6,7 @@
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
@@ -14,6 +15,7 @@ use kubewright_apiserver::{ApiServer, Controllers, Options};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::examples::examples;
+use crate::descriptions::KubernetesDescriptions;
 use crate::error::Hint as _;
 use crate::ui::Ui;
 
@@ -71,7 +73,8 @@ async fn serve(args: &Args, ui: &Ui, started: Instant) -> Result<()> {
         Which::None => Controllers::None,
         Which::Core => Controllers::Core,
     };
-    let options = Options { controllers, ..Options::default() };
+    let descriptions = Arc::new(KubernetesDescriptions);
+    let options = Options { controllers, descriptions, ..Options::default() };
     let server = match &args.data_dir {
         None => ApiServer::new(options),
         Some(dir) => open(dir, options, ui)?,

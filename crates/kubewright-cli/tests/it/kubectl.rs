@@ -16,7 +16,7 @@ mod get;
 mod node;
 mod objects;
 mod patch;
-mod process;
+pub(crate) mod process;
 mod redact;
 mod replace;
 mod rollout;

@@ -6,6 +6,8 @@ mod help;
 #[cfg(unix)]
 mod kubectl;
 mod output;
+#[cfg(unix)]
+mod replay;
 mod run;
 #[cfg(unix)]
 mod terminal;

@@ -1,0 +1,144 @@
+//! What a real server's own controllers do with definitions of custom resources, done before the request that
+//! wrote one returns: names are accepted, the resource is served, and its objects go with it.
+//!
+//! Unlike garbage collection this is part of every server, also of one without controllers.
+
+use std::sync::{Arc, PoisonError};
+
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::{crd, time};
+use serde_json::Value;
+
+use crate::custom::Custom;
+use crate::options::DeleteOptions;
+use crate::output;
+use crate::resources::{DEFINITIONS, Registry, Served};
+use crate::server::Inner;
+use crate::storage::{Expect, Version};
+use crate::track::Author;
+
+/// Who writes the status of definitions.
+const MANAGER: &str = "kube-apiserver";
+
+impl Inner {
+    /// What is served now.
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Brings the status of a group's definitions up to date, and serves what they define.
+    pub(crate) fn follow_definitions(&self, group: &str) {
+        {
+            let _one_at_a_time = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+            self.settle(group);
+            self.publish();
+        }
+        for version in self.group_definitions(group).iter().filter(|version| version.attributes.deleting) {
+            self.empty_definition(&version.key);
+        }
+    }
+
+    /// Serves what all definitions define.
+    pub(crate) fn publish(&self) {
+        let before = self.registry();
+        let mut definitions: Vec<Arc<Custom>> = Vec::new();
+        let listing = self.store.list(DEFINITIONS, "", None);
+        for version in listing.into_iter().flat_map(|listing| listing.items) {
+            let known = before.definitions().iter().find(|custom| custom.definition.name == *version.key);
+            if let Some(custom) = known.filter(|custom| custom.is_at(version.revision)) {
+                definitions.push(custom.clone());
+                continue;
+            }
+            match Custom::compile(&version.object(), version.revision) {
+                Ok(fresh) => definitions.push(fresh.in_place_of(known)),
+                Err(error) => {
+                    tracing::error!(%error, name = &*version.key, "a definition could not be compiled");
+                }
+            }
+        }
+        let gone = before.definitions().iter().filter(|old| !definitions.iter().any(|new| new.follows(old)));
+        for old in gone {
+            old.retire();
+        }
+        *self.registry.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(before.with(definitions));
+        // Who watches what is no longer served must notice.
+        self.store.wake();
+    }
+
+    /// Decides on names and conditions until nothing changes: one name given up may be another's wish.
+    fn settle(&self, group: &str) {
+        let now = time::format_rfc3339(self.clock.now());
+        let registry = self.registry();
+        let Some(served) = registry.stored(DEFINITIONS) else { return };
+        loop {
+            let versions = self.group_definitions(group);
+            let all: Vec<Value> = versions.iter().map(|version| output::object(served, version)).collect();
+            let mut changed = false;
+            for (version, object) in versions.iter().zip(&all) {
+                let mut new = object.clone();
+                if crd::settle(&mut new, &all, &now) {
+                    changed |= self.put_status(served, version, object, new);
+                }
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+
+    /// The definitions of a group: their names end with it.
+    fn group_definitions(&self, group: &str) -> Vec<Arc<Version>> {
+        let listing = self.store.list(DEFINITIONS, "", None);
+        let all = listing.into_iter().flat_map(|listing| listing.items);
+        all.filter(|version| version.key.split_once('.').is_some_and(|(_, of)| of == group)).collect()
+    }
+
+    fn put_status(&self, served: &Served, version: &Arc<Version>, old: &Value, mut new: Value) -> bool {
+        if served.normalise(&mut new).is_err() {
+            return false;
+        }
+        self.track(served, "status", &Author::named(MANAGER), Some(old), &mut new);
+        self.put(served, &version.key, Expect::At(version.revision), new).is_ok()
+    }
+
+    /// Deletes the objects of a definition that is being deleted, and lets it go when none is left.
+    pub(crate) fn empty_definition(&self, name: &str) {
+        let registry = self.registry();
+        let Some(served) = registry.stored(DEFINITIONS) else { return };
+        let Some(current) = self.store.get(DEFINITIONS, name) else { return };
+        let object = output::object(served, &current);
+        let waits = object.list_at("metadata.finalizers").iter().any(|f| f == crd::FINALIZER);
+        if !current.attributes.deleting || !waits {
+            return;
+        }
+        let own = registry
+            .definitions()
+            .iter()
+            .find(|custom| custom.definition.name == name && custom.definition.is_served());
+        let storage =
+            own.map(|custom| format!("{}/{}", custom.definition.group, custom.definition.names.plural));
+        let left = storage.is_some_and(|storage| self.delete_instances(&registry, &storage));
+        let now = time::format_rfc3339(self.clock.now());
+        self.edit(served, name, |object| {
+            crd::instances_deleted(object, !left, &now);
+            if !left && let Some(finalizers) = object.list_mut("metadata.finalizers") {
+                finalizers.retain(|finalizer| finalizer != crd::FINALIZER);
+            }
+        });
+    }
+
+    /// Whether something is left, since finalizers stand in the way.
+    fn delete_instances(&self, registry: &Registry, storage: &str) -> bool {
+        let Some(served) = registry.stored(storage) else { return false };
+        let all = || self.store.list(storage, "", None).map(|listing| listing.items).unwrap_or_default();
+        for version in all().iter().filter(|version| !version.attributes.deleting) {
+            let (namespace, name) = version.namespace_and_name();
+            if let Err(error) = self.delete_object(served, namespace, name, &DeleteOptions::default())
+                && error.code != 404
+            {
+                tracing::warn!(%error, storage, name, "an object of a deleted definition stays");
+            }
+        }
+        !all().is_empty()
+    }
+}

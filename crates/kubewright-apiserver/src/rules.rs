@@ -1,0 +1,268 @@
+//! The rules of a resource, whichever sort of resource it is.
+//!
+//! Built-in kinds follow the facts table and upstream's strategies, definitions of custom resources have rules
+//! of their own, and custom resources do what their definition says. The way of a write is the same for all;
+//! where they differ, it asks here.
+
+use std::borrow::Cow;
+
+use kubewright_apimachinery::apply::{self, ConvertError, Reset, Versions};
+use kubewright_apimachinery::cel::rules::Compiler;
+use kubewright_apimachinery::decode::Decoded;
+use kubewright_apimachinery::field::ErrorList;
+use kubewright_apimachinery::gvk::{Gvk, split_api_version};
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::status::ApiError;
+use kubewright_apimachinery::{
+    convert, crd, custom, decode, defaults, facts, selectable, strategy, table, validation,
+};
+use serde_json::Value;
+
+use crate::custom::{Custom, Verdict};
+use crate::input::{self, Media};
+use crate::options::FieldValidation;
+use crate::resources::{Served, Shape};
+
+impl Served {
+    /// Decodes the body of a create or an update, and sets defaults. Answers with warnings, too.
+    pub(crate) fn decode(
+        &self,
+        media: Media,
+        bytes: &[u8],
+        validation: FieldValidation,
+    ) -> Result<(Value, Vec<String>), ApiError> {
+        match &self.shape {
+            Shape::BuiltIn(ty) => {
+                let decoded = input::decode_as(self.gvk(), ty, media, bytes)?;
+                let warnings = input::strict(&decoded.strict, validation)
+                    .map_err(|error| self.not_handled(self.gvk(), &error.message))?;
+                let mut object = decoded.value;
+                self.set_defaults(&mut object).map_err(|why| self.not_handled(self.gvk(), &why))?;
+                Ok((object, warnings))
+            }
+            Shape::Custom(custom) => self.decode_custom(custom, media, bytes, validation),
+        }
+    }
+
+    fn decode_custom(
+        &self,
+        custom: &Custom,
+        media: Media,
+        bytes: &[u8],
+        validation: FieldValidation,
+    ) -> Result<(Value, Vec<String>), ApiError> {
+        let (json, repeated) = input::to_json(media, bytes)?;
+        let given = input::parse_kind(self.kind(), &json)?;
+        let gvk = Gvk::of(&given);
+        let Decoded { value, strict } = match custom::decode(&custom.rules, &json) {
+            Ok(decoded) => decoded,
+            Err(error @ (custom::DecodeError::MissingKind { .. } | custom::DecodeError::Syntax(_))) => {
+                return Err(input::unrecognized(self.kind(), &error.to_string(), &json));
+            }
+            Err(error) => return Err(self.not_handled(gvk, &error.to_string())),
+        };
+        let strict: Vec<String> = repeated.into_iter().chain(strict).collect();
+        let warnings =
+            input::strict(&strict, validation).map_err(|error| self.not_handled(gvk, &error.message))?;
+        custom::check_version(self.gvk(), &value)?;
+        Ok((value, warnings))
+    }
+
+    fn not_handled(&self, given: Gvk<'_>, why: &str) -> ApiError {
+        let Gvk { version, kind, .. } = given;
+        let expected = self.kind();
+        ApiError::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {expected}: {why}"
+        ))
+    }
+
+    /// Sets what an object of a built-in kind leaves open. The error is Go's.
+    pub(crate) fn set_defaults(&self, object: &mut Value) -> Result<(), String> {
+        if self.defines_resources() {
+            crd::complete(object)?;
+            crd::set_defaults(object);
+        }
+        defaults::apply(self.gvk(), object);
+        Ok(())
+    }
+
+    /// Sets what a client may not set on a new object.
+    pub(crate) fn prepare_create(&self, object: &mut Value) {
+        match &self.shape {
+            Shape::BuiltIn(_) if self.defines_resources() => crd::prepare_create(object),
+            Shape::BuiltIn(_) => strategy::prepare_create(self.gvk(), object),
+            Shape::Custom(custom) => {
+                if let Some(version) = custom.rules.versions.get(self.version()) {
+                    custom::prepare_create(version, object);
+                }
+            }
+        }
+    }
+
+    /// Takes back what a client may not change by this endpoint.
+    pub(crate) fn prepare_update(&self, subresource: &str, new: &mut Value, old: &Value) {
+        match (&self.shape, subresource) {
+            // A binding may do what no update may.
+            (_, "binding") => {}
+            (Shape::BuiltIn(_), "status") if self.defines_resources() => crd::prepare_status(new, old),
+            (Shape::BuiltIn(_), _) if self.defines_resources() => crd::prepare_update(new, old),
+            // A scale changes the object as any update does.
+            (Shape::BuiltIn(_), "" | "scale") => strategy::prepare_update(self.gvk(), new, old),
+            (Shape::BuiltIn(_), other) => strategy::prepare_subresource(self.gvk(), other, new, old),
+            (Shape::Custom(_), "status") => custom::prepare_status_update(new, old),
+            (Shape::Custom(custom), _) => {
+                if let Some(version) = custom.rules.versions.get(self.version()) {
+                    custom::prepare_update(version, new, old);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn validate_create(&self, object: &Value) -> Verdict {
+        match &self.shape {
+            Shape::BuiltIn(_) if self.defines_resources() => only(crd::validate_create(object, &Compiler)),
+            Shape::BuiltIn(_) => only(validation::create(self.gvk(), self.namespaced(), object)),
+            Shape::Custom(custom) => {
+                let errors = custom::validate_create(&custom.rules, self.version(), object);
+                custom.check_rules(self.version(), errors, object, None)
+            }
+        }
+    }
+
+    pub(crate) fn validate_update(&self, subresource: &str, new: &Value, old: &Value) -> Verdict {
+        let (gvk, namespaced) = (self.gvk(), self.namespaced());
+        match (&self.shape, subresource) {
+            (_, "binding") => Verdict::default(),
+            (Shape::BuiltIn(_), "status") if self.defines_resources() => {
+                only(crd::validate_status_update(new, old))
+            }
+            (Shape::BuiltIn(_), _) if self.defines_resources() => {
+                only(crd::validate_update(new, old, &Compiler))
+            }
+            (Shape::BuiltIn(_), "" | "scale") => only(validation::update(gvk, namespaced, new, old)),
+            (Shape::BuiltIn(_), other) => {
+                only(validation::update_subresource(gvk, other, namespaced, new, old))
+            }
+            (Shape::Custom(custom), subresource) => {
+                let validate =
+                    if subresource == "status" { custom::validate_status } else { custom::validate_replace };
+                let errors = validate(&custom.rules, self.version(), new, old);
+                custom.check_rules(self.version(), errors, new, Some(old))
+            }
+        }
+    }
+
+    /// What upstream warns of when an object is created or replaced.
+    pub(crate) fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        match &self.shape {
+            Shape::BuiltIn(_) if self.defines_resources() => crd::warnings(new, old),
+            Shape::BuiltIn(_) => strategy::warnings(self.gvk(), new, old),
+            Shape::Custom(_) => custom::warnings(new, old),
+        }
+    }
+
+    /// Brings an object into the form that validation sees.
+    pub(crate) fn complete(&self, object: &mut Value) -> Result<(), ApiError> {
+        if let Shape::BuiltIn(ty) = self.shape {
+            decode::complete(ty, object).map_err(|error| ApiError::internal(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// Brings an object into the form in which it is written and stored.
+    pub(crate) fn normalise(&self, object: &mut Value) -> Result<(), ApiError> {
+        if let Shape::BuiltIn(ty) = self.shape {
+            decode::normalise(ty, object).map_err(|error| ApiError::internal(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// What this endpoint never changes, whatever is sent.
+    pub(crate) fn reset(&self, subresource: &str) -> Reset {
+        match (&self.shape, subresource) {
+            (Shape::BuiltIn(_), _) => Reset::of_kind(self.group(), self.kind(), subresource),
+            (Shape::Custom(_), "status") => Reset::of_custom_status(),
+            (Shape::Custom(custom), _) => {
+                let has_status = custom.rules.versions.get(self.version()).is_some_and(|v| v.status);
+                Reset::of_custom(&self.gvk().api_version(), has_status)
+            }
+        }
+    }
+
+    /// The versions of the kind, for who owns which field in which of them.
+    pub(crate) fn versions(&self) -> &dyn Versions {
+        match &self.shape {
+            Shape::BuiltIn(_) => self,
+            Shape::Custom(custom) => &**custom,
+        }
+    }
+
+    /// Whether selectors may name a field; the error is upstream's.
+    pub(crate) fn check_selectable(&self, field: &str) -> Result<(), ApiError> {
+        let named = |version: &crd::Version| version.selectable.iter().any(|known| known.name == field);
+        let own = self.custom().and_then(|custom| custom.version(self.version()));
+        if own.is_some_and(named) {
+            return Ok(());
+        }
+        selectable::check(self.gvk(), self.namespaced(), field).map_err(ApiError::bad_request)
+    }
+
+    /// What selectors compare in an object, beside its name and namespace.
+    pub(crate) fn selectable(&self, object: &Value) -> Vec<(Cow<'_, str>, String)> {
+        match &self.shape {
+            Shape::BuiltIn(_) => {
+                let fields = selectable::fields(self.gvk(), object).into_iter();
+                fields.map(|(field, value)| (field.into(), value)).collect()
+            }
+            Shape::Custom(custom) => {
+                let fields = custom.version(self.version()).into_iter().flat_map(|v| &v.selectable);
+                fields.map(|field| (field.name.as_str().into(), field.value(object))).collect()
+            }
+        }
+    }
+
+    /// The columns of a Table.
+    pub(crate) fn columns(&self) -> Vec<Value> {
+        match &self.shape {
+            Shape::BuiltIn(_) => table::column_definitions(self.group(), self.version(), self.plural()),
+            Shape::Custom(custom) => custom
+                .version(self.version())
+                .map(|version| version.columns.definitions().to_vec())
+                .unwrap_or_default(),
+        }
+    }
+
+    /// The cells of an object's row.
+    pub(crate) fn cells(&self, object: &Value, now: i64) -> Vec<Value> {
+        match &self.shape {
+            Shape::BuiltIn(_) => table::cells(self.gvk(), object, now),
+            Shape::Custom(custom) => custom
+                .version(self.version())
+                .map(|version| version.columns.cells(object, now))
+                .unwrap_or_default(),
+        }
+    }
+}
+
+impl Versions for Served {
+    fn schema(&self, api_version: &str) -> Result<apply::Schema<'_>, ConvertError> {
+        let (group, version) = split_api_version(api_version);
+        let ty = facts::type_of_kind(group, version, self.kind()).ok_or(ConvertError::Missing)?;
+        Ok(apply::Schema::built_in(ty))
+    }
+
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
+        let (group, version) = split_api_version(api_version);
+        let ty = facts::type_of_kind(group, version, self.kind()).ok_or(ConvertError::Missing)?;
+        if object.str_at("apiVersion") == api_version {
+            return Ok(object.clone());
+        }
+        let mut object = convert::convert(object.clone(), Gvk { group, version, kind: self.kind() });
+        decode::normalise(ty, &mut object).map_err(|error| ConvertError::Failed(error.to_string()))?;
+        Ok(object)
+    }
+}
+
+fn only(errors: ErrorList) -> Verdict {
+    Verdict { errors, warnings: Vec::new() }
+}

@@ -1,0 +1,276 @@
+//! The scale subresource, of workloads and of custom resources.
+//!
+//! A Scale is a view of an object: its replicas, wanted and there. Writing one changes the object as any update
+//! does, and whoever writes it owns the replicas of the object.
+
+use std::cell::RefCell;
+
+use bytes::Bytes;
+use http::{Method, Response, StatusCode};
+use kubewright_apimachinery::apply::{self, ManagedFields, OneVersion, ReplicasPaths, Reset, Schema, Write};
+use kubewright_apimachinery::custom::ScalePaths;
+use kubewright_apimachinery::facts::{self, Type};
+use kubewright_apimachinery::field::{FieldError, Path};
+use kubewright_apimachinery::gvk::Gvk;
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::selector::LabelSelector;
+use kubewright_apimachinery::status::ApiError;
+use kubewright_apimachinery::{decode, json, table, time};
+use serde_json::{Value, json};
+
+use crate::body::Body;
+use crate::input;
+use crate::options::{WriteKind, WriteOptions};
+use crate::output::{self, Format, Include, View};
+use crate::patch::{self, Applied, Patch};
+use crate::request::Request;
+use crate::resources::{Served, Shape};
+use crate::server::Inner;
+use crate::track::Author;
+use crate::write::{Update, check_name};
+
+const SCALE: Gvk<'static> = Gvk { group: "autoscaling", version: "v1", kind: "Scale" };
+
+/// The versions in which built-in workloads were ever written; all keep their replicas in one place.
+const WORKLOAD_VERSIONS: [&str; 5] = ["apps/v1", "apps/v1beta1", "apps/v1beta2", "extensions/v1beta1", "v1"];
+
+const NO_SCALE: &str =
+    "no kind is registered for the type v1.Scale in scheme \"pkg/apiserver/customresource_handler.go:781\"";
+
+/// What a request makes of a Scale.
+enum Wanted {
+    Scale(Value),
+    Patch(Patch),
+    Applied(Applied),
+}
+
+impl Inner {
+    pub(crate) fn get_scale(
+        &self,
+        request: &Request,
+        served: &Served,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Response<Body>, ApiError> {
+        let format = output::negotiate(request)?;
+        let version = self.find(served, namespace, name)?;
+        let object = output::object(served, &version);
+        let scale = match paths(served) {
+            Some(paths) => paths.get(&object)?,
+            None => scale_of(&object),
+        };
+        Ok(self.show_scale(format, &scale))
+    }
+
+    fn show_scale(&self, format: Format, scale: &Value) -> Response<Body> {
+        let value = match format.view {
+            View::Whole => scale.clone(),
+            View::Metadata(version) => output::metadata_of(scale, version),
+            View::Table(version, include) => {
+                let object = match include {
+                    Include::Nothing => Value::Null,
+                    Include::Metadata => output::metadata_of(scale, version),
+                    Include::Object => scale.clone(),
+                };
+                json!({
+                    "kind": "Table",
+                    "apiVersion": format!("meta.k8s.io/{version}"),
+                    "metadata": {"resourceVersion": scale.at("metadata.resourceVersion")},
+                    "columnDefinitions": table::scale_column_definitions(),
+                    "rows": [{"cells": table::cells(SCALE, scale, self.clock.now()), "object": object}],
+                })
+            }
+        };
+        output::answer(StatusCode::OK, format, Bytes::from(json::to_vec(&value)))
+    }
+
+    pub(crate) fn write_scale(
+        &self,
+        request: &Request,
+        served: &Served,
+        namespace: &str,
+        name: &str,
+        body: &Bytes,
+    ) -> Result<Response<Body>, ApiError> {
+        let ty = facts::type_named("autoscaling.v1.Scale").ok_or_else(|| ApiError::internal("no Scale"))?;
+        let kind =
+            if request.method == Method::PUT { WriteKind::Update } else { patch::kind_of(request, served)? };
+        let format = output::negotiate(request)?;
+        let options = WriteOptions::read(&request.query, kind)?;
+        let (wanted, mut warnings) = match kind {
+            WriteKind::Apply => {
+                (Wanted::Applied(Applied::read(request, body, options.field_validation)?), Vec::new())
+            }
+            WriteKind::Patch => {
+                let (patch, strict) = Patch::read(request, body, options.field_validation)?;
+                (Wanted::Patch(patch), input::strict(&strict, options.field_validation)?)
+            }
+            _ => {
+                let decoded = input::decode_as(SCALE, ty, input::media(request)?, body).map_err(|error| {
+                    // The scheme of custom resources knows no Scale that it could name.
+                    if served.custom().is_none() { error } else { ApiError::bad_request(NO_SCALE) }
+                })?;
+                let warnings = input::strict(&decoded.strict, options.field_validation)?;
+                check_name(&decoded.value, name)?;
+                (Wanted::Scale(decoded.value), warnings)
+            }
+        };
+        let update = Update {
+            served,
+            namespace,
+            name,
+            subresource: "scale",
+            dry_run: options.dry_run,
+            create: false,
+            replaces: matches!(wanted, Wanted::Scale(_)),
+            author: None,
+        };
+        let author = Author::of(request);
+        let complaints = RefCell::new(Vec::new());
+        let outcome = self.update_object(&update, &mut warnings, |old| {
+            let mut live = match paths(served) {
+                Some(paths) => paths.get_for_update(old)?,
+                None => scale_of(old),
+            };
+            let owners = ManagedFields::decode(old.at("metadata.managedFields"))
+                .map_err(|error| ApiError::internal(error.to_string()))?;
+            let replicas_paths = replicas_paths(served);
+            apply::to_scale(&owners, &replicas_paths).store(&mut live);
+            let scale = self.new_scale(ty, &author, &live, &wanted)?;
+            if let Wanted::Applied(applied) = &wanted {
+                *complaints.borrow_mut() = applied.strict()?;
+            }
+            check_name(&scale, name)?;
+            let mut new = old.clone();
+            put_replicas(served, &mut new, &scale, name)?;
+            let scale_owners = ManagedFields::decode(scale.at("metadata.managedFields"))
+                .map_err(|error| ApiError::internal(error.to_string()))?;
+            let api_version = served.gvk().api_version();
+            apply::from_scale(&owners, &scale_owners, &api_version, &replicas_paths).store(&mut new);
+            Ok(new)
+        })?;
+        let object = outcome.written.object(served);
+        let scale = match paths(served) {
+            Some(paths) => paths.written(&object)?,
+            None => scale_of(&object),
+        };
+        let mut response = self.show_scale(format, &scale);
+        warnings.extend(complaints.into_inner());
+        output::warn(&mut response, &warnings);
+        Ok(response)
+    }
+
+    /// The Scale after a request, with who owns its replicas.
+    fn new_scale(
+        &self,
+        ty: &'static Type,
+        author: &Author,
+        live: &Value,
+        wanted: &Wanted,
+    ) -> Result<Value, ApiError> {
+        let api_version = SCALE.api_version();
+        let write = Write {
+            manager: author.name(),
+            api_version: &api_version,
+            kind: SCALE.kind,
+            subresource: "scale",
+            time: &time::format_rfc3339(self.clock.now()),
+            versions: &OneVersion { api_version: &api_version, schema: Schema::built_in(ty) },
+            reset: &Reset::default(),
+        };
+        let mut scale = match wanted {
+            Wanted::Scale(scale) => scale.clone(),
+            Wanted::Patch(patch) => {
+                let shape = Shape::BuiltIn(ty);
+                let patched = patch.apply(&shape, live)?;
+                patch.decode(SCALE, &shape, &patched)?.0
+            }
+            Wanted::Applied(applied) => {
+                let mut scale = apply::apply(Some(live), &applied.object, applied.force, &write)
+                    .map_err(|error| error.to_api_error())?;
+                decode::complete(ty, &mut scale).map_err(|error| ApiError::internal(error.to_string()))?;
+                return Ok(scale);
+            }
+        };
+        apply::update(Some(live), &mut scale, &write);
+        Ok(scale)
+    }
+}
+
+/// Where a custom resource keeps what its Scale shows.
+fn paths(served: &Served) -> Option<&ScalePaths> {
+    served.custom()?.scale(served.version())
+}
+
+/// Where the replicas of a kind stand, in all of its versions.
+fn replicas_paths(served: &Served) -> ReplicasPaths {
+    let mut paths = ReplicasPaths::default();
+    match served.custom() {
+        None => {
+            for version in WORKLOAD_VERSIONS {
+                paths.add(version, Some("spec.replicas"));
+            }
+        }
+        Some(custom) => {
+            for (name, version) in &custom.rules.versions {
+                let path = version.scale.as_ref().map(|scale| scale.spec_replicas.as_str());
+                paths.add(&custom.rules.gvk(name).api_version(), path);
+            }
+        }
+    }
+    paths
+}
+
+/// Puts the replicas of a Scale into its object.
+fn put_replicas(served: &Served, object: &mut Value, scale: &Value, name: &str) -> Result<(), ApiError> {
+    if let Some(paths) = paths(served) {
+        return paths.set(object, scale);
+    }
+    let replicas = scale.int_at("spec.replicas").unwrap_or_default();
+    if replicas < 0 {
+        let at = Path::new("spec").child("replicas");
+        let errors = vec![FieldError::invalid(&at, replicas, "must be greater than or equal to 0")];
+        return Err(ApiError::invalid(SCALE.qualified_kind(), name, &errors));
+    }
+    object.set_at("spec.replicas", replicas);
+    // What the scale says of its version and uid holds for the object.
+    for field in ["metadata.resourceVersion", "metadata.uid"] {
+        match scale.at(field) {
+            Value::Null => drop(object.remove_at(field)),
+            value => object.set_at(field, value.clone()),
+        }
+    }
+    Ok(())
+}
+
+/// The scale of a workload.
+fn scale_of(object: &Value) -> Value {
+    let mut metadata = serde_json::Map::new();
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = object.map_at("metadata").get(field) {
+            metadata.insert(field.to_owned(), value.clone());
+        }
+    }
+    let selector = match object.str_at("kind") {
+        "ReplicationController" => {
+            let labels = object.map_at("spec.selector").iter();
+            LabelSelector::from_labels(
+                labels.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default())),
+            )
+            .to_string()
+        }
+        _ => {
+            LabelSelector::from_object(object.at("spec.selector")).map(|s| s.to_string()).unwrap_or_default()
+        }
+    };
+    let mut spec = serde_json::Map::new();
+    let replicas = object.int_at("spec.replicas").unwrap_or_default();
+    if replicas != 0 {
+        spec.insert("replicas".to_owned(), replicas.into());
+    }
+    let mut status = json!({"replicas": object.int_at("status.replicas").unwrap_or_default()});
+    if !selector.is_empty() {
+        status["selector"] = selector.into();
+    }
+    json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status})
+}

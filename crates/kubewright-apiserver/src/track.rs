@@ -1,0 +1,62 @@
+//! Who owns which field: `metadata.managedFields` on every write.
+
+use kubewright_apimachinery::apply::{self, Write};
+use kubewright_apimachinery::time;
+use serde_json::Value;
+
+use crate::request::Request;
+use crate::resources::Served;
+use crate::server::Inner;
+
+/// Who writes, as managedFields names them.
+#[derive(Debug, Clone)]
+pub(crate) struct Author(String);
+
+impl Author {
+    /// Whom a request names, or the program that sent it.
+    pub(crate) fn of(request: &Request) -> Self {
+        let named = request.query.get("fieldManager").unwrap_or_default();
+        Self(apply::manager_name(named, request.header(http::header::USER_AGENT)))
+    }
+
+    pub(crate) fn named(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Inner {
+    /// Gives the author what they changed. Both objects are in the version of `served`.
+    pub(crate) fn track(
+        &self,
+        served: &Served,
+        subresource: &str,
+        author: &Author,
+        live: Option<&Value>,
+        new: &mut Value,
+    ) {
+        self.with_write(served, subresource, author, |write| apply::update(live, new, write));
+    }
+
+    /// What `apply` calls a write by this endpoint.
+    pub(crate) fn with_write<T>(
+        &self,
+        served: &Served,
+        subresource: &str,
+        author: &Author,
+        call: impl FnOnce(&Write<'_>) -> T,
+    ) -> T {
+        call(&Write {
+            manager: &author.0,
+            api_version: &served.gvk().api_version(),
+            kind: served.kind(),
+            subresource,
+            time: &time::format_rfc3339(self.clock.now()),
+            versions: served.versions(),
+            reset: &served.reset(subresource),
+        })
+    }
+}
