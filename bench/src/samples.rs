@@ -32,6 +32,11 @@ impl Samples {
         }
     }
 
+    /// Pieces per second instead of seconds per piece.
+    pub(crate) fn recip(&self) -> Self {
+        self.0.iter().map(|value| value.recip()).collect()
+    }
+
     fn sorted(&self) -> Vec<f64> {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);

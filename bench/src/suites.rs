@@ -1,5 +1,6 @@
 //! The suites, one file each. A new one is a file with a `SUITE` and a line in [`SUITES`].
 
+pub(crate) mod custom;
 pub(crate) mod facts;
 pub(crate) mod server;
 
@@ -7,7 +8,7 @@ use crate::progress::Progress;
 use crate::row::Row;
 
 /// Every suite, in the order of the table.
-pub(crate) const SUITES: &[Suite] = &[facts::SUITE, server::SUITE];
+pub(crate) const SUITES: &[Suite] = &[facts::SUITE, server::SUITE, custom::SUITE];
 
 /// A set of rows that are measured together.
 #[derive(Debug)]

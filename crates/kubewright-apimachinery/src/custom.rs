@@ -24,7 +24,8 @@ mod strategy;
 mod validate;
 
 pub use decode::{
-    DecodeError, ReadError, ShapeError, check_version, coerce, complete, convert, decode, read, restore,
+    DecodeError, ReadError, ShapeError, check_version, coerce, complete, convert, decode, decode_parsed,
+    read, restore,
 };
 pub use defaults::apply_defaults;
 pub use definition::{Definition, Version};

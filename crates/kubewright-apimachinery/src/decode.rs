@@ -9,7 +9,7 @@ mod strict;
 use serde_json::{Map, Value};
 
 use crate::facts::{Field, FieldType, Type};
-use crate::json::{self, ParseError, ParseOptions};
+use crate::json::{self, ParseError, ParseOptions, Parsed};
 use crate::quantity::Quantity;
 use crate::time;
 
@@ -41,7 +41,11 @@ pub struct TypeError(String);
 
 /// Decodes `bytes` as an object of type `ty`.
 pub fn decode(ty: &'static Type, bytes: &[u8]) -> Result<Decoded, DecodeError> {
-    let parsed = json::parse(bytes, ParseOptions::default())?;
+    decode_parsed(ty, json::parse(bytes, ParseOptions::default())?, bytes)
+}
+
+/// As [`decode`], for `bytes` that have been parsed already.
+pub fn decode_parsed(ty: &'static Type, parsed: Parsed, bytes: &[u8]) -> Result<Decoded, DecodeError> {
     let mut value = parsed.value;
     let unknown = complete(ty, &mut value)?;
     let strict =

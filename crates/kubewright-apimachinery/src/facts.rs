@@ -54,7 +54,7 @@ pub struct Type {
     pub unions: Option<&'static str>,
     /// In the order of Go's struct.
     pub fields: Box<[Field]>,
-    /// Positions in `fields`, sorted by name.
+    /// Positions in `fields`, sorted by the length of the name, then by name.
     by_name: Box<[u16]>,
 }
 
@@ -172,7 +172,12 @@ impl std::fmt::Debug for TypeRef {
 impl Type {
     /// The field that JSON calls `name`.
     pub fn field(&self, name: &str) -> Option<&Field> {
-        let at = self.by_name.binary_search_by(|i| self.fields[usize::from(*i)].name.cmp(name)).ok()?;
+        // By length first: most names are told apart without a look at their letters.
+        let order = |i: &u16| {
+            let own = self.fields[usize::from(*i)].name;
+            own.len().cmp(&name.len()).then_with(|| own.cmp(name))
+        };
+        let at = self.by_name.binary_search_by(order).ok()?;
         Some(&self.fields[usize::from(self.by_name[at])])
     }
 }

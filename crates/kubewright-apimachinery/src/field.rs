@@ -25,7 +25,8 @@ impl Path {
     /// The field `name` below this one.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
-        if self.0.is_empty() { Self(name.to_owned()) } else { Self(format!("{}.{name}", self.0)) }
+        // Every check of every field makes one of these, and few are ever read: so no formatting.
+        if self.0.is_empty() { Self(name.to_owned()) } else { self.with(&[".", name]) }
     }
 
     /// The element `index` of this list.
@@ -37,7 +38,17 @@ impl Path {
     /// The entry `key` of this map.
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
-        Self(format!("{}[{key}]", self.0))
+        self.with(&["[", key, "]"])
+    }
+
+    fn with(&self, parts: &[&str]) -> Self {
+        let mut path =
+            String::with_capacity(self.0.len() + parts.iter().map(|part| part.len()).sum::<usize>());
+        path.push_str(&self.0);
+        for part in parts {
+            path.push_str(part);
+        }
+        Self(path)
     }
 
     /// The path as users see it.

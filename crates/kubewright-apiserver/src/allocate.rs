@@ -107,7 +107,7 @@ impl Inner {
         for won in of(after).difference(&of(before)) {
             let mut warnings = Vec::new();
             let object = address_object(won, namespace, name);
-            if let Err(error) = self.create_object(addresses, "", &object, false, &mut warnings) {
+            if let Err(error) = self.create_object(addresses, "", object, false, &mut warnings) {
                 tracing::warn!(%error, address = won, "no IPAddress could be made for a Service");
             }
         }

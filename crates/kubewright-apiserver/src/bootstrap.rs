@@ -1,6 +1,9 @@
 //! The objects that clients expect to find on a fresh server.
+//!
+//! Every server has its own copies, with uids and times of its own, and tests start many servers: so the texts
+//! are taken apart once for a process, and what differs is put between their parts.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::{facts, time};
@@ -8,56 +11,100 @@ use serde_json::Value;
 
 use crate::resources::{Registry, Served};
 use crate::server::Inner;
-use crate::storage::{Change, Expect, Write};
-use crate::write::stored_form;
+use crate::storage::{Attributes, Change, Expect, Write};
+use crate::write::{attributes, stored_form};
+
+/// An object whose text is the same everywhere, but for its uid and the time.
+struct Prepared {
+    storage: Arc<str>,
+    key: Arc<str>,
+    attributes: Attributes,
+    /// Up to the first field of its metadata.
+    head: &'static str,
+    /// The rest; between the parts stands the time of the start.
+    rest: Vec<&'static str>,
+}
+
+static OBJECTS: LazyLock<(Vec<Prepared>, Vec<(&'static str, &'static str)>)> = LazyLock::new(|| {
+    let registry = Registry::default();
+    let mut prepared = Vec::new();
+    let mut others = Vec::new();
+    for (path, text) in facts::bootstrap_objects() {
+        match prepare(&registry, path, text) {
+            Some(object) => prepared.push(object),
+            None => others.push((path, text)),
+        }
+    }
+    (prepared, others)
+});
+
+fn prepare(registry: &Registry, path: &str, text: &'static str) -> Option<Prepared> {
+    const METADATA: &str = "\"metadata\":{";
+    const TRANSITION: &str = "\"lastTransitionTime\":\"";
+    // What differs in more than that is filled in each time.
+    if text.contains('<') {
+        return None;
+    }
+    let served = find_path(registry, path)?;
+    let object: Value = serde_json::from_str(text).ok()?;
+    let (head, mut tail) = text.split_at(text.find(METADATA)? + METADATA.len());
+    let mut rest = Vec::new();
+    while let Some(at) = tail.find(TRANSITION) {
+        let (part, time) = tail.split_at(at + TRANSITION.len());
+        rest.push(part);
+        tail = &time[time.find('"')?..];
+    }
+    rest.push(tail);
+    let key = served.key(object.str_at("metadata.namespace"), object.str_at("metadata.name"));
+    let attributes = attributes(Some(served), &object);
+    Some(Prepared { storage: served.storage.clone(), key: key.into(), attributes, head, rest })
+}
+
+impl Prepared {
+    fn write(&self, uid: &str, now: &str) -> Write {
+        let Self { storage, key, attributes, head, rest } = self;
+        let change = Change::PutText {
+            before: format!("{head}\"creationTimestamp\":\"{now}\",\"resourceVersion\":\""),
+            after: format!("\",\"uid\":\"{uid}\",{}", rest.join(now)),
+            attributes: Attributes { uid: uid.into(), ..attributes.clone() },
+        };
+        Write { resource: storage.clone(), key: key.clone(), expect: Expect::Absent, change }
+    }
+}
 
 impl Inner {
     /// Puts them into an empty store, and makes what was before unreachable, as on a server that has just
     /// started.
     pub(crate) fn bootstrap(&self) {
         let now = time::format_rfc3339(self.clock.now());
+        let (prepared, others) = &*OBJECTS;
+        let mut batch: Vec<Write> =
+            prepared.iter().map(|object| object.write(&self.ids.uid(), &now)).collect();
         let registry = self.registry();
-        let mut batch = Vec::new();
-        for (path, text) in facts::bootstrap_objects() {
-            let Some(served) = find_path(&registry, path) else { continue };
-            let Ok(mut object) = serde_json::from_str::<Value>(&self.filled_in(text, &now)) else { continue };
-            object.set_at("metadata.uid", self.ids.uid());
-            object.set_at("metadata.creationTimestamp", now.as_str());
-            for condition in object.list_mut("status.conditions").into_iter().flatten() {
-                condition.set_at("lastTransitionTime", now.as_str());
-            }
-            object.set_at("apiVersion", served.gvk().api_version());
-            object.set_at("kind", served.kind());
-            if served.normalise(&mut object).is_err() {
-                continue;
-            }
-            let key = served.key(object.str_at("metadata.namespace"), object.str_at("metadata.name"));
-            let (object, attributes) = stored_form(served, object);
-            batch.push(Write {
-                resource: served.storage.clone(),
-                key: Arc::from(key),
-                expect: Expect::Absent,
-                change: Change::Put { object, attributes },
-            });
-        }
+        batch.extend(others.iter().filter_map(|(path, text)| self.filled_in(&registry, path, text, &now)));
         if let Err(conflict) = self.store.commit(batch) {
             tracing::error!(%conflict, "the first objects could not be written");
         }
         self.store.forget_past();
     }
-}
 
-impl Inner {
-    /// The text of an object with what differs from server to server.
-    fn filled_in(&self, text: &str, now: &str) -> String {
-        if !text.contains('<') {
-            return text.to_owned();
-        }
-        text.replace(r#""client-ca-file":"<set at start>""#, "")
+    /// An object whose text differs from server to server.
+    fn filled_in(&self, registry: &Registry, path: &str, text: &str, now: &str) -> Option<Write> {
+        let text = text
+            .replace(r#""client-ca-file":"<set at start>""#, "")
             .replace("<set at start>", &now[..10])
             .replace("<host>", "localhost")
             .replace("<hash>", &self.ids.uid().replace('-', "")[..26])
-            .replace("<identity>", &self.ids.uid())
+            .replace("<identity>", &self.ids.uid());
+        let served = find_path(registry, path)?;
+        let mut object: Value = serde_json::from_str(&text).ok()?;
+        object.set_at("metadata.uid", self.ids.uid());
+        object.set_at("metadata.creationTimestamp", now);
+        served.normalise(&mut object).ok()?;
+        let key = served.key(object.str_at("metadata.namespace"), object.str_at("metadata.name"));
+        let (object, attributes) = stored_form(served, object);
+        let change = Change::Put { object, attributes };
+        Some(Write { resource: served.storage.clone(), key: key.into(), expect: Expect::Absent, change })
     }
 }
 
@@ -67,5 +114,52 @@ fn find_path<'a>(registry: &'a Registry, path: &str) -> Option<&'a Arc<Served>> 
         ["api", version, plural] => registry.find("", version, plural),
         ["apis", group, version, plural] => registry.find(group, version, plural),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_are_taken_as_they_are_are_in_the_form_of_the_store() {
+        let registry = Registry::default();
+        for (path, text) in facts::bootstrap_objects() {
+            let served = find_path(&registry, path).unwrap();
+            let mut object: Value = serde_json::from_str(text).unwrap();
+            let before = object.clone();
+            if prepare(&registry, path, text).is_some() {
+                served.normalise(&mut object).unwrap();
+                object.as_object_mut().unwrap().remove("apiVersion");
+                object.as_object_mut().unwrap().remove("kind");
+                assert_eq!(object, before, "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn most_objects_are_prepared_once() {
+        let (prepared, others) = &*OBJECTS;
+        assert!(prepared.len() > 150 && others.len() < 5, "{} and {}", prepared.len(), others.len());
+    }
+
+    #[test]
+    fn a_prepared_object_has_the_uid_and_the_time_of_its_server() {
+        let (prepared, _) = &*OBJECTS;
+        for object in prepared {
+            let Change::PutText { before, after, attributes } =
+                object.write("u-1", "2030-01-01T00:00:00Z").change
+            else {
+                panic!("a text is put")
+            };
+            let value: Value = serde_json::from_str(&format!("{before}7{after}")).unwrap();
+            assert_eq!(value.str_at("metadata.uid"), "u-1");
+            assert_eq!(&*attributes.uid, "u-1");
+            assert_eq!(value.str_at("metadata.creationTimestamp"), "2030-01-01T00:00:00Z");
+            assert_eq!(value.str_at("metadata.resourceVersion"), "7");
+            for condition in value.list_at("status.conditions") {
+                assert_eq!(condition.str_at("lastTransitionTime"), "2030-01-01T00:00:00Z");
+            }
+        }
     }
 }

@@ -7,7 +7,7 @@ use http_body_util::BodyExt as _;
 use kubewright_apimachinery::decode::{self, Decoded};
 use kubewright_apimachinery::facts::Type;
 use kubewright_apimachinery::gvk::Gvk;
-use kubewright_apimachinery::json::{self, ParseOptions};
+use kubewright_apimachinery::json::{self, ParseOptions, Parsed};
 use kubewright_apimachinery::protobuf;
 use kubewright_apimachinery::status::ApiError;
 use serde_json::Value;
@@ -95,11 +95,15 @@ pub(crate) fn decode_as(
 ) -> Result<Decoded, ApiError> {
     let (json, repeated) = to_json(media, bytes)?;
     let json = &*json;
-    check_kind(expected, json)?;
-    let mut decoded = if json.trim_ascii() == b"null" {
-        Decoded { value: Value::Object(serde_json::Map::new()), strict: Vec::new() }
+    let parsed = parse_kind(expected.kind, json)?;
+    check_kind(expected, &parsed.value, json)?;
+    let mut decoded = if parsed.value.is_null() {
+        // The zero object.
+        let mut value = Value::Object(serde_json::Map::new());
+        decode::complete(ty, &mut value).map_err(|error| ApiError::bad_request(error.to_string()))?;
+        Decoded { value, strict: Vec::new() }
     } else {
-        decode::decode(ty, json).map_err(|error| {
+        decode::decode_parsed(ty, parsed, json).map_err(|error| {
             // The version is that of the body, the kind the expected one.
             ApiError::bad_request(format!(
                 "{} in version {:?} cannot be handled as a {}: {error}",
@@ -108,16 +112,14 @@ pub(crate) fn decode_as(
         })?
     };
     decoded.strict.splice(..0, repeated);
-    // A body `null` decodes to the zero object.
     let object = decoded.value.as_object_mut().ok_or_else(|| ApiError::internal("no object was decoded"))?;
     object.insert("apiVersion".into(), expected.api_version().into());
     object.insert("kind".into(), expected.kind.into());
-    decode::complete(ty, &mut decoded.value).map_err(|error| ApiError::bad_request(error.to_string()))?;
     Ok(decoded)
 }
 
-/// Reads what a body says it is. The error is upstream's.
-pub(crate) fn parse_kind(expected: &str, json: &[u8]) -> Result<Value, ApiError> {
+/// Parses a body, and sees that it can say what it is. The error is upstream's.
+pub(crate) fn parse_kind(expected: &str, json: &[u8]) -> Result<Parsed, ApiError> {
     let unrecognized = |why: String| {
         unrecognized(expected, &format!("couldn't get version/kind; json parse error: {why}"), json)
     };
@@ -140,7 +142,7 @@ pub(crate) fn parse_kind(expected: &str, json: &[u8]) -> Result<Value, ApiError>
             )));
         }
     }
-    Ok(parsed.value)
+    Ok(parsed)
 }
 
 /// A body that is no object of the kind.
@@ -152,8 +154,7 @@ pub(crate) fn unrecognized(expected: &str, why: &str, json: &[u8]) -> ApiError {
 }
 
 /// What a body says it is must be what the path wants, or nothing.
-fn check_kind(expected: Gvk<'_>, json: &[u8]) -> Result<(), ApiError> {
-    let found = &parse_kind(expected.kind, json)?;
+fn check_kind(expected: Gvk<'_>, found: &Value, json: &[u8]) -> Result<(), ApiError> {
     let api_version = found["apiVersion"].as_str().unwrap_or_default();
     if api_version.matches('/').count() > 1 {
         let why = format!("unexpected GroupVersion string: {api_version}");

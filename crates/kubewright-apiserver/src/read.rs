@@ -132,17 +132,18 @@ impl Inner {
             meta.entry("continue").or_insert_with(|| "".into());
         }
         if format.view == View::Whole && !format.yaml {
-            let mut writer = Pieces::default();
+            let items: Vec<Bytes> = page.items.iter().map(|version| output::item(served, version)).collect();
+            let mut writer = Pieces::new(items.iter().map(|item| item.len() + 1).sum());
             let head = json!({"kind": served.list_kind(), "apiVersion": served.gvk().api_version(), "metadata": meta});
             let mut head = json::to_vec(&head);
             head.pop();
             head.extend_from_slice(b",\"items\":[");
             writer.push(&head);
-            for (index, version) in page.items.iter().enumerate() {
+            for (index, item) in items.iter().enumerate() {
                 if index > 0 {
                     writer.push(b",");
                 }
-                writer.push(&output::item(served, version));
+                writer.push(item);
             }
             writer.push(b"]}");
             return output::respond(StatusCode::OK, "application/json", Body::pieces(writer.finish()));
@@ -300,20 +301,26 @@ impl Token {
 }
 
 /// Copies small pieces together.
-#[derive(Default)]
 struct Pieces {
     done: Vec<Bytes>,
     open: BytesMut,
+    /// Bytes that are still to come, roughly.
+    left: usize,
 }
 
 impl Pieces {
+    fn new(expected: usize) -> Self {
+        Self { done: Vec::new(), open: BytesMut::new(), left: expected }
+    }
+
     fn push(&mut self, bytes: &[u8]) {
         if self.open.len() + bytes.len() > PIECE && !self.open.is_empty() {
             self.done.push(self.open.split().freeze());
         }
-        if self.open.capacity() == 0 {
-            self.open.reserve(PIECE.min(bytes.len() + 4096));
+        if self.open.is_empty() {
+            self.open = BytesMut::with_capacity(PIECE.min(self.left + 256).max(bytes.len()));
         }
+        self.left = self.left.saturating_sub(bytes.len());
         self.open.extend_from_slice(bytes);
     }
 

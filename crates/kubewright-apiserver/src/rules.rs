@@ -52,9 +52,12 @@ impl Served {
         validation: FieldValidation,
     ) -> Result<(Value, Vec<String>), ApiError> {
         let (json, repeated) = input::to_json(media, bytes)?;
-        let given = input::parse_kind(self.kind(), &json)?;
-        let gvk = Gvk::of(&given);
-        let Decoded { value, strict } = match custom::decode(&custom.rules, &json) {
+        let parsed = input::parse_kind(self.kind(), &json)?;
+        let (version, kind) =
+            (parsed.value.str_at("apiVersion").to_owned(), parsed.value.str_at("kind").to_owned());
+        let (group, version) = split_api_version(&version);
+        let gvk = Gvk { group, version, kind: &kind };
+        let Decoded { value, strict } = match custom::decode_parsed(&custom.rules, parsed, &json) {
             Ok(decoded) => decoded,
             Err(error @ (custom::DecodeError::MissingKind { .. } | custom::DecodeError::Syntax(_))) => {
                 return Err(input::unrecognized(self.kind(), &error.to_string(), &json));

@@ -80,6 +80,15 @@ pub enum Change {
         /// What can be searched for without decoding it.
         attributes: Attributes,
     },
+    /// Puts an object that is encoded already.
+    PutText {
+        /// Its JSON, without `apiVersion` and `kind`, up to where the number of its resourceVersion stands.
+        before: String,
+        /// And from there on.
+        after: String,
+        /// What can be searched for without decoding it.
+        attributes: Attributes,
+    },
     /// Removes the object; this is how it looked last.
     Delete {
         /// The object, without `apiVersion` and `kind`.

@@ -86,7 +86,7 @@ impl Inner {
         sign_request(served, request, &mut object);
         warnings.extend(dedup_owners(&mut object, "contains duplicate entries"));
         self.track(served, "", &Author::of(request), None, &mut object);
-        let outcome = self.create_object(served, namespace, &object, options.dry_run, &mut warnings);
+        let outcome = self.create_object(served, namespace, object, options.dry_run, &mut warnings);
         Ok(self.answer_write(served, format, outcome, StatusCode::CREATED, &warnings))
     }
 
@@ -168,14 +168,16 @@ impl Inner {
         &self,
         served: &Served,
         namespace: &str,
-        object: &Value,
+        object: Value,
         dry_run: bool,
         warnings: &mut Vec<String>,
     ) -> Result<Outcome, ApiError> {
         let generate =
             object.str_at("metadata.name").is_empty() && !object.str_at("metadata.generateName").is_empty();
+        let mut wanted = object;
         for attempt in 0.. {
-            let mut object = object.clone();
+            // Only a generated name may need another try.
+            let mut object = if generate { wanted.clone() } else { wanted.take() };
             self.fill_metadata(served, namespace, &mut object);
             if generate {
                 let prefix = object.str_at("metadata.generateName").to_owned();
@@ -256,7 +258,7 @@ impl Inner {
                 }
                 // Nothing can be at that version.
                 object.remove_at("metadata.resourceVersion");
-                return self.create_object(served, namespace, &object, update.dry_run, warnings);
+                return self.create_object(served, namespace, object, update.dry_run, warnings);
             };
             if let Some(outcome) = self.try_update(update, &key, &current, warnings, &modify)? {
                 return Ok(outcome);

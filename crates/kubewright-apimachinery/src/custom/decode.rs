@@ -15,7 +15,7 @@ use super::schema::Schema;
 use crate::decode::Decoded;
 use crate::field::{FieldError, Path};
 use crate::gvk::Gvk;
-use crate::json::{self, ParseError, ParseOptions};
+use crate::json::{self, ParseError, ParseOptions, Parsed};
 use crate::object::Fields as _;
 use crate::status::ApiError;
 
@@ -65,7 +65,11 @@ pub enum ReadError {
 /// fields first, then unknown ones. What the body says it is must still be compared with what the path wants:
 /// see [`check_version`].
 pub fn decode(definition: &Definition, json: &[u8]) -> Result<Decoded, DecodeError> {
-    let parsed = json::parse(json, ParseOptions::default())?;
+    decode_parsed(definition, json::parse(json, ParseOptions::default())?, json)
+}
+
+/// As [`decode`], for a body that has been parsed already.
+pub fn decode_parsed(definition: &Definition, parsed: Parsed, json: &[u8]) -> Result<Decoded, DecodeError> {
     let mut strict: Vec<String> = parsed.strict_errors().collect();
     let mut value = parsed.value;
     if value.str_at("kind").is_empty() {

@@ -50,7 +50,10 @@ pub(super) fn parse(name: &'static str, body: &'static str) -> Result<Type, Pars
         }
     }
     let mut order: Vec<u16> = (0..).take(fields.len()).collect();
-    order.sort_unstable_by_key(|i| fields[usize::from(*i)].name);
+    order.sort_unstable_by_key(|i| {
+        let name = fields[usize::from(*i)].name;
+        (name.len(), name)
+    });
     ty.fields = fields.into();
     ty.by_name = order.into();
     Ok(ty)

@@ -20,6 +20,11 @@ pub fn to_vec(value: &Value) -> Vec<u8> {
     out
 }
 
+/// [`to_string`], behind what is in `out` already.
+pub fn write_to(out: &mut Vec<u8>, value: &Value) {
+    write_value(out, value);
+}
+
 fn write_value(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Null => out.extend_from_slice(b"null"),

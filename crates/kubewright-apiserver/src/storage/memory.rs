@@ -3,11 +3,13 @@
 //! Cloning is what makes forks cheap: tables stand behind `Arc`s, so a clone copies a pointer per resource,
 //! and the first write to a resource after that copies its index of pointers, never an object.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use kubewright_apimachinery::json;
 use serde_json::Value;
 
 use super::{
@@ -89,11 +91,13 @@ impl Memory {
 
     fn apply(&mut self, write: Write) -> Arc<Version> {
         self.revision += 1;
-        let (object, attributes, deleted) = match write.change {
-            Change::Put { object, attributes } => (object, attributes, false),
-            Change::Delete { object, attributes } => (object, attributes, true),
+        let (json, attributes, deleted) = match write.change {
+            Change::Put { object, attributes } => (encode(object, self.revision), attributes, false),
+            Change::PutText { before, after, attributes } => {
+                (Bytes::from(format!("{before}{}{after}", self.revision)), attributes, false)
+            }
+            Change::Delete { object, attributes } => (encode(object, self.revision), attributes, true),
         };
-        let json = encode(object, self.revision);
         let version = Arc::new(Version::new(write.key.clone(), self.revision, attributes, json));
         let previous = if deleted {
             self.table(&write.resource).objects.remove(&write.key)
@@ -254,6 +258,14 @@ fn range<'a>(
 
 /// The object with its resourceVersion, as compact JSON.
 fn encode(mut object: Value, revision: Revision) -> Bytes {
+    thread_local! {
+        /// Written here first: the copy that is kept has no room to spare.
+        static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
     object["metadata"]["resourceVersion"] = Value::String(revision.to_string());
-    Bytes::from(kubewright_apimachinery::json::to_vec(&object))
+    SCRATCH.with_borrow_mut(|scratch| {
+        scratch.clear();
+        json::write_to(scratch, &object);
+        Bytes::copy_from_slice(scratch)
+    })
 }

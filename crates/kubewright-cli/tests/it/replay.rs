@@ -46,10 +46,8 @@ fn answers_are_those_of_a_real_server_but_for_the_listed_differences() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = folder.path().join("kubeconfig");
-    let mut server = Process::start(
-        command("apiserver --controllers none --port 0 --kubeconfig").arg(&kubeconfig),
-        "",
-    );
+    let mut server =
+        Process::start(command("apiserver --controllers none --port 0 --kubeconfig").arg(&kubeconfig), "");
     let ready = server.line_with("ready https://");
     let url = ready.split_whitespace().nth(1).unwrap();
     let kubeconfig = fs::read_to_string(&kubeconfig).unwrap();
