@@ -25,17 +25,23 @@ struct Prepared {
     rest: Vec<&'static str>,
 }
 
-static OBJECTS: LazyLock<(Vec<Prepared>, Vec<(&'static str, &'static str)>)> = LazyLock::new(|| {
+#[derive(Default)]
+struct Objects {
+    prepared: Vec<Prepared>,
+    /// Path and text of those that must be filled in each time.
+    others: Vec<(&'static str, &'static str)>,
+}
+
+static OBJECTS: LazyLock<Objects> = LazyLock::new(|| {
     let registry = Registry::default();
-    let mut prepared = Vec::new();
-    let mut others = Vec::new();
+    let mut objects = Objects::default();
     for (path, text) in facts::bootstrap_objects() {
         match prepare(&registry, path, text) {
-            Some(object) => prepared.push(object),
-            None => others.push((path, text)),
+            Some(object) => objects.prepared.push(object),
+            None => objects.others.push((path, text)),
         }
     }
-    (prepared, others)
+    objects
 });
 
 fn prepare(registry: &Registry, path: &str, text: &'static str) -> Option<Prepared> {
@@ -77,7 +83,7 @@ impl Inner {
     /// started.
     pub(crate) fn bootstrap(&self) {
         let now = time::format_rfc3339(self.clock.now());
-        let (prepared, others) = &*OBJECTS;
+        let Objects { prepared, others } = &*OBJECTS;
         let mut batch: Vec<Write> =
             prepared.iter().map(|object| object.write(&self.ids.uid(), &now)).collect();
         let registry = self.registry();
@@ -139,14 +145,13 @@ mod tests {
 
     #[test]
     fn most_objects_are_prepared_once() {
-        let (prepared, others) = &*OBJECTS;
+        let Objects { prepared, others } = &*OBJECTS;
         assert!(prepared.len() > 150 && others.len() < 5, "{} and {}", prepared.len(), others.len());
     }
 
     #[test]
     fn a_prepared_object_has_the_uid_and_the_time_of_its_server() {
-        let (prepared, _) = &*OBJECTS;
-        for object in prepared {
+        for object in &OBJECTS.prepared {
             let Change::PutText { before, after, attributes } =
                 object.write("u-1", "2030-01-01T00:00:00Z").change
             else {
