@@ -137,7 +137,7 @@ fn validation() -> Result<Duration> {
     let object = objects::wide(FIELDS)(0);
     ensure!(custom::validate_create(&definition, "v1", &object).is_empty(), "the object is valid");
     Ok(mean_of(VALIDATIONS, || {
-        drop(black_box(custom::validate_create(&definition, "v1", black_box(&object))))
+        drop(black_box(custom::validate_create(&definition, "v1", black_box(&object))));
     }))
 }
 
