@@ -5,7 +5,8 @@
 //! text before the first slash of a path is ignored. A failing operation fails the whole patch.
 //!
 //! Not kept: the library compares scalars in `test` as they are spelled; here `1` equals `1.0`, and an
-//! escaped character equals the plain one.
+//! escaped character equals the plain one. No operation makes the document deeper than
+//! [`json::MAX_DEPTH`](crate::json::MAX_DEPTH), and all together move a bounded number of values.
 
 mod operation;
 
@@ -21,6 +22,9 @@ use crate::json::{Document, MAX_STRICT_ERRORS, ParseOptions, quote};
 pub const MAX_OPERATIONS: usize = 10_000;
 /// How many bytes of JSON the `copy` operations of a patch may add.
 pub const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
+/// How many values a patch may look at or shift in their lists: less than a second's work. Upstream has no such
+/// limit, and ten thousand insertions at the front of a long list keep it busy for minutes.
+const MAX_STEPS: usize = 100_000_000;
 
 /// A decoded patch.
 #[derive(Debug, Clone)]

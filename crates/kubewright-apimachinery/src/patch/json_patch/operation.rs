@@ -7,7 +7,7 @@ use std::num::IntErrorKind;
 
 use serde_json::Value;
 
-use super::{JsonPatchError, MAX_COPIED_BYTES};
+use super::{JsonPatchError, MAX_COPIED_BYTES, MAX_STEPS};
 use crate::json::{self, Document, quote};
 
 /// One operation as it was sent; whether it makes sense turns out when it is applied.
@@ -83,16 +83,19 @@ impl Operation {
 }
 
 pub(super) fn apply(operations: &[Operation], document: Value) -> Result<Value, JsonPatchError> {
-    let mut patching = Patching { document, copied: 0 };
+    let mut patching = Patching { document, copied: 0, steps: 0 };
     for operation in operations {
         patching.apply(operation)?;
     }
     Ok(patching.document)
 }
 
+/// A document on its way. It never gets deeper than [`json::MAX_DEPTH`], however many operations hang
+/// something below what others have added: whoever walks, writes or drops it recurses.
 struct Patching {
     document: Value,
     copied: usize,
+    steps: usize,
 }
 
 impl Patching {
@@ -142,8 +145,10 @@ impl Patching {
         let mut target = self.find(path).ok_or_else(|| {
             format!("replace operation does not apply: doc is missing path: {path}: {MISSING}")
         })?;
+        let value = operation.value();
+        target.admit(&value).map_err(|e| format!("error in replace for path: '{path}': {e}"))?;
         target
-            .set(operation.value())
+            .set(value)
             .map_err(|_| format!("replace operation does not apply: doc is missing key: {path}: {MISSING}"))
     }
 
@@ -208,8 +213,9 @@ impl Patching {
     /// does not matter, but there must be one.
     fn find(&mut self, path: &str) -> Option<Target<'_>> {
         let (parents, key) = path.rsplit_once('/')?;
-        let mut container = &mut self.document;
+        let (mut container, mut depth) = (&mut self.document, 1);
         for part in parents.split('/').skip(1) {
+            depth += 1;
             container = match container {
                 Value::Object(fields) => fields.get_mut(&*unescape(part))?,
                 Value::Array(items) => {
@@ -220,14 +226,22 @@ impl Patching {
             };
         }
         let is_container = container.is_object() || container.is_array();
-        is_container.then(|| Target { container, key: unescape(key).into_owned() })
+        is_container.then(|| Target {
+            container,
+            depth,
+            key: unescape(key).into_owned(),
+            steps: &mut self.steps,
+        })
     }
 }
 
 /// A place in an array or object, where something may be or not.
 struct Target<'a> {
     container: &'a mut Value,
+    /// How deep the container is; the document itself is at 1.
+    depth: usize,
     key: String,
+    steps: &'a mut usize,
 }
 
 impl<'a> Target<'a> {
@@ -239,6 +253,23 @@ impl<'a> Target<'a> {
         }
     }
 
+    /// Whether a value may stand here.
+    fn admit(&mut self, value: &Value) -> Result<(), String> {
+        let mut steps = 0;
+        let depth = self.depth + depth(value, &mut steps);
+        self.spend(steps)?;
+        // In the parser's words.
+        if depth <= json::MAX_DEPTH { Ok(()) } else { Err("exceeded max depth".to_owned()) }
+    }
+
+    fn spend(&mut self, steps: usize) -> Result<(), String> {
+        *self.steps += steps;
+        if *self.steps <= MAX_STEPS {
+            return Ok(());
+        }
+        Err(format!("the patch moves more than {MAX_STEPS} values"))
+    }
+
     fn set(&mut self, value: Value) -> Result<(), String> {
         match self.container {
             Value::Array(items) => {
@@ -246,11 +277,16 @@ impl<'a> Target<'a> {
                 items[index] = value;
                 Ok(())
             }
-            _ => self.add(value),
+            _ => self.put(value),
         }
     }
 
     fn add(&mut self, value: Value) -> Result<(), String> {
+        self.admit(&value)?;
+        self.put(value)
+    }
+
+    fn put(&mut self, value: Value) -> Result<(), String> {
         match self.container {
             Value::Object(fields) => {
                 fields.insert(self.key.clone(), value);
@@ -259,7 +295,9 @@ impl<'a> Target<'a> {
             Value::Array(items) => {
                 let index = parse_index(&self.key)
                     .map_err(|e| format!("value was not a proper array index: '{}': {e}", self.key))?;
-                items.insert(position(index, items.len() + 1)?, value);
+                let (index, len) = (position(index, items.len() + 1)?, items.len());
+                items.insert(index, value);
+                self.spend(len - index)?;
             }
             _ => {}
         }
@@ -271,10 +309,28 @@ impl<'a> Target<'a> {
             Value::Object(fields) => fields
                 .remove(&self.key)
                 .ok_or_else(|| format!("Unable to remove nonexistent key: {}: {MISSING}", self.key)),
-            Value::Array(items) => Ok(items.remove(existing_index(&self.key, items.len())?)),
+            Value::Array(items) => {
+                let index = existing_index(&self.key, items.len())?;
+                let removed = items.remove(index);
+                let moved = items.len() - index;
+                self.spend(moved)?;
+                Ok(removed)
+            }
             _ => Ok(Value::Null),
         }
     }
+}
+
+/// How many arrays and objects of a value are within each other at most, and by the way how many values there
+/// are. Recurses, but not deeper than a document or a patch.
+fn depth(value: &Value, values: &mut usize) -> usize {
+    *values += 1;
+    let below = match value {
+        Value::Array(items) => items.iter().map(|item| depth(item, values)).max(),
+        Value::Object(fields) => fields.values().map(|field| depth(field, values)).max(),
+        _ => return 0,
+    };
+    1 + below.unwrap_or_default()
 }
 
 fn existing_index(key: &str, len: usize) -> Result<usize, String> {

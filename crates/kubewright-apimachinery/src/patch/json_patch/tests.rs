@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::json::MAX_DEPTH;
 
 fn apply(document: &Value, patch: &Value) -> Result<Value, String> {
     apply_json_patch(document, patch.to_string().as_bytes()).map_err(|error| error.to_string())
@@ -278,6 +279,75 @@ fn copies_may_only_grow_the_document_so_much() {
     );
 }
 
+/// So many objects within each other, each with one field.
+fn nested(depth: usize) -> Value {
+    (1..depth).fold(json!({}), |inner, _| json!({"a": inner}))
+}
+
+/// How many objects and arrays are within each other.
+fn depth(value: &Value) -> usize {
+    let below = match value {
+        Value::Array(items) => items.iter().map(depth).max(),
+        Value::Object(fields) => fields.values().map(depth).max(),
+        _ => return 0,
+    };
+    1 + below.unwrap_or_default()
+}
+
+#[test]
+fn no_operation_makes_the_document_too_deep() {
+    let document = nested(MAX_DEPTH / 2);
+    let leaf = "/a".repeat(MAX_DEPTH / 2);
+    let add = json!({"op": "add", "path": leaf, "value": nested(MAX_DEPTH / 2)});
+    let deepest = apply(&document, &json!([add])).unwrap();
+    assert_eq!(depth(&deepest), MAX_DEPTH);
+
+    let below = "/a".repeat(MAX_DEPTH);
+    for (operation, error) in [
+        (json!({"op": "add", "path": below, "value": {}}), format!("error in add for path: '{below}': ")),
+        (
+            json!({"op": "replace", "path": leaf, "value": nested(MAX_DEPTH / 2 + 1)}),
+            format!("error in replace for path: '{leaf}': "),
+        ),
+        (
+            json!({"op": "copy", "from": "/a/a", "path": "/a/a/b"}),
+            "error while adding value during copy: ".to_owned(),
+        ),
+    ] {
+        assert_eq!(apply(&deepest, &json!([operation])).unwrap_err(), format!("{error}exceeded max depth"));
+    }
+    let wide = json!({"a": nested(MAX_DEPTH - 1), "b": {"c": {}}});
+    assert_eq!(
+        apply(&wide, &json!([{"op": "move", "from": "/a", "path": "/b/c/d"}])).unwrap_err(),
+        "error in move for path: '/b/c/d': exceeded max depth"
+    );
+    // As deep as it was is not too deep.
+    assert!(apply(&wide, &json!([{"op": "move", "from": "/a", "path": "/b"}])).is_ok());
+    let scalar = json!({"op": "add", "path": below, "value": "x"});
+    assert!(apply(&deepest, &json!([scalar])).is_ok());
+}
+
+#[test]
+fn operations_that_would_keep_the_server_busy_are_refused() {
+    let long = json!({"list": vec![0; 200_000], "b": {}});
+    let first = "/list/0";
+    for operations in [
+        vec![json!({"op": "add", "path": first, "value": 1})],
+        vec![json!({"op": "remove", "path": first}), json!({"op": "add", "path": first, "value": 1})],
+        vec![
+            json!({"op": "move", "from": "/list", "path": "/b/c"}),
+            json!({"op": "move", "from": "/b/c", "path": "/list"}),
+        ],
+    ] {
+        let patch = Value::Array(operations.iter().cycle().take(2_000).cloned().collect());
+        let error = apply(&long, &patch).unwrap_err();
+        assert!(error.ends_with("the patch moves more than 100000000 values"), "{error}");
+    }
+    // At the end of a list there is nothing to shift.
+    let append = json!({"op": "add", "path": "/list/-", "value": 1});
+    assert!(apply(&long, &Value::Array(vec![append; 2_000])).is_ok());
+}
+
 #[test]
 fn too_many_operations_are_refused() {
     let patch = |count: usize| format!("[{}]", vec!["null"; count].join(","));
@@ -341,6 +411,32 @@ fn decoding_without_the_check_is_worded_differently() {
         assert_eq!(JsonPatch::decode(patch.as_bytes()).expect_err(patch).to_string(), message);
     }
     assert!(JsonPatch::decode(b"null").unwrap().is_empty());
+}
+
+/// Operations that build on each other: paths of one name only.
+fn digging() -> impl Strategy<Value = Value> {
+    let path = || (1..MAX_DEPTH).prop_map(|length| "/a".repeat(length));
+    let op = prop::sample::select(vec!["add", "replace", "copy", "move"]);
+    (op, path(), path(), 1..MAX_DEPTH - 2).prop_map(
+        |(op, path, from, value)| json!({"op": op, "path": path, "from": from, "value": nested(value)}),
+    )
+}
+
+proptest! {
+    // Deep documents are slow to make.
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn a_document_stays_as_deep_as_one_may_be(operations in prop::collection::vec(digging(), 1..8)) {
+        // Each by itself: one that fails fails the whole patch.
+        let mut document = nested(MAX_DEPTH / 2);
+        for operation in operations {
+            if let Ok(patched) = apply(&document, &json!([operation])) {
+                prop_assert!(depth(&patched) <= MAX_DEPTH);
+                document = patched;
+            }
+        }
+    }
 }
 
 proptest! {
