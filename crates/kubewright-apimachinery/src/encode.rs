@@ -28,7 +28,8 @@ impl TakenApart {
             let mut parts: Vec<&str> = pointer.split('/').skip(1).collect();
             parts.pop();
             let mut node = &mut root;
-            for part in parts {
+            // No object is deeper, and dropping what is deeper would recurse too far.
+            for part in parts.into_iter().take(json::MAX_DEPTH) {
                 node = node.0.entry(part.replace("~1", "/").replace("~0", "~")).or_default();
             }
         }
@@ -121,5 +122,12 @@ mod tests {
             to_string(ty, &object, &apart)
                 .ends_with(r#""metadata":{"labels":{"l":"1"},"name":"x","namespace":"n","uid":"u"}}"#)
         );
+    }
+
+    #[test]
+    fn a_pointer_to_nowhere_does_no_harm() {
+        let ty = type_named("core.v1.ConfigMap").unwrap();
+        let apart = TakenApart::by_pointers(["/a".repeat(1_000_000).as_str()]);
+        assert_eq!(to_string(ty, &json!({"a": {"a": 1}}), &apart), r#"{"a":{"a":1}}"#);
     }
 }

@@ -33,8 +33,8 @@ const APPLY: &str = "application/apply-patch+yaml";
 
 /// A patch, decoded as far as it can be without the object.
 pub(crate) enum Patch {
-    /// And the paths that it goes to, for messages.
-    Json(JsonPatch, TakenApart),
+    /// And as it was sent, for messages.
+    Json(JsonPatch, Bytes),
     Merge(Value),
     Strategic(Value),
 }
@@ -55,7 +55,7 @@ impl Patch {
                     Vec::new()
                 };
                 let patch = JsonPatch::decode(body).map_err(|error| json_patch_error(&error))?;
-                Ok((Self::Json(patch, taken_apart(body)), strict))
+                Ok((Self::Json(patch, body.clone()), strict))
             }
             "application/merge-patch+json" => {
                 let (patch, strict) = merge_patch(body, checks)?;
@@ -141,7 +141,7 @@ impl Patch {
         let shown = match (self, shape) {
             (Self::Strategic(patch), _) => go_text(patch),
             (_, Shape::Custom(_)) => json::to_string(patched),
-            (Self::Json(_, apart), Shape::BuiltIn(ty)) => encode::to_string(ty, patched, apart),
+            (Self::Json(_, body), Shape::BuiltIn(ty)) => encode::to_string(ty, patched, &taken_apart(body)),
             (Self::Merge(patch), Shape::BuiltIn(ty)) => {
                 encode::to_string(ty, patched, &TakenApart::by_merge_patch(patch))
             }
