@@ -362,7 +362,9 @@ pub(crate) fn answer(status: StatusCode, format: Format, json: Bytes) -> Respons
 }
 
 fn to_yaml(json: &Bytes) -> Bytes {
-    let value: Value = serde_json::from_slice(json).unwrap_or_default();
+    // serde_json reads 128 levels at most. Lists and tables have a few more than their objects.
+    let options = json::ParseOptions { max_depth: json::MAX_DEPTH + 8 };
+    let value = json::parse(json, options).map(|parsed| parsed.value).unwrap_or_default();
     serde_saphyr::to_string(&value).map_or_else(|_| json.clone(), Bytes::from)
 }
 
