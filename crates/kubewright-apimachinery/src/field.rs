@@ -3,6 +3,7 @@
 //! Owns the wording that users see behind `is invalid:`; it is upstream's to the letter, since people and
 //! programs match on it. Which rule is broken is decided elsewhere.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use serde_json::Value;
@@ -235,13 +236,11 @@ pub type ErrorList = Vec<FieldError>;
 
 /// Many errors as one line: one as it is, several in brackets, each once.
 pub fn aggregate(errors: &[FieldError]) -> String {
-    let mut messages: Vec<String> = Vec::with_capacity(errors.len());
-    for error in errors {
-        let message = error.to_string();
-        if !messages.contains(&message) {
-            messages.push(message);
-        }
-    }
+    let mut messages: Vec<String> = errors.iter().map(FieldError::to_string).collect();
+    let mut seen = HashSet::new();
+    let first: Vec<bool> = messages.iter().map(|message| seen.insert(message.as_str())).collect();
+    let mut first = first.into_iter();
+    messages.retain(|_| first.next().unwrap_or_default());
     if messages.len() == 1 { messages.remove(0) } else { format!("[{}]", messages.join(", ")) }
 }
 

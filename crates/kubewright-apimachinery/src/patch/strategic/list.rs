@@ -2,6 +2,8 @@
 //!
 //! Decides what a merged list holds; in which order is decided by [`order`](super::order).
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value};
 
 use super::StrategicPatchError as Error;
@@ -19,18 +21,15 @@ pub(super) fn merge(live: Vec<Value>, patch: Vec<Value>, field: &List, deletes: 
         return merge_maps(live, patch, field);
     }
     if deletes {
-        return Ok(live.into_iter().filter(|value| !patch.contains(value)).collect());
+        let deleted: HashSet<&Value> = patch.iter().collect();
+        return Ok(live.into_iter().filter(|value| !deleted.contains(value)).collect());
     }
     if field.key.is_some() {
         // A list of objects that was empty, and now is given scalars.
         return Err(Error::not_an_object(live.first().or(patch.first()).unwrap_or(&Value::Null)));
     }
-    let mut merged: Vec<Value> = Vec::with_capacity(live.len() + patch.len());
-    for value in live.iter().chain(&patch) {
-        if !merged.contains(value) {
-            merged.push(value.clone());
-        }
-    }
+    let mut seen = HashSet::new();
+    let merged = live.iter().chain(&patch).filter(|value| seen.insert(*value)).cloned().collect();
     arrange(merged, &patch, &live, None)
 }
 
@@ -72,14 +71,20 @@ fn merge_maps(live: Vec<Value>, patch: Vec<Value>, field: &List) -> Result<Vec<V
     let key = field.key.ok_or_else(|| Error::NoKeyInType(field.element.go_kind()))?;
     let (live, patch) = apply_directives(live, patch, key)?;
     let mut merged = live.clone();
+    let mut places: HashMap<Value, usize> = HashMap::new();
+    for (at, element) in live.iter().enumerate() {
+        if let Some(id) = element.get(key) {
+            places.entry(id.clone()).or_insert(at);
+        }
+    }
     for element in &patch {
         let Value::Object(new) = element else { return Err(Error::not_an_object(element)) };
         let id = new.get(key).ok_or_else(|| Error::no_merge_key(new, key))?;
-        match merged.iter_mut().find(|old| old.get(key) == Some(id)) {
-            Some(Value::Object(old)) => {
-                *old = merge_objects(std::mem::take(old), new.clone(), field.element)?;
-            }
-            _ => merged.push(element.clone()),
+        if let Some(old) = places.get(id).and_then(|at| merged[*at].as_object_mut()) {
+            *old = merge_objects(std::mem::take(old), new.clone(), field.element)?;
+        } else {
+            places.insert(id.clone(), merged.len());
+            merged.push(element.clone());
         }
     }
     arrange(merged, &patch, &live, Some(key))
@@ -92,6 +97,7 @@ fn apply_directives(
     key: &'static str,
 ) -> Result<(Vec<Value>, Vec<Value>)> {
     let mut plain = Vec::with_capacity(patch.len());
+    let mut deleted = HashSet::new();
     let mut replace = false;
     for element in patch {
         let Value::Object(map) = &element else { return Err(Error::not_an_object(&element)) };
@@ -102,13 +108,14 @@ fn apply_directives(
         match directive.as_str() {
             Some("delete") => {
                 let id = map.get(key).ok_or_else(|| Error::no_merge_key(map, key))?;
-                live.retain(|old| old.get(key) != Some(id));
+                deleted.insert(id.clone());
             }
             Some("replace") => replace = true,
             Some("merge") => return Err(Error::MergeInList),
             _ => return Err(Error::unknown_directive(directive, map)),
         }
     }
+    live.retain(|old| old.get(key).is_none_or(|id| !deleted.contains(id)));
     Ok(if replace { (plain, Vec::new()) } else { (live, plain) })
 }
 

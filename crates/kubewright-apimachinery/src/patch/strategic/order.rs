@@ -3,6 +3,8 @@
 //! Elements of the patch stand as the patch, or `$setElementOrder`, has them; the others as the live list has
 //! them. The two are woven together by the live order as far as it tells.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value};
 
 use super::StrategicPatchError as Error;
@@ -10,6 +12,9 @@ use super::print::go_list_text;
 use super::{PATCH, Result};
 
 type Key = Option<&'static str>;
+
+/// A list that is sorted by insertion has at most so many elements.
+const LONG: usize = 1_000;
 
 /// The elements of `merged` in their final order: those that `wanted` names as it has them, all others as
 /// `live` has them.
@@ -24,9 +29,10 @@ pub(super) fn arrange(merged: Vec<Value>, wanted: &[Value], live: &[Value], key:
         check_keys(wanted, key)?;
         check_keys(live, key)?;
     }
-    let is_wanted = |element: &Value| position(wanted, element, key).is_some();
+    let (wanted, live) = (Places::new(wanted, key), Places::new(live, key));
+    let is_wanted = |element: &Value| wanted.of(element).is_some();
     let (patched, others): (Vec<Value>, Vec<Value>) = merged.into_iter().partition(is_wanted);
-    Ok(weave(sort(others, live, key), sort(patched, wanted, key), live, key))
+    Ok(weave(sort(others, &live), sort(patched, &wanted), &live))
 }
 
 /// Elements of the patch must all be in the order list, and in that order; those that are deleted need not.
@@ -64,25 +70,26 @@ pub(super) fn check(patch: &[Value], wanted: &[Value], key: Key) -> Result<()> {
 /// elements stand where deleted ones stood, and so count as live.
 pub(super) fn live_after(live: &[Value], patch: &[Value], key: Key) -> Vec<Value> {
     let Some(key) = key else { return live.to_vec() };
-    let has_id = |list: &[Value], id: &Value| list.iter().any(|element| element.get(key) == Some(id));
-    let (deleted, plain): (Vec<Value>, Vec<Value>) =
-        patch.iter().cloned().partition(|element| element.get(PATCH).is_some());
-    let is_deleted = |element: &&Value| element.get(key).is_some_and(|id| has_id(&deleted, id));
-    let mut after: Vec<Value> = live.iter().filter(|element| !is_deleted(element)).cloned().collect();
-    for element in plain {
-        if element.get(key).is_some_and(|id| !has_id(&after, id)) {
-            after.push(element);
-        }
-    }
+    let (deleted, plain): (Vec<&Value>, Vec<&Value>) =
+        patch.iter().partition(|element| element.get(PATCH).is_some());
+    let deleted: HashSet<&Value> = deleted.into_iter().filter_map(|element| element.get(key)).collect();
+    let is_deleted = |element: &&Value| element.get(key).is_some_and(|id| deleted.contains(id));
+    let mut after: Vec<&Value> = live.iter().filter(|element| !is_deleted(element)).collect();
+    let mut ids: HashSet<&Value> = after.iter().filter_map(|element| element.get(key)).collect();
+    after.extend(plain.into_iter().filter(|element| element.get(key).is_some_and(|id| ids.insert(id))));
     after.truncate(live.len());
-    after
+    after.into_iter().cloned().collect()
 }
 
 /// Sorts by the positions in `order`. An element that is not there moves before all that stand before it, and
 /// so does whatever follows it: upstream's comparison says that either is less, and it sorts by insertion.
-fn sort(mut elements: Vec<Value>, order: &[Value], key: Key) -> Vec<Value> {
-    let mut positions: Vec<Option<usize>> =
-        elements.iter().map(|element| position(order, element, key)).collect();
+/// That takes too long for a long list, where such elements come first.
+fn sort(mut elements: Vec<Value>, order: &Places<'_>) -> Vec<Value> {
+    let mut positions: Vec<Option<usize>> = elements.iter().map(|element| order.of(element)).collect();
+    if positions.iter().all(Option::is_some) || positions.len() > LONG {
+        elements.sort_by_cached_key(|element| order.of(element));
+        return elements;
+    }
     for next in 1..elements.len() {
         let mut at = next;
         while at > 0 && positions[at].zip(positions[at - 1]).is_none_or(|(this, before)| this < before) {
@@ -96,11 +103,11 @@ fn sort(mut elements: Vec<Value>, order: &[Value], key: Key) -> Vec<Value> {
 
 /// One list of both. An element of `others` goes before the next of `patched` only if it does so in the live
 /// list.
-fn weave(others: Vec<Value>, patched: Vec<Value>, live: &[Value], key: Key) -> Vec<Value> {
+fn weave(others: Vec<Value>, patched: Vec<Value>, live: &Places<'_>) -> Vec<Value> {
     let mut woven = Vec::with_capacity(others.len() + patched.len());
-    let mut others = others.into_iter().map(|element| (position(live, &element, key), element)).peekable();
+    let mut others = others.into_iter().map(|element| (live.of(&element), element)).peekable();
     for element in patched {
-        let here = position(live, &element, key);
+        let here = live.of(&element);
         while let Some((_, other)) =
             others.next_if(|(at, _)| at.zip(here).is_some_and(|(at, here)| at < here))
         {
@@ -112,9 +119,24 @@ fn weave(others: Vec<Value>, patched: Vec<Value>, live: &[Value], key: Key) -> V
     woven
 }
 
-fn position(list: &[Value], element: &Value, key: Key) -> Option<usize> {
-    let id = identity(element, key);
-    list.iter().position(|other| identity(other, key) == id)
+/// Where the elements of a list are, by what tells them from others.
+struct Places<'a> {
+    first: HashMap<Option<&'a Value>, usize>,
+    key: Key,
+}
+
+impl<'a> Places<'a> {
+    fn new(list: &'a [Value], key: Key) -> Self {
+        let mut first = HashMap::with_capacity(list.len());
+        for (at, element) in list.iter().enumerate() {
+            first.entry(identity(element, key)).or_insert(at);
+        }
+        Self { first, key }
+    }
+
+    fn of(&self, element: &Value) -> Option<usize> {
+        self.first.get(&identity(element, self.key)).copied()
+    }
 }
 
 /// What tells an element of a list from the others.

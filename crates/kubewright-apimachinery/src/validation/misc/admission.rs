@@ -6,6 +6,8 @@ mod policies;
 mod rules;
 mod webhooks;
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::required;
@@ -50,6 +52,7 @@ fn match_conditions(conditions: &[Value], has_params: bool, path: &Path) -> Erro
     if conditions.len() > MAX_MATCH_CONDITIONS {
         errors.push(FieldError::too_many(path, conditions.len(), MAX_MATCH_CONDITIONS));
     }
+    let mut seen = HashSet::new();
     for (i, condition) in conditions.iter().enumerate() {
         let path = path.index(i);
         let expression = condition.str_at("expression").trim();
@@ -65,7 +68,7 @@ fn match_conditions(conditions: &[Value], has_params: bool, path: &Path) -> Erro
             continue;
         }
         errors.extend(meta::invalid(&path, name, names::label_key(name)));
-        if conditions[..i].iter().any(|other| other.str_at("name") == name) {
+        if !seen.insert(name) {
             errors.push(FieldError::duplicate(&path, name));
         }
     }

@@ -3,6 +3,7 @@
 //! PEM is looked at, what it holds is not: neither signatures nor certificates are verified.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use serde_json::Value;
 
@@ -134,8 +135,9 @@ fn usages(usages: &[&str], path: &Path) -> ErrorList {
     for (i, usage) in usages.iter().enumerate() {
         errors.extend(one_of(usage, &USAGES, &path.index(i)));
     }
+    let mut seen = HashSet::new();
     for (i, usage) in usages.iter().enumerate() {
-        if usages[..i].contains(usage) {
+        if !seen.insert(usage) {
             errors.push(FieldError::duplicate(&path.index(i), *usage));
         }
     }
@@ -178,7 +180,7 @@ fn parts(text: &str, check: fn(&str) -> Vec<String>, path: &Path) -> ErrorList {
 
 fn conditions(conditions: &[Value], path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen = HashSet::new();
     for (i, condition) in conditions.iter().enumerate() {
         let path = path.index(i);
         let kind = condition.str_at("type");
@@ -200,10 +202,9 @@ fn conditions(conditions: &[Value], path: &Path) -> ErrorList {
             let detail = "Approved and Denied conditions are mutually exclusive";
             errors.push(FieldError::invalid(&path.child("type"), kind, detail));
         }
-        if seen.contains(&kind) {
+        if !seen.insert(kind) {
             errors.push(FieldError::duplicate(&path.child("type"), kind));
         }
-        seen.push(kind);
     }
     errors
 }

@@ -2,6 +2,8 @@
 //!
 //! That the mandatory objects keep their fixed specs is not checked here.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{one_of, strings};
@@ -33,10 +35,11 @@ pub(super) fn status(object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let path = Path::new("status").child("conditions");
     let conditions = object.list_at("status.conditions");
+    let mut seen = HashSet::new();
     for (i, condition) in conditions.iter().enumerate() {
         let path = path.index(i).child("type");
         let kind = condition.str_at("type");
-        if conditions[..i].iter().any(|other| other.str_at("type") == kind) {
+        if !seen.insert(kind) {
             errors.push(FieldError::duplicate(&path, kind));
         }
         if kind.is_empty() {

@@ -1,6 +1,6 @@
 //! Rules of resource requirements, of containers and of pods as a whole, and of quantities of resources.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -34,6 +34,9 @@ const STANDARD: [&str; 20] = [
     "services.nodeports",
     "storage",
 ];
+
+/// How many names an error lists.
+const MAX_NAMED: usize = 100;
 
 /// Resources that are counted one by one.
 const COUNTED: [&str; 9] = [
@@ -198,9 +201,10 @@ fn pages(name: &str, value: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// Claims that a container uses must be claims of the pod, each once.
+/// Claims that a container uses must be claims of the pod, which are sorted, each once.
 fn claim_names(requirements: &Value, of_pod: &[&str], path: &Path, errors: &mut ErrorList) {
     let mut seen: HashSet<String> = HashSet::new();
+    let mut parts: HashMap<String, usize> = HashMap::new();
     for (index, claim) in requirements.list_at("claims").iter().enumerate() {
         let path = path.index(index);
         let (name, request) = (claim.str_at("name"), claim.str_at("request"));
@@ -216,20 +220,25 @@ fn claim_names(requirements: &Value, of_pod: &[&str], path: &Path, errors: &mut 
                 checks::dns_label(request, &path.child("request"), errors);
                 key = format!("{name}/{request}");
             }
-            let is_part_of = |key: &&String| key.split_once('/').is_some_and(|(claim, _)| claim == name);
             if seen.contains(&key) {
                 errors.push(FieldError::duplicate(&path, key.as_str()));
             } else if request.is_empty() {
-                let parts = seen.iter().filter(is_part_of).count();
+                let parts = parts.get(name).copied().unwrap_or_default();
                 errors.extend((0..parts).map(|_| FieldError::duplicate(&path, name)));
+            }
+            if let Some((claim, _)) = key.split_once('/')
+                && !seen.contains(&key)
+            {
+                *parts.entry(claim.to_owned()).or_default() += 1;
             }
             seen.insert(key);
         }
-        if !of_pod.contains(&name) {
+        if of_pod.binary_search(&name).is_err() {
             let known = if of_pod.is_empty() {
                 " which is empty".to_owned()
             } else {
-                format!(": {}", of_pod.join(", "))
+                // Upstream names all of them, every time.
+                format!(": {}", of_pod[..of_pod.len().min(MAX_NAMED)].join(", "))
             };
             let detail = format!("must be one of the names in pod.spec.resourceClaims{known}");
             errors.push(FieldError { detail, ..FieldError::not_found(&path, name) });

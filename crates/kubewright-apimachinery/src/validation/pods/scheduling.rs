@@ -234,8 +234,13 @@ pub(super) fn taint_effect(effect: &str, path: &Path, errors: &mut ErrorList) {
 
 /// Checks how a pod is spread.
 pub(super) fn topology_spread(spec: &Value, path: &Path, errors: &mut ErrorList) {
-    let constraints = spec.list_at("topologySpreadConstraints");
-    for (at, (constraint, path)) in checks::items(spec, "topologySpreadConstraints", path).enumerate() {
+    // How often each pair is still to come: of those that are the same, the last is not reported.
+    let mut to_come: HashMap<(&str, &str), usize> = HashMap::new();
+    for constraint in spec.list_at("topologySpreadConstraints") {
+        let pair = (constraint.str_at("topologyKey"), constraint.str_at("whenUnsatisfiable"));
+        *to_come.entry(pair).or_default() += 1;
+    }
+    for (constraint, path) in checks::items(spec, "topologySpreadConstraints", path) {
         let skew = constraint.int_at("maxSkew").unwrap_or_default();
         checks::positive(skew, &path.child("maxSkew"), errors);
         let (key, action) = (constraint.str_at("topologyKey"), constraint.str_at("whenUnsatisfiable"));
@@ -246,9 +251,9 @@ pub(super) fn topology_spread(spec: &Value, path: &Path, errors: &mut ErrorList)
         if !actions.contains(&action) {
             errors.push(FieldError::not_supported(&path.child("whenUnsatisfiable"), action, &actions));
         }
-        let is_same =
-            |other: &Value| other.str_at("topologyKey") == key && other.str_at("whenUnsatisfiable") == action;
-        if constraints[at + 1..].iter().any(is_same) {
+        let left = to_come.entry((key, action)).or_default();
+        *left = left.saturating_sub(1);
+        if *left > 0 {
             let path = path.child("{topologyKey, whenUnsatisfiable}");
             errors.push(FieldError::duplicate(&path, format!("{{{key}, {action}}}")));
         }

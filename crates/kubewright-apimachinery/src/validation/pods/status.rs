@@ -83,17 +83,25 @@ fn transitions(
     if !is_ephemeral && may_restart_all(spec) {
         return;
     }
+    let running = |now: &&Value| !now.has("state.terminated");
+    let back: HashSet<&str> =
+        after.list_at(statuses).iter().filter(running).map(|now| now.str_at("name")).collect();
+    // The first of a name counts.
+    let by_name: HashMap<&str, &Value> = spec
+        .list_at(containers)
+        .iter()
+        .rev()
+        .map(|container| (container.str_at("name"), container))
+        .collect();
     for (was, path) in checks::items(before, statuses, path) {
         if !was.has("state.terminated") {
             continue;
         }
         let name = was.str_at("name");
-        let is_back = |now: &&Value| now.str_at("name") == name && !now.has("state.terminated");
-        let back = after.list_at(statuses).iter().filter(is_back).count();
         let code = was.int_at("state.terminated.exitCode").unwrap_or_default();
-        let container = spec.list_at(containers).iter().find(|container| container.str_at("name") == name);
+        let container = by_name.get(name);
         let allowed = !is_ephemeral && container.is_some_and(|container| restarts(container, spec, code));
-        if back > 0 && !allowed {
+        if back.contains(name) && !allowed {
             let detail = "may not be transitioned to non-terminated state";
             errors.push(FieldError::forbidden(&path.child("state"), detail));
         }
@@ -133,10 +141,12 @@ fn restarts(container: &Value, spec: &Value, code: i64) -> bool {
 }
 
 fn resource_claims(pod: &Value, path: &Path, errors: &mut ErrorList) {
+    let known: HashSet<&str> =
+        pod.list_at("spec.resourceClaims").iter().map(|claim| claim.str_at("name")).collect();
     let mut seen = HashSet::new();
     for (status, path) in checks::items(pod.at("status"), "resourceClaimStatuses", path) {
         let name = status.str_at("name");
-        if !pod.list_at("spec.resourceClaims").iter().any(|claim| claim.str_at("name") == name) {
+        if !known.contains(name) {
             let detail = "must match the name of an entry in `spec.resourceClaims`";
             errors.push(FieldError::invalid(&path.child("name"), name, detail));
         }

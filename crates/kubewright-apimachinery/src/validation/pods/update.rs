@@ -1,5 +1,7 @@
 //! What of a pod may change after it was made, and what of its ephemeral containers.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{annotations, checks, containers, internal, scheduling};
@@ -106,7 +108,7 @@ fn tolerations(after: &Value, before: &Value, path: &Path, errors: &mut ErrorLis
         toleration.remove_at("tolerationSeconds");
         toleration
     };
-    let kept: Vec<Value> = after.list_at("tolerations").iter().map(timeless).collect();
+    let kept: HashSet<Value> = after.list_at("tolerations").iter().map(timeless).collect();
     if before.list_at("tolerations").iter().any(|toleration| !kept.contains(&timeless(toleration))) {
         let detail = "existing toleration can not be modified except its tolerationSeconds";
         errors.push(FieldError::forbidden(&path.child("tolerations"), detail));
@@ -117,9 +119,11 @@ fn tolerations(after: &Value, before: &Value, path: &Path, errors: &mut ErrorLis
 
 /// Gates may only go.
 fn scheduling_gates(after: &Value, before: &Value, path: &Path, errors: &mut ErrorList) {
+    let known: HashSet<&str> =
+        before.list_at("schedulingGates").iter().map(|gate| gate.str_at("name")).collect();
     for (gate, path) in checks::items(after, "schedulingGates", path) {
         let name = gate.str_at("name");
-        if !before.list_at("schedulingGates").iter().any(|gate| gate.str_at("name") == name) {
+        if !known.contains(name) {
             let detail = format!("only deletion is allowed, but found new scheduling gate '{name}'");
             errors.push(FieldError::forbidden(&path.child("name"), detail));
         }

@@ -1,5 +1,7 @@
 //! Rules of Endpoints and EndpointSlices.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{app_protocol, endpoint_ip, port_number, protocol};
@@ -96,13 +98,14 @@ fn slice_ports(ports: &[Value]) -> ErrorList {
     if ports.len() > MAX_PORTS {
         return vec![FieldError::too_many(&path, ports.len(), MAX_PORTS)];
     }
+    let mut seen = HashSet::new();
     for (index, port) in ports.iter().enumerate() {
         let path = path.index(index);
         let (name, name_path) = (port.str_at("name"), path.child("name"));
         if !name.is_empty() {
             errors.extend(invalid(&name_path, name, names::dns1123_label(name)));
         }
-        if ports[..index].iter().any(|other| other.str_at("name") == name) {
+        if !seen.insert(name) {
             errors.push(FieldError::duplicate(&name_path, name));
         }
         errors.extend(protocol(port, &path));

@@ -3,6 +3,8 @@
 //! Cluster IPs and node ports have been allocated before; that they are free, and in the cluster's ranges, was
 //! found out then.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{app_protocol, balancer_hostname, endpoint_ip, port_number, protocol};
@@ -26,8 +28,9 @@ pub(super) fn create(service: &Value) -> ErrorList {
     let mut errors = ErrorList::from_iter(topology(service));
     errors.extend(by_type(service));
     let ports = service.list_at("spec.ports");
+    let mut seen = HashSet::new();
     for (index, port) in ports.iter().enumerate() {
-        errors.extend(service_port(port, &ports[..index], ports.len() > 1, &spec("ports").index(index)));
+        errors.extend(service_port(port, &mut seen, ports.len() > 1, &spec("ports").index(index)));
     }
     errors.extend(meta::labels(service.at("spec.selector"), &spec("selector")));
     errors.extend(session_affinity(service));
@@ -163,12 +166,17 @@ fn by_type(service: &Value) -> ErrorList {
     errors
 }
 
-fn service_port(port: &Value, before: &[Value], name_required: bool, path: &Path) -> ErrorList {
+fn service_port<'a>(
+    port: &'a Value,
+    seen: &mut HashSet<&'a str>,
+    name_required: bool,
+    path: &Path,
+) -> ErrorList {
     let mut errors = ErrorList::new();
     let (name, name_path) = (port.str_at("name"), path.child("name"));
     if !name.is_empty() {
         errors.extend(invalid(&name_path, name, names::dns1123_label(name)));
-        if before.iter().any(|other| other.str_at("name") == name) {
+        if !seen.insert(name) {
             errors.push(FieldError::duplicate(&name_path, name));
         }
     } else if name_required {
@@ -229,9 +237,9 @@ fn node_ports(service: &Value) -> ErrorList {
         let at = |index| spec("ports").index(index).child("nodePort");
         errors.extend(named().map(|(index, _)| FieldError::forbidden(&at(index), detail)));
     }
+    let mut seen = HashSet::new();
     for (index, port) in named() {
-        let same = |other: &Value| same_in(port, other, "nodePort");
-        if ports[..index].iter().any(same) {
+        if !seen.insert((port.at("nodePort"), port.at("protocol"))) {
             let path = spec("ports").index(index).child("nodePort");
             errors.push(FieldError::duplicate(&path, port.at("nodePort").clone()));
         }
@@ -241,10 +249,9 @@ fn node_ports(service: &Value) -> ErrorList {
 
 fn duplicate_ports(service: &Value) -> ErrorList {
     let ports = service.list_at("spec.ports");
-    let again = ports
-        .iter()
-        .enumerate()
-        .filter(|(index, port)| ports[..*index].iter().any(|other| same_in(port, other, "port")));
+    let mut seen = HashSet::new();
+    let again =
+        ports.iter().enumerate().filter(|(_, port)| !seen.insert((port.at("port"), port.at("protocol"))));
     let error = |(index, port): (usize, &Value)| FieldError {
         kind: ErrorKind::Duplicate,
         field: spec("ports").index(index).to_string(),
@@ -257,10 +264,6 @@ fn duplicate_ports(service: &Value) -> ErrorList {
         detail: String::new(),
     };
     again.map(error).collect()
-}
-
-fn same_in(port: &Value, other: &Value, number: &str) -> bool {
-    port.at(number) == other.at(number) && port.at("protocol") == other.at("protocol")
 }
 
 /// The clients that a load balancer lets in: in a field, or in an annotation from before there was one.

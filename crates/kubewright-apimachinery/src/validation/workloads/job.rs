@@ -1,5 +1,7 @@
 //! Rules of Job, and of the template of a CronJob.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 use super::{NOT_MATCHED, job_policies, nonnegative, printed};
@@ -269,9 +271,11 @@ fn template_change(new: &Value, old: &Value, path: &Path) -> Option<FieldError> 
         allowed.remove_at("affinity");
     }
     for list in ["containers", "initContainers"] {
-        let containers = spec.list_at(list);
+        // The first of a name counts.
+        let by_name: HashMap<&Value, &Value> =
+            spec.list_at(list).iter().rev().map(|container| (container.at("name"), container)).collect();
         for container in allowed.list_mut(list).into_iter().flatten() {
-            if let Some(same) = containers.iter().find(|c| c.at("name") == container.at("name")) {
+            if let Some(same) = by_name.get(container.at("name")) {
                 take_over(container, same, "resources");
             }
         }

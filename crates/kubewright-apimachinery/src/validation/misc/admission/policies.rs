@@ -1,5 +1,7 @@
 //! Rules of admission policies and their bindings.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::super::{one_of, required, strings};
@@ -58,11 +60,12 @@ pub(super) fn validating(object: &Value) -> ErrorList {
         let detail = format!("must not have more than {MAX_AUDIT_ANNOTATIONS} auditAnnotations");
         errors.push(FieldError::invalid_printed(&path, printed_annotations(annotations), detail));
     }
+    let mut seen = HashSet::new();
     for (i, annotation) in annotations.iter().enumerate() {
         let path = path.index(i);
         errors.extend(audit_annotation(annotation, object.str_at("metadata.name"), &path));
         let key = annotation.str_at("key");
-        if annotations[..i].iter().any(|other| other.str_at("key") == key) {
+        if !seen.insert(key) {
             errors.push(FieldError::duplicate(&path.child("key"), key));
         }
     }
@@ -93,9 +96,10 @@ pub(super) fn validating_binding(object: &Value) -> ErrorList {
     let mut errors = mutating_binding(object);
     let path = Path::new("spec").child("validationActions");
     let actions = strings(object, "spec.validationActions");
+    let mut seen = HashSet::new();
     for (i, action) in actions.iter().enumerate() {
         errors.extend(one_of(action, &["Audit", "Deny", "Warn"], &path.index(i)));
-        if actions[..i].contains(action) {
+        if !seen.insert(action) {
             errors.push(FieldError::duplicate(&path.index(i), *action));
         }
     }

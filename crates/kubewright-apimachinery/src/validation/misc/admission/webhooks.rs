@@ -1,5 +1,7 @@
 //! Rules of webhook configurations.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::super::{one_of, strings};
@@ -30,14 +32,19 @@ pub(super) fn configuration(object: &Value, old: Option<&Value>) -> ErrorList {
             conditions(hooks) != conditions(old)
         }),
     };
-    let unique = old_hooks.is_none_or(|hooks| (1..hooks.len()).all(|i| !repeats(hooks, i)));
+    let unique = old_hooks.is_none_or(|hooks| {
+        let mut seen = HashSet::new();
+        hooks.iter().all(|hook| seen.insert(hook.str_at("name")))
+    });
     let mut errors = ErrorList::new();
+    let mut seen = HashSet::new();
     for (i, hook) in hooks.iter().enumerate() {
         let path = Path::new("webhooks").index(i);
         errors.extend(webhook(hook, &demands, &path));
         errors.extend(review_versions(hook, &demands, &path.child("admissionReviewVersions")));
-        if unique && !hook.str_at("name").is_empty() && repeats(hooks, i) {
-            errors.push(FieldError::duplicate(&path.child("name"), hook.str_at("name")));
+        let name = hook.str_at("name");
+        if !seen.insert(name) && unique && !name.is_empty() {
+            errors.push(FieldError::duplicate(&path.child("name"), name));
         }
     }
     errors
@@ -48,10 +55,6 @@ struct Demands {
     no_side_effects: bool,
     known_version: bool,
     match_conditions: bool,
-}
-
-fn repeats(hooks: &[Value], i: usize) -> bool {
-    hooks[..i].iter().any(|other| other.str_at("name") == hooks[i].str_at("name"))
 }
 
 fn webhook(hook: &Value, demands: &Demands, path: &Path) -> ErrorList {
@@ -109,9 +112,10 @@ fn review_versions(hook: &Value, demands: &Demands, path: &Path) -> ErrorList {
         return vec![FieldError::required(path, format!("must specify one of {known}"))];
     }
     let mut errors = ErrorList::new();
+    let mut seen = HashSet::new();
     for (i, version) in versions.iter().enumerate() {
         let path = path.index(i);
-        if versions[..i].contains(version) {
+        if !seen.insert(version) {
             errors.push(FieldError::invalid(&path, *version, "duplicate version"));
             continue;
         }
