@@ -4,6 +4,7 @@ mod api;
 mod auth;
 mod concurrency;
 mod discovery;
+mod hostile;
 mod runtime;
 mod transports;
 mod watching;
