@@ -4,6 +4,7 @@ mod api;
 mod auth;
 mod concurrency;
 mod discovery;
+mod fuzz;
 mod hostile;
 mod runtime;
 mod transports;

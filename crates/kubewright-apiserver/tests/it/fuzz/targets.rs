@@ -1,0 +1,308 @@
+//! What is fuzzed: one function per target, from bytes to nothing. A panic is a find.
+//!
+//! cargo-fuzz calls these with what libFuzzer invents (`fuzz/` at the root of the repository), and the test
+//! suite with seeds that it mutates. So this file must not know either. Besides not panicking, each target
+//! holds what it calls to a law that is true of every input.
+
+use std::sync::{Arc, LazyLock};
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use http::{Method, Request, StatusCode, header};
+use http_body_util::{BodyExt as _, Full};
+use kubewright_apimachinery::facts::{self, Type};
+use kubewright_apimachinery::json::{self, ParseOptions};
+use kubewright_apimachinery::patch::strategic::apply_strategic_merge_patch;
+use kubewright_apimachinery::patch::{
+    apply_json_patch, apply_merge_patch, check_json_patch, check_merge_patch, decode_merge_patch,
+};
+use kubewright_apimachinery::quantity::Quantity;
+use kubewright_apimachinery::selector::{FieldSelector, LabelSelector};
+use kubewright_apimachinery::{decode, defaults, gvk::Gvk, validation};
+use kubewright_apiserver::clock::ManualClock;
+use kubewright_apiserver::{ApiServer, Options};
+use serde_json::{Value, json};
+
+use super::choices::Choices;
+use super::objects;
+
+/// JSON is read as it is written: what was written is read back the same.
+pub fn json_text(data: &[u8]) {
+    let Ok(parsed) = json::parse(data, ParseOptions::default()) else {
+        // What a strict parser takes is never refused, but for depth.
+        let refused = serde_json::from_slice::<Value>(data);
+        assert!(refused.is_err(), "refused, although it is JSON: {:?}", String::from_utf8_lossy(data));
+        return;
+    };
+    // A negative zero is written as Go writes it, `-0`, and read as an integer: so the second time counts.
+    let again =
+        json::parse(&json::to_vec(&parsed.value), ParseOptions::default()).expect("what was written is JSON");
+    let written = json::to_vec(&again.value);
+    let third = json::parse(&written, ParseOptions::default()).expect("what was written is JSON");
+    assert_eq!(third.value, again.value);
+    assert_eq!(json::to_vec(&third.value), written);
+    assert_eq!(third.duplicates, [""; 0]);
+}
+
+/// A label selector says the same when it is printed and read again.
+pub fn label_selector(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(selector) = LabelSelector::parse(text) else { return };
+    let printed = selector.to_string();
+    let again = LabelSelector::parse(&printed).expect("what was printed is a selector");
+    assert_eq!(again.to_string(), printed);
+    for labels in [json!({}), json!({"a": "b", "tier": "web"}), json!({"a": "1", "x.io/y": ""})] {
+        let labels = labels.as_object().cloned().unwrap_or_default();
+        assert_eq!(selector.matches(&labels), again.matches(&labels), "{text:?} and {printed:?}");
+    }
+}
+
+/// A field selector says the same when it is printed and read again.
+pub fn field_selector(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(selector) = FieldSelector::parse(text) else { return };
+    let printed = selector.to_string();
+    let again = FieldSelector::parse(&printed).expect("what was printed is a selector");
+    assert_eq!(again, selector, "{text:?} and {printed:?}");
+    let field = |name: &str| (name == "metadata.name").then_some("a");
+    assert_eq!(selector.matches(field), again.matches(field));
+}
+
+/// A quantity is the same when it is printed and read again, and is printed in one way.
+pub fn quantity(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(quantity) = Quantity::parse(text) else { return };
+    let printed = quantity.to_string();
+    let again = Quantity::parse(&printed).expect("what was printed is a quantity");
+    assert_eq!(again.to_string(), printed, "{text:?}");
+    assert_eq!((again.value(), again.milli_value()), (quantity.value(), quantity.milli_value()), "{text:?}");
+    assert_eq!(again.sign(), quantity.sign(), "{text:?}");
+    for scale in [-18, -9, 0, 3, 18] {
+        quantity.scaled_value(scale);
+    }
+    quantity.to_f64();
+}
+
+/// A JSON patch fails, or leaves something that can be written and read again.
+pub fn json_patch(data: &[u8]) {
+    let _ = check_json_patch(data);
+    for document in documents() {
+        let Ok(patched) = apply_json_patch(document, data) else { continue };
+        let written = json::to_vec(&patched);
+        json::parse(&written, ParseOptions::default()).expect("what a patch leaves is JSON");
+        assert!(written.len() < (4 << 20) + 20 * data.len(), "{} bytes from {}", written.len(), data.len());
+    }
+}
+
+/// A merge patch that is applied twice is as good as one that is applied once.
+pub fn merge_patch(data: &[u8]) {
+    let _ = check_merge_patch(data);
+    let Ok(patch) = decode_merge_patch(data) else { return };
+    for document in documents() {
+        let once = apply_merge_patch(document, &patch);
+        assert_eq!(apply_merge_patch(&once, &patch), once);
+    }
+}
+
+/// A strategic merge patch of any type is applied or refused.
+pub fn strategic_merge_patch(data: &[u8]) {
+    let Some((choice, data)) = data.split_first() else { return };
+    let ty = type_by(*choice);
+    let Ok(parsed) = json::parse(data, ParseOptions::default()) else { return };
+    if !parsed.value.is_object() {
+        return;
+    }
+    for document in documents() {
+        if let Ok(patched) = apply_strategic_merge_patch(ty, document, &parsed.value) {
+            json::parse(&json::to_vec(&patched), ParseOptions::default())
+                .expect("what a patch leaves is JSON");
+        }
+    }
+}
+
+/// What was decoded, defaulted and written decodes to itself.
+pub fn object(data: &[u8]) {
+    let Some((choice, data)) = data.split_first() else { return };
+    let ty = type_by(*choice);
+    let Ok(decoded) = decode::decode(ty, data) else { return };
+    let mut value = decoded.value;
+    decode::normalise(ty, &mut value).expect("what was decoded is of its type");
+    let again = decode::decode(ty, &json::to_vec(&value)).expect("what was written decodes");
+    assert_eq!(again.strict, [""; 0]);
+    let mut second = again.value;
+    decode::normalise(ty, &mut second).expect("what was decoded is of its type");
+    assert_eq!(second, value);
+
+    let Some((group, version)) = ty.kind_of.and_then(|kind_of| kind_of.split_once('/')) else { return };
+    let kind = ty.name.rsplit('.').next().unwrap_or_default();
+    let gvk = Gvk { group, version, kind };
+    defaults::apply(gvk, &mut value);
+    let once = value.clone();
+    defaults::apply(gvk, &mut value);
+    assert_eq!(value, once, "defaults are given once");
+    validation::create(gvk, true, &value);
+    validation::update(gvk, true, &value, &once);
+}
+
+/// YAML in a body gets an answer.
+pub fn yaml(data: &[u8]) {
+    let server = SERVER.fork();
+    for path in ["/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/pods"] {
+        let request = Request::post(path).header(header::CONTENT_TYPE, "application/yaml");
+        let request = request.body(Full::new(Bytes::copy_from_slice(data))).expect("a request");
+        let (status, body) = answer(&server, request);
+        assert!(!status.is_server_error(), "{status} {}", String::from_utf8_lossy(&body));
+    }
+}
+
+/// Any request gets an answer. The first line is method, path, media type and what is accepted; the rest is
+/// the body.
+pub fn request(data: &[u8]) {
+    let end = data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len());
+    let Ok(line) = std::str::from_utf8(&data[..end]) else { return };
+    let body = data.get(end + 1..).unwrap_or_default();
+    let mut words = line.split(' ').chain(std::iter::repeat(""));
+    let mut word = || words.next().unwrap_or_default();
+    let mut request = Request::builder().method(word()).uri(word());
+    for name in [header::CONTENT_TYPE, header::ACCEPT] {
+        match word() {
+            "" => {}
+            value => request = request.header(name, value),
+        }
+    }
+    let Ok(request) = request.body(Full::new(Bytes::copy_from_slice(body))) else { return };
+    let patches = request.method() == Method::PATCH;
+    let what = format!("{} {}", request.method(), request.uri());
+    let (status, body) = answer(&SERVER.fork(), request);
+    expect_told(&what, status, &body, patches);
+}
+
+const JSON: &str = "application/json";
+
+/// An object of any kind, made of the bytes, through its whole life.
+pub fn life(data: &[u8]) {
+    let mut choices = Choices::new(data);
+    let resource = objects::resource(&mut choices);
+    let server = SERVER.fork();
+    let object = objects::object(resource, &mut choices);
+    let collection = objects::path(resource);
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let one = format!("{collection}/{}", escape(name));
+    let send = |method: Method, path: &str, media: &str, body: &Value| {
+        let body = if body.is_null() { Vec::new() } else { json::to_vec(body) };
+        let key = if method == Method::GET { header::ACCEPT } else { header::CONTENT_TYPE };
+        let patches = method == Method::PATCH;
+        let what = format!("{method} {path}");
+        let request = Request::builder().method(method).uri(path).header(key, media);
+        // A name may make no path.
+        let Ok(request) = request.body(Full::new(Bytes::from(body))) else { return StatusCode::BAD_REQUEST };
+        let (status, body) = answer(&server, request);
+        expect_told(&what, status, &body, patches);
+        status
+    };
+    send(Method::POST, &collection, JSON, &object);
+    for media in [JSON, "application/yaml", "application/json;as=Table;v=v1;g=meta.k8s.io"] {
+        send(Method::GET, &collection, media, &Value::Null);
+    }
+    let second = objects::object(resource, &mut choices);
+    for media in ["application/strategic-merge-patch+json", "application/merge-patch+json"] {
+        send(Method::PATCH, &one, media, &second);
+        send(Method::PATCH, &format!("{one}/status"), media, &second);
+        send(Method::PATCH, &format!("{one}/scale"), media, &second);
+    }
+    send(Method::PUT, &one, JSON, &objects::object(resource, &mut choices));
+    send(Method::GET, &one, "application/json;as=Table;v=v1;g=meta.k8s.io", &Value::Null);
+    send(Method::GET, &format!("{collection}?watch=1"), JSON, &Value::Null);
+    send(Method::DELETE, &one, JSON, &Value::Null);
+    send(Method::DELETE, &collection, JSON, &Value::Null);
+}
+
+fn escape(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    name.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+/// A server with one object of several kinds. Every input gets a fork of it, so that none sees another's.
+static SERVER: LazyLock<ApiServer> = LazyLock::new(|| {
+    let clock = Arc::new(ManualClock::new(1_767_225_600_000_000));
+    let server = ApiServer::new(Options { clock, seed: Some(1), ..Options::default() });
+    for (path, object) in objects::VICTIMS {
+        let request = Request::post(*path).header(header::CONTENT_TYPE, "application/json");
+        let request = request.body(Full::new(Bytes::from_static(object.as_bytes()))).expect("a request");
+        let (status, body) = answer(&server, request);
+        assert_eq!(status, StatusCode::CREATED, "{path}: {}", String::from_utf8_lossy(&body));
+    }
+    server
+});
+
+/// What a server answers at once; of a watch that is the beginning.
+fn answer(server: &ApiServer, request: Request<Full<Bytes>>) -> (StatusCode, Vec<u8>) {
+    thread_local! {
+        static RUNTIME: tokio::runtime::Runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+    }
+    RUNTIME.with(|runtime| {
+        let response = runtime.block_on(server.handle(request));
+        let _entered = runtime.enter();
+        let status = response.status();
+        let mut frames = response.into_body();
+        let mut body = Vec::new();
+        while let Some(Some(Ok(frame))) = frames.frame().now_or_never() {
+            body.extend_from_slice(frame.data_ref().map_or(&[], |data| data.as_ref()));
+        }
+        (status, body)
+    })
+}
+
+/// A failure says what it is, and is not the server's.
+fn expect_told(what: &str, status: StatusCode, body: &[u8], patches: bool) {
+    if status.is_success() {
+        return;
+    }
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    let reason = body["reason"].as_str().unwrap_or_default();
+    let message = body["message"].as_str().unwrap_or_default();
+    match status {
+        // Nothing is served there, or the answer to HEAD.
+        StatusCode::NOT_FOUND if body.is_null() => {}
+        _ if body.is_null() && what.starts_with("HEAD ") => {}
+        // Upstream has no status of its own for these: a directive that makes no sense, a version that is no
+        // number.
+        StatusCode::INTERNAL_SERVER_ERROR
+            if reason.is_empty() && (patches || what.contains("resourceVersion")) => {}
+        StatusCode::INTERNAL_SERVER_ERROR
+            if message.ends_with("resourceVersion should not be set on objects to be created") => {}
+        // A version that is not there yet.
+        StatusCode::GATEWAY_TIMEOUT if reason == "Timeout" => {}
+        _ => {
+            assert!(status.is_client_error(), "{what}: {status} {body}");
+            assert_eq!(body["kind"], "Status", "{what}: {status} {body}");
+        }
+    }
+}
+
+/// What patches are applied to.
+fn documents() -> &'static [Value] {
+    static DOCUMENTS: LazyLock<Vec<Value>> = LazyLock::new(|| {
+        let victims =
+            objects::VICTIMS.iter().map(|(_, text)| serde_json::from_str(text).expect("a victim is JSON"));
+        victims.chain([json!({}), json!({"data": {"a": {}}, "list": [1, [2], {"a": null}]})]).collect()
+    });
+    &DOCUMENTS
+}
+
+fn type_by(choice: u8) -> &'static Type {
+    const NAMES: &[&str] = &[
+        "core.v1.Pod",
+        "apps.v1.Deployment",
+        "core.v1.Service",
+        "core.v1.ConfigMap",
+        "batch.v1.CronJob",
+        "core.v1.Node",
+        "networking.v1.Ingress",
+        "autoscaling.v2.HorizontalPodAutoscaler",
+    ];
+    facts::type_named(NAMES[usize::from(choice) % NAMES.len()]).expect("the table has the type")
+}
