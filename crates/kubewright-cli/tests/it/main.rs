@@ -2,6 +2,7 @@
 
 mod color;
 mod completion;
+mod crash;
 mod help;
 #[cfg(unix)]
 mod kubectl;
