@@ -3,6 +3,7 @@
 //! Every write of every kind goes through [`Inner::create_object`] or [`Inner::update_object`]: decode,
 //! default, admit, prepare, validate, commit. Nothing else puts objects into the store but garbage collection.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use kubewright_apimachinery::field::{FieldError, Path};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::{ApiError, Qualified};
-use kubewright_apimachinery::{apply, convert, selectable, time};
+use kubewright_apimachinery::{apply, convert, json, selectable, time};
 use serde_json::Value;
 
 use crate::body::Body;
@@ -502,16 +503,18 @@ pub(crate) fn attributes(served: Option<&Served>, object: &Value) -> Attributes 
 /// Owner references that name an owner twice count once. Answers with upstream's warning.
 fn dedup_owners(object: &mut Value, what: &str) -> Option<String> {
     let owners = object.list_mut("metadata.ownerReferences")?;
-    let mut repeated: Vec<String> = Vec::new();
-    let mut kept: Vec<Value> = Vec::with_capacity(owners.len());
-    for owner in owners.drain(..) {
-        if kept.contains(&owner) {
-            repeated.push(owner.str_at("uid").to_owned());
-        } else {
-            kept.push(owner);
-        }
+    if owners.len() < 2 {
+        return None;
     }
-    *owners = kept;
+    let mut seen = HashSet::with_capacity(owners.len());
+    let mut repeated: Vec<String> = Vec::new();
+    owners.retain(|owner| {
+        let new = seen.insert(json::to_vec(owner));
+        if !new {
+            repeated.push(owner.str_at("uid").to_owned());
+        }
+        new
+    });
     (!repeated.is_empty()).then(|| {
         format!(
             ".metadata.ownerReferences {what}; API server dedups owner references in 1.20+, and may reject such \
