@@ -17,6 +17,7 @@ pub mod facts;
 pub mod field;
 pub mod gvk;
 pub mod json;
+mod keyed;
 pub mod names;
 pub mod object;
 pub mod openapi;

@@ -15,6 +15,7 @@ use kubewright_apimachinery::field::ErrorList;
 use kubewright_apimachinery::gvk::split_api_version;
 use serde_json::Value;
 
+use crate::stack::on_large_stack;
 use crate::storage::Revision;
 
 /// A kind that users defined, in one state of its definition.
@@ -123,7 +124,8 @@ impl Custom {
         let Some(compiled) = self.compiled.get(version) else {
             return Verdict { errors, warnings: Vec::new() };
         };
-        let rules = compiled.rules.get_or_init(|| RuleSet::compile(self.schema(version)));
+        let compile = || on_large_stack(|| RuleSet::compile(self.schema(version)));
+        let rules = compiled.rules.get_or_init(compile);
         if rules.is_empty() {
             return Verdict { errors, warnings: Vec::new() };
         }

@@ -16,12 +16,10 @@ use serde_saphyr::options::DuplicateKeyPolicy;
 use crate::options::FieldValidation;
 use crate::request::Request;
 use crate::resources::is_registered;
+use crate::stack::on_large_stack;
 
 /// The largest body, in bytes.
 pub(crate) const MAX_BODY: usize = 3 << 20;
-
-/// The stack that reading YAML gets: reading recurses, and takes more of it than a worker has.
-const YAML_STACK: usize = 64 << 20;
 
 /// Media types in which bodies are read, as messages list them.
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
@@ -309,7 +307,7 @@ enum YamlError {
     Other(String),
 }
 
-/// Reads YAML, on a thread of its own for the sake of its stack.
+/// Reads YAML: reading recurses, and takes more stack than a worker has.
 fn read_yaml(bytes: &[u8], duplicate_keys: DuplicateKeyPolicy) -> Result<Value, YamlError> {
     let text = std::str::from_utf8(bytes).map_err(|error| YamlError::Other(error.to_string()))?;
     let read = || {
@@ -317,14 +315,7 @@ fn read_yaml(bytes: &[u8], duplicate_keys: DuplicateKeyPolicy) -> Result<Value, 
         let options = serde_saphyr::options! { budget: budget, duplicate_keys: duplicate_keys };
         serde_saphyr::from_str_with_options(text, options).map_err(|error| yaml_error(&error))
     };
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(YAML_STACK).spawn_scoped(scope, read);
-        match thread.map(std::thread::ScopedJoinHandle::join) {
-            Ok(Ok(result)) => result,
-            Ok(Err(_)) => Err(YamlError::Other("the reader failed".to_owned())),
-            Err(error) => Err(YamlError::Other(error.to_string())),
-        }
-    })
+    on_large_stack(read)
 }
 
 fn yaml_error(error: &serde_saphyr::Error) -> YamlError {

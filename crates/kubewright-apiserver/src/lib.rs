@@ -34,6 +34,7 @@ mod rules;
 mod scale;
 pub mod serve;
 mod server;
+mod stack;
 pub mod storage;
 mod subresources;
 mod tokens;

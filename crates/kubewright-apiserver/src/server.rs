@@ -18,6 +18,7 @@ use crate::openapi::{OpenApi, Published};
 use crate::output;
 use crate::request::{Request, ResourcePath, Target};
 use crate::resources::{Registry, Served};
+use crate::stack::on_large_stack;
 use crate::storage::log::{self, OpenError, Recovered};
 use crate::storage::{Engine as _, Limits, Store};
 use crate::tokens::Tokens;
@@ -307,11 +308,16 @@ impl Inner {
         if path.too_deep || misplaced {
             return if served.custom().is_some() { Ok(no_page()) } else { Err(no_resource()) };
         }
-        let response = if path.subresource.is_empty() {
-            self.verb(request, served, path, body)
-        } else {
-            self.subresource(request, served, path, body)
+        let handle = || {
+            if path.subresource.is_empty() {
+                self.verb(request, served, path, body)
+            } else {
+                self.subresource(request, served, path, body)
+            }
         };
+        // Schemas and rules are walked down to their ground when they are checked.
+        let writes = !matches!(request.method, Method::GET | Method::HEAD);
+        let response = if served.defines_resources() && writes { on_large_stack(handle) } else { handle() };
         if let Some(warning) = served.deprecation() {
             // Said whatever comes of the request.
             let mut response = response.unwrap_or_else(|error| output::failure(&error));

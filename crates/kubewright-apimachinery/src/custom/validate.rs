@@ -14,6 +14,7 @@ use super::format::FormatKind;
 use super::print::shown;
 use super::schema::{Additional, Junctors, Schema, SizeBounds, Type};
 use crate::field::{ErrorList, Path};
+use crate::keyed::has_duplicates;
 use found::{At, Found, Outcome};
 use ratchet::Pair;
 
@@ -183,8 +184,9 @@ fn equals_enum(value: &Value, allowed: &Value) -> bool {
 
 fn list(schema: &Schema, items: &[Value], at: &At<'_>, pair: Option<&Pair<'_>>, outcome: &mut Outcome) {
     if let Some(of) = schema.items.as_deref() {
+        let pairs = pair.map(Pair::elements).unwrap_or_default();
         for (index, item) in items.iter().enumerate() {
-            let old = pair.and_then(|pair| pair.index(index));
+            let old = pairs.get(index).copied().flatten();
             outcome.merge(check(of, item, &At::Index(at, index), old));
         }
     }
@@ -196,7 +198,7 @@ fn list(schema: &Schema, items: &[Value], at: &At<'_>, pair: Option<&Pair<'_>>, 
     if let Some(max) = bounds.max_items.filter(|max| size > *max) {
         outcome.add(Found::too_many(at, "items", size, max));
     }
-    if bounds.unique_items && (1..items.len()).any(|last| items[..last].contains(&items[last])) {
+    if bounds.unique_items && has_duplicates(items) {
         outcome.add(Found::invalid(at, "\"\"".to_owned(), "shouldn't contain duplicates"));
     }
 }

@@ -4,6 +4,7 @@
 //! too deep fails here as it would in a server, and what hangs is noticed.
 
 mod bodies;
+mod custom;
 mod lists;
 mod numbers;
 mod patches;

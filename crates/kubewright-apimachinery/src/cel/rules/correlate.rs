@@ -6,6 +6,7 @@
 use serde_json::Value as Json;
 
 use crate::cel::schema::Schema;
+use crate::keyed::Keyed;
 
 /// A new value beside its old one.
 #[derive(Debug, Clone, Copy)]
@@ -46,9 +47,12 @@ impl<'a> Correlation<'a> {
         Self { current: current.key(name), above: Some(current) }
     }
 
-    pub(super) fn index(self, index: usize) -> Self {
-        let Some(current) = self.current else { return self };
-        Self { current: current.index(index), above: Some(current) }
+    /// What is known of the items of a list, one by one.
+    pub(super) fn items(self, count: usize) -> Vec<Self> {
+        let Some(current) = self.current else { return vec![self; count] };
+        let mut pairs = current.items().into_iter();
+        let item = |_| Self { current: pairs.next().flatten(), above: Some(current) };
+        (0..count).map(item).collect()
     }
 }
 
@@ -60,10 +64,11 @@ impl Pair<'_> {
         Some(Self { schema, new, old })
     }
 
-    fn index(self, index: usize) -> Option<Self> {
-        let new = self.new.as_array()?.get(index)?;
-        let old = old_item(self.schema, self.old.as_array()?, new)?;
-        Some(Self { schema: self.schema.items.as_deref()?, new, old })
+    fn items(self) -> Vec<Option<Self>> {
+        let (Json::Array(new), Json::Array(old)) = (self.new, self.old) else { return Vec::new() };
+        let Some(schema) = self.schema.items.as_deref() else { return Vec::new() };
+        let old = old_items(self.schema, old, new);
+        new.iter().zip(old).map(|(new, old)| Some(Self { schema, new, old: old? })).collect()
     }
 
     fn is_equal(self) -> bool {
@@ -71,7 +76,9 @@ impl Pair<'_> {
             (Json::Array(new), Json::Array(old)) => {
                 new.len() == old.len()
                     && if self.schema.list_type.as_deref() == Some("map") {
-                        (0..new.len()).all(|index| self.index(index).is_some_and(Self::is_equal))
+                        let items = self.items();
+                        items.len() == new.len()
+                            && items.into_iter().all(|item| item.is_some_and(Self::is_equal))
                     } else {
                         new == old
                     }
@@ -84,24 +91,11 @@ impl Pair<'_> {
     }
 }
 
-/// The old item that has the same keys as `new`, in a list whose items have keys.
-pub(super) fn old_item<'a>(schema: &Schema, old: &'a [Json], new: &Json) -> Option<&'a Json> {
-    if schema.type_name != "array"
-        || schema.list_type.as_deref() != Some("map")
-        || schema.list_map_keys.is_empty()
-    {
-        return None;
+/// The old items that have the same keys as the new ones, in a list whose items have keys.
+pub(super) fn old_items<'a>(schema: &Schema, old: &'a [Json], new: &[Json]) -> Vec<Option<&'a Json>> {
+    if schema.type_name != "array" || schema.list_type.as_deref() != Some("map") {
+        return vec![None; new.len()];
     }
-    let keys = |item: &'a Json| key_values(schema, item);
-    let wanted =
-        schema.list_map_keys.iter().map(|key| scalar(new.get(key)?)).collect::<Option<Vec<&Json>>>()?;
-    old.iter().find(|item| keys(item).is_some_and(|found| found == wanted))
-}
-
-fn key_values<'a>(schema: &Schema, item: &'a Json) -> Option<Vec<&'a Json>> {
-    schema.list_map_keys.iter().map(|key| scalar(item.get(key)?)).collect()
-}
-
-fn scalar(value: &Json) -> Option<&Json> {
-    matches!(value, Json::Bool(_) | Json::Number(_) | Json::String(_)).then_some(value)
+    let keyed = Keyed::new(old, &schema.list_map_keys);
+    new.iter().map(|item| keyed.find(item)).collect()
 }

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::Outcome;
 use super::compile::{Compiled, Node};
-use super::correlate::{Correlation, old_item};
+use super::correlate::{Correlation, old_items};
 use crate::cel::PER_CALL_LIMIT;
 use crate::cel::data;
 use crate::cel::error::EvalError;
@@ -70,9 +70,10 @@ impl Validation {
             Json::Array(items) => {
                 let (Some(inner), Some(of)) = (&node.items, &schema.items) else { return Ok(()) };
                 let old = old.and_then(Json::as_array).map_or(&[] as &[_], Vec::as_slice);
-                for (i, item) in items.iter().enumerate() {
-                    let old = old_item(schema, old, item);
-                    self.visit(inner, of, &path.index(i), item, old, correlation.index(i))?;
+                let old = old_items(schema, old, items);
+                let correlations = correlation.items(items.len());
+                for (i, ((item, old), correlation)) in items.iter().zip(old).zip(correlations).enumerate() {
+                    self.visit(inner, of, &path.index(i), item, old, correlation)?;
                 }
             }
             Json::Object(entries) => {

@@ -3,9 +3,10 @@
 //! Fields go with fields, and elements of a list map with those of the same keys. Elements of other lists go
 //! with nothing: such a list has changed as a whole, or not at all.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::custom::schema::{ListType, Schema, Type};
+use crate::keyed::Keyed;
 
 /// A value, the one that it replaces, and the schema of both.
 #[derive(Clone, Copy)]
@@ -22,15 +23,17 @@ impl<'a> Pair<'a> {
         Some(Self { new: new.get(name)?, old: old.get(name)?, schema: self.schema.field(name)? })
     }
 
-    /// An element of the new list and the old one with the same keys.
-    pub(super) fn index(&self, index: usize) -> Option<Self> {
-        let (Value::Array(new), Value::Array(old)) = (self.new, self.old) else { return None };
-        if self.schema.list_type != Some(ListType::Map) {
-            return None;
-        }
-        let new = new.get(index)?;
-        let old = self.same_keys(new, old)?;
-        Some(Self { new, old, schema: self.schema.items.as_deref()? })
+    /// The elements of the new list, each with the old one that has the same keys.
+    pub(super) fn elements(&self) -> Vec<Option<Self>> {
+        let (Value::Array(new), Value::Array(old)) = (self.new, self.old) else { return Vec::new() };
+        let Some(schema) = self.schema.items.as_deref().filter(|_| self.is_map()) else { return Vec::new() };
+        let keyed = Keyed::new(old, &self.schema.list_map_keys);
+        new.iter().map(|new| keyed.find(new).map(|old| Self { new, old, schema })).collect()
+    }
+
+    /// A list whose elements have keys.
+    fn is_map(&self) -> bool {
+        self.schema.list_type == Some(ListType::Map) && self.schema.types.single() == Some(Type::Array)
     }
 
     /// Nothing has changed, as far as the schema knows the value.
@@ -43,7 +46,9 @@ impl<'a> Pair<'a> {
                 if self.schema.list_type != Some(ListType::Map) {
                     return new == old;
                 }
-                (0..new.len()).all(|index| self.index(index).is_some_and(|pair| pair.is_equal()))
+                let elements = self.elements();
+                elements.len() == new.len()
+                    && elements.iter().all(|pair| pair.is_some_and(|pair| pair.is_equal()))
             }
             (Value::Object(new), Value::Object(old)) => {
                 new.len() == old.len()
@@ -52,24 +57,4 @@ impl<'a> Pair<'a> {
             (new, old) => new == old,
         }
     }
-
-    fn same_keys(&self, element: &Value, others: &'a [Value]) -> Option<&'a Value> {
-        let keys = &self.schema.list_map_keys;
-        if keys.is_empty() || self.schema.types.single() != Some(Type::Array) {
-            return None;
-        }
-        let fields = element.as_object()?;
-        if !keys.iter().all(|key| is_scalar(fields, key)) {
-            return None;
-        }
-        others.iter().find(|other| {
-            other.as_object().is_some_and(|other| {
-                keys.iter().all(|key| is_scalar(other, key) && other.get(key) == fields.get(key))
-            })
-        })
-    }
-}
-
-fn is_scalar(fields: &Map<String, Value>, key: &str) -> bool {
-    matches!(fields.get(key), Some(Value::Bool(_) | Value::Number(_) | Value::String(_)))
 }

@@ -1,0 +1,95 @@
+//! Elements of a list, found by the values of their keys: of lists that are maps.
+//!
+//! Looking for one element after the other would take time in proportion to the square of the length.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use crate::json;
+
+/// The elements of a list by their keys. Of several with the same keys the first counts; one that lacks a key, or
+/// has a key that is no scalar, is not found.
+#[derive(Debug)]
+pub(crate) struct Keyed<'a, 'k> {
+    keys: &'k [String],
+    elements: HashMap<Vec<u8>, &'a Value>,
+}
+
+impl<'a, 'k> Keyed<'a, 'k> {
+    pub(crate) fn new(elements: &'a [Value], keys: &'k [String]) -> Self {
+        let mut found = HashMap::with_capacity(elements.len());
+        for element in elements {
+            if let Some(text) = text(element, keys) {
+                found.entry(text).or_insert(element);
+            }
+        }
+        Self { keys, elements: found }
+    }
+
+    /// The element with the same keys.
+    pub(crate) fn find(&self, element: &Value) -> Option<&'a Value> {
+        self.elements.get(&text(element, self.keys)?).copied()
+    }
+}
+
+/// The values of the keys, so that no two sets of them have the same text.
+fn text(element: &Value, keys: &[String]) -> Option<Vec<u8>> {
+    let fields = element.as_object()?;
+    let mut text = Vec::new();
+    for key in keys {
+        match fields.get(key)? {
+            value @ (Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
+                json::write_to(&mut text, value);
+                text.push(b',');
+            }
+            _ => return None,
+        }
+    }
+    (!keys.is_empty()).then_some(text)
+}
+
+/// Whether some value stands twice in a list.
+pub(crate) fn has_duplicates(items: &[Value]) -> bool {
+    let mut seen = HashSet::with_capacity(items.len());
+    !items.iter().all(|item| seen.insert(json::to_vec(item)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_element_is_found_by_all_of_its_keys() {
+        let items =
+            [json!({"a": 1, "b": "x"}), json!({"a": 1, "b": "y", "c": 3}), json!({"a": "1", "b": "y"})];
+        let keys = ["a".to_owned(), "b".to_owned()];
+        let keyed = Keyed::new(&items, &keys);
+        assert_eq!(keyed.find(&json!({"a": 1, "b": "y"})), Some(&items[1]));
+        assert_eq!(keyed.find(&json!({"a": "1", "b": "y"})), Some(&items[2]));
+        for absent in [json!({"a": 1}), json!({"a": 1, "b": []}), json!({"a": 2, "b": "x"}), json!(1)] {
+            assert_eq!(keyed.find(&absent), None, "{absent}");
+        }
+    }
+
+    #[test]
+    fn of_elements_with_the_same_keys_the_first_counts() {
+        let items = [json!({"a": 1, "at": 0}), json!({"a": 1, "at": 1})];
+        let keys = ["a".to_owned()];
+        assert_eq!(Keyed::new(&items, &keys).find(&json!({"a": 1})), Some(&items[0]));
+    }
+
+    #[test]
+    fn without_keys_nothing_is_found() {
+        let items = [json!({"a": 1})];
+        assert_eq!(Keyed::new(&items, &[]).find(&json!({"a": 1})), None);
+    }
+
+    #[test]
+    fn duplicates_are_equal_values() {
+        assert!(has_duplicates(&[json!([1]), json!("a"), json!([1])]));
+        assert!(!has_duplicates(&[json!([1]), json!("1"), json!(1)]));
+    }
+}
