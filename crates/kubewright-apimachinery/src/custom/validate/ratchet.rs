@@ -16,7 +16,7 @@ pub(super) struct Pair<'a> {
     pub(super) schema: &'a Schema,
 }
 
-impl<'a> Pair<'a> {
+impl Pair<'_> {
     /// The values of a field that both have and the schema knows.
     pub(super) fn key(&self, name: &str) -> Option<Self> {
         let (Value::Object(new), Value::Object(old)) = (self.new, self.old) else { return None };
