@@ -1,7 +1,6 @@
 //! The real kubectl on the real binary: what a user types, and what the terminal shows.
 //!
-//! Every test starts a server of its own, so that all of them run at once. Commands that read the OpenAPI document
-//! first carry `--validate=false`, as the server does not publish one yet; no other flag is there for the server's sake.
+//! Every test starts a server of its own, so that all of them run at once. No flag is there for the server's sake.
 
 mod apply;
 mod auth;

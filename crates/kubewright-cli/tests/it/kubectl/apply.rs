@@ -6,7 +6,7 @@ use super::objects::{SETTINGS, SETTINGS_AND_WEB};
 #[test]
 fn apply_creates_then_leaves_alone_then_changes() {
     let cluster = Cluster::start();
-    let apply = "apply --validate=false -f -";
+    let apply = "apply -f -";
     insta::assert_snapshot!(cluster.feed(apply, SETTINGS_AND_WEB), @"
     configmap/settings created
     deployment.apps/web created
@@ -30,7 +30,7 @@ fn apply_creates_then_leaves_alone_then_changes() {
 #[test]
 fn apply_removes_what_is_gone_from_the_file_and_keeps_what_others_added() {
     let cluster = Cluster::start();
-    let apply = "apply --validate=false -f -";
+    let apply = "apply -f -";
     cluster.feed(apply, SETTINGS).result();
     cluster.kubectl("patch configmap settings -p {\"data\":{\"shape\":\"round\"}}").result();
     cluster.feed(apply, &SETTINGS.replace(", size: large", "")).result();
@@ -40,7 +40,7 @@ fn apply_removes_what_is_gone_from_the_file_and_keeps_what_others_added() {
 #[test]
 fn apply_merges_lists_by_their_keys() {
     let cluster = Cluster::start();
-    let apply = "apply --validate=false -f -";
+    let apply = "apply -f -";
     cluster.feed(apply, SETTINGS_AND_WEB).result();
     let sidecar = r#"{"spec":{"template":{"spec":{"containers":[{"name":"sidecar","image":"envoy"}]}}}}"#;
     cluster.kubectl(&format!("patch deployment web -p '{sidecar}'")).result();
@@ -67,7 +67,7 @@ fn apply_merges_lists_by_their_keys() {
 #[test]
 fn apply_warns_when_the_object_was_made_without_it() {
     let cluster = Cluster::with(SETTINGS);
-    insta::assert_snapshot!(cluster.feed("apply --validate=false -f -", SETTINGS), @"
+    insta::assert_snapshot!(cluster.feed("apply -f -", SETTINGS), @"
     configmap/settings configured
     --- stderr
     Warning: resource configmaps/settings is missing the kubectl.kubernetes.io/last-applied-configuration annotation which is required by kubectl apply. kubectl apply should only be used on resources created declaratively by either kubectl create --save-config or kubectl apply. The missing annotation will be patched automatically.
@@ -77,7 +77,7 @@ fn apply_warns_when_the_object_was_made_without_it() {
 #[test]
 fn apply_shows_what_was_last_applied() {
     let cluster = Cluster::start();
-    cluster.feed("apply --validate=false -f -", SETTINGS).result();
+    cluster.feed("apply -f -", SETTINGS).result();
     insta::assert_snapshot!(cluster.kubectl("apply view-last-applied configmap settings"), @"
     apiVersion: v1
     data:
@@ -120,7 +120,7 @@ fn apply_shows_what_was_last_applied() {
 #[test]
 fn apply_with_prune_deletes_what_the_file_no_longer_has() {
     let cluster = Cluster::start();
-    let apply = "apply --validate=false --prune -l app=web --prune-allowlist=core/v1/ConfigMap -f -";
+    let apply = "apply --prune -l app=web --prune-allowlist=core/v1/ConfigMap -f -";
     let other = SETTINGS.replace("settings", "other");
     cluster.feed(apply, &[SETTINGS, &other].join("---\n")).result();
     insta::assert_snapshot!(cluster.feed(apply, &other), @"
@@ -133,8 +133,8 @@ fn apply_with_prune_deletes_what_the_file_no_longer_has() {
 #[test]
 fn apply_on_a_dry_run_of_the_server_shows_the_result_and_changes_nothing() {
     let cluster = Cluster::start();
-    cluster.feed("apply --validate=false -f -", SETTINGS).result();
+    cluster.feed("apply -f -", SETTINGS).result();
     let red = SETTINGS.replace("blue", "red");
-    insta::assert_snapshot!(cluster.feed("apply --validate=false --dry-run=server -o jsonpath={.data.colour} -f -", &red), @"red");
+    insta::assert_snapshot!(cluster.feed("apply --dry-run=server -o jsonpath={.data.colour} -f -", &red), @"red");
     insta::assert_snapshot!(cluster.kubectl("get configmap settings -o jsonpath={.data.colour}"), @"blue");
 }

@@ -46,7 +46,7 @@ impl Cluster {
 
     #[track_caller]
     pub(crate) fn create(&self, objects: &str) {
-        self.feed("create --validate=false -f -", objects).result();
+        self.feed("create -f -", objects).result();
     }
 
     /// Runs kubectl with arguments as typed; `'...'` is one argument.

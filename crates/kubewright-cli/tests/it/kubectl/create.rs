@@ -8,11 +8,11 @@ use super::objects::{SETTINGS, SETTINGS_AND_WEB};
 #[test]
 fn create_makes_every_document_of_a_file() {
     let cluster = Cluster::start();
-    insta::assert_snapshot!(cluster.feed("create --validate=false -f -", SETTINGS_AND_WEB), @"
+    insta::assert_snapshot!(cluster.feed("create -f -", SETTINGS_AND_WEB), @"
     configmap/settings created
     deployment.apps/web created
     ");
-    insta::assert_snapshot!(cluster.feed("create --validate=false -f -", SETTINGS_AND_WEB), @r#"
+    insta::assert_snapshot!(cluster.feed("create -f -", SETTINGS_AND_WEB), @r#"
     --- stderr
     Error from server (AlreadyExists): error when creating "STDIN": configmaps "settings" already exists
     Error from server (AlreadyExists): error when creating "STDIN": deployments.apps "web" already exists
@@ -21,7 +21,7 @@ fn create_makes_every_document_of_a_file() {
     let list = r#"{"apiVersion":"v1","kind":"List","items":[
         {"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"}},
         {"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"two-"}}]}"#;
-    let created = cluster.feed("create --validate=false -f - -o name", list).result();
+    let created = cluster.feed("create -f - -o name", list).result();
     let [one, two] = created.lines().collect::<Vec<_>>()[..] else { panic!("{created}") };
     assert_eq!(one, "configmap/one");
     assert!(two.strip_prefix("configmap/two-").is_some_and(|suffix| suffix.len() == 5), "{two}");
@@ -30,14 +30,14 @@ fn create_makes_every_document_of_a_file() {
 #[test]
 fn create_remembers_what_was_applied_when_asked_to() {
     let cluster = Cluster::start();
-    cluster.feed("create --validate=false --save-config -f -", SETTINGS).result();
-    insta::assert_snapshot!(cluster.feed("apply --validate=false -f -", SETTINGS), @"configmap/settings unchanged");
+    cluster.feed("create --save-config -f -", SETTINGS).result();
+    insta::assert_snapshot!(cluster.feed("apply -f -", SETTINGS), @"configmap/settings unchanged");
 }
 
 #[test]
 fn a_dry_run_on_the_server_leaves_nothing_behind() {
     let cluster = Cluster::start();
-    insta::assert_snapshot!(cluster.feed("create --validate=false --dry-run=server -f -", SETTINGS), @"configmap/settings created (server dry run)");
+    insta::assert_snapshot!(cluster.feed("create --dry-run=server -f -", SETTINGS), @"configmap/settings created (server dry run)");
     insta::assert_snapshot!(cluster.kubectl("get configmaps"), @"
     --- stderr
     No resources found in default namespace.

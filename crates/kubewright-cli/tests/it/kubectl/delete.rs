@@ -164,7 +164,7 @@ fn delete_waits_for_the_last_finalizer() {
 fn a_namespace_is_gone_with_its_content_when_the_command_returns() {
     let cluster = Cluster::start();
     cluster.create(TEAM);
-    let create = "create --validate=false -n team -f -";
+    let create = "create -n team -f -";
     cluster.feed(create, SETTINGS_AND_WEB).result();
     cluster
         .feed(create, "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n")
@@ -196,7 +196,7 @@ fn a_namespace_is_gone_with_its_content_when_the_command_returns() {
 fn a_namespace_waits_for_a_pod_on_a_node_until_the_node_has_ended_it() {
     let cluster = Cluster::with(NODE);
     cluster.create(TEAM);
-    cluster.feed("create --validate=false -n team -f -", PODS).result();
+    cluster.feed("create -n team -f -", PODS).result();
     insta::assert_snapshot!(cluster.session("
         delete namespace team --wait=false
         get namespace team

@@ -11,8 +11,8 @@ fn sed(from: &str, to: &str) -> String {
 #[test]
 fn edit_sends_what_the_editor_changed() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
-    insta::assert_snapshot!(cluster.edit("edit --validate=false configmap settings", &sed("colour: blue", "colour: red")), @"configmap/settings edited");
-    insta::assert_snapshot!(cluster.edit("edit --validate=false deployment web", &sed("replicas: 2", "replicas: 4")), @"deployment.apps/web edited");
+    insta::assert_snapshot!(cluster.edit("edit configmap settings", &sed("colour: blue", "colour: red")), @"configmap/settings edited");
+    insta::assert_snapshot!(cluster.edit("edit deployment web", &sed("replicas: 2", "replicas: 4")), @"deployment.apps/web edited");
     insta::assert_snapshot!(cluster.session("
         get configmap settings -o jsonpath={.data}
         get deployment web
@@ -28,7 +28,7 @@ fn edit_sends_what_the_editor_changed() {
 #[test]
 fn edit_without_a_change_sends_nothing() {
     let cluster = Cluster::with(SETTINGS);
-    insta::assert_snapshot!(cluster.edit("edit --validate=false configmap settings", "true\n"), @"
+    insta::assert_snapshot!(cluster.edit("edit configmap settings", "true\n"), @"
     --- stderr
     Edit cancelled, no changes made.
     ");
@@ -42,7 +42,7 @@ fn edit_shows_again_what_the_server_refused() {
         "if grep -q Invalid \"$1\"; then grep '^# .*Invalid' \"$1\"; else\n{}fi\n",
         sed("replicas: 2", "replicas: -2")
     );
-    insta::assert_snapshot!(refused(&cluster.edit("edit --validate=false deployment web", &script).to_string()), @r#"
+    insta::assert_snapshot!(refused(&cluster.edit("edit deployment web", &script).to_string()), @r#"
     # * spec.replicas: Invalid value: -2: must be greater than or equal to 0
     --- stderr
     error: deployments.apps "web" is invalid
@@ -65,7 +65,7 @@ fn refused(shown: &str) -> String {
 fn edit_changes_the_status_when_asked_to() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
     let script = sed("^status: {}", "status: {replicas: 2, readyReplicas: 1}");
-    insta::assert_snapshot!(cluster.edit("edit --validate=false deployment web --subresource=status", &script), @"deployment.apps/web edited");
+    insta::assert_snapshot!(cluster.edit("edit deployment web --subresource=status", &script), @"deployment.apps/web edited");
     insta::assert_snapshot!(cluster.kubectl("get deployment web"), @"
     NAME   READY   UP-TO-DATE   AVAILABLE   AGE
     web    1/2     0            0           <AGE>

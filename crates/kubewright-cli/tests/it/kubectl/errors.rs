@@ -3,7 +3,7 @@
 use super::cluster::Cluster;
 use super::objects::{SETTINGS, SETTINGS_AND_WEB};
 
-const CREATE: &str = "create --validate=false -f -";
+const CREATE: &str = "create -f -";
 
 #[test]
 fn what_is_not_there_is_not_found() {
@@ -41,7 +41,7 @@ fn what_is_not_there_is_not_found() {
     error: the server doesn't have a resource type "nonsense"
     --- exit status 1
     "#);
-    insta::assert_snapshot!(cluster.feed("create --validate=false -n nowhere -f -", SETTINGS), @r#"
+    insta::assert_snapshot!(cluster.feed("create -n nowhere -f -", SETTINGS), @r#"
     --- stderr
     Error from server (NotFound): error when creating "STDIN": namespaces "nowhere" not found
     --- exit status 1
@@ -107,16 +107,27 @@ fn what_cannot_change_is_named() {
 #[test]
 fn unknown_and_duplicate_fields_are_refused_or_warned_of() {
     let cluster = Cluster::start();
-    // kubectl asks for this itself once it has seen in the OpenAPI document that the server can.
-    let create = "create --raw /api/v1/namespaces/default/configmaps?fieldValidation=Strict -f -";
-    let object = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"dta":{"x":"y"}}"#;
-    insta::assert_snapshot!(cluster.feed(create, object), @r#"
+    let unknown = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"dta":{"x":"y"}}"#;
+    insta::assert_snapshot!(cluster.feed(CREATE, unknown), @r#"
     --- stderr
-    Error from server (BadRequest): strict decoding error: unknown field "dta"
+    Error from server (BadRequest): error when creating "STDIN": ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "dta"
     --- exit status 1
     "#);
-    let answer = cluster.feed(&create.replace("Strict", "Warn"), object).log();
-    insta::assert_snapshot!(answer, @r#"Warning: unknown field "dta""#);
+    insta::assert_snapshot!(cluster.feed("create --validate=warn -f -", unknown), @r#"
+    configmap/a created
+    --- stderr
+    Warning: unknown field "dta"
+    "#);
+    // kubectl reads a file, and keeps the last of two equal fields, before it sends it; a `--raw` body goes as it is.
+    let twice = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"},"data":{"x":"y","x":"z"}}"#;
+    let raw = "create --raw /api/v1/namespaces/default/configmaps?fieldValidation=Strict -f -";
+    insta::assert_snapshot!(cluster.feed(raw, twice), @r#"
+    --- stderr
+    Error from server (BadRequest): ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: duplicate field "data.x"
+    --- exit status 1
+    "#);
+    insta::assert_snapshot!(cluster.feed(CREATE, twice), @"configmap/b created");
+    insta::assert_snapshot!(cluster.feed("create --validate=ignore -f -", &unknown.replace("\"a\"", "\"c\"")), @"configmap/c created");
 }
 
 #[test]

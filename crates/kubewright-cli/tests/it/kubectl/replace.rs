@@ -7,7 +7,7 @@ use super::objects::{SETTINGS, SETTINGS_AND_WEB};
 fn replace_puts_a_whole_object_in_place_of_another() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
     let other = SETTINGS_AND_WEB.replace("colour: blue, size: large", "shape: round").replace("1.27", "1.28");
-    insta::assert_snapshot!(cluster.feed("replace --validate=false -f -", &other), @"
+    insta::assert_snapshot!(cluster.feed("replace -f -", &other), @"
     configmap/settings replaced
     deployment.apps/web replaced
     ");
@@ -26,7 +26,7 @@ fn replace_puts_a_whole_object_in_place_of_another() {
 #[test]
 fn replace_of_what_is_not_there_fails() {
     let cluster = Cluster::start();
-    insta::assert_snapshot!(cluster.feed("replace --validate=false -f -", SETTINGS), @r#"
+    insta::assert_snapshot!(cluster.feed("replace -f -", SETTINGS), @r#"
     --- stderr
     Error from server (NotFound): error when replacing "STDIN": configmaps "settings" not found
     --- exit status 1
@@ -38,7 +38,7 @@ fn replace_of_what_has_changed_since_it_was_read_is_a_conflict() {
     let cluster = Cluster::with(SETTINGS);
     let read = cluster.kubectl("get configmap settings -o json").result();
     cluster.kubectl("label configmap settings tier=front").result();
-    insta::assert_snapshot!(cluster.feed("replace --validate=false -f -", &read), @r#"
+    insta::assert_snapshot!(cluster.feed("replace -f -", &read), @r#"
     --- stderr
     Error from server (Conflict): error when replacing "STDIN": Operation cannot be fulfilled on configmaps "settings": the object has been modified; please apply your changes to the latest version and try again
     --- exit status 1
@@ -50,7 +50,7 @@ fn replace_by_force_deletes_and_creates() {
     let cluster = Cluster::with(SETTINGS);
     let uid = "get configmap settings -o jsonpath={.metadata.uid}";
     let before = cluster.kubectl(uid).result();
-    insta::assert_snapshot!(cluster.feed("replace --validate=false --force -f -", SETTINGS), @r#"
+    insta::assert_snapshot!(cluster.feed("replace --force -f -", SETTINGS), @r#"
     configmap "settings" deleted
     configmap/settings replaced
     "#);
@@ -64,6 +64,6 @@ fn replace_changes_a_subresource_only() {
     let changed =
         read.replace("\"status\": {}", "\"status\": {\"replicas\": 2}").replace("nginx:1.27", "nginx:1.28");
     assert_ne!(read, changed);
-    insta::assert_snapshot!(cluster.feed("replace --validate=false --subresource=status -f -", &changed), @"deployment.apps/web replaced");
+    insta::assert_snapshot!(cluster.feed("replace --subresource=status -f -", &changed), @"deployment.apps/web replaced");
     insta::assert_snapshot!(cluster.kubectl("get deployment web -o jsonpath={.status.replicas},{.spec.template.spec.containers[0].image}"), @"2,nginx:1.27");
 }
