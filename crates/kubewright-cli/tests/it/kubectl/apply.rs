@@ -65,6 +65,57 @@ fn apply_merges_lists_by_their_keys() {
 }
 
 #[test]
+fn apply_takes_back_its_own_elements_of_lists_and_no_others() {
+    let cluster = Cluster::start();
+    let objects = "\
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{name: http, port: 80}, {name: admin, port: 81}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: web
+        image: nginx:1.27
+        env: [{name: A, value: a}, {name: B, value: b}]
+        args: [one, two]
+      - {name: log, image: busybox}
+      tolerations: [{key: mine, operator: Exists}]
+";
+    cluster.feed("apply -f -", objects).result();
+    cluster.kubectl(r#"patch deployment web -p {"spec":{"template":{"spec":{"containers":[{"name":"sidecar","image":"envoy"},{"name":"web","args":["three"],"env":[{"name":"C","value":"c"}]}]}}}}"#).result();
+    cluster.kubectl(r#"patch service web -p {"spec":{"ports":[{"name":"metrics","port":82}]}}"#).result();
+    let less = objects
+        .replace(", {name: B, value: b}", "")
+        .replace("      - {name: log, image: busybox}\n", "")
+        .replace("one, two", "one")
+        .replace(", {name: admin, port: 81}", "");
+    insta::assert_snapshot!(cluster.feed("apply -f -", &less), @"
+    service/web configured
+    deployment.apps/web configured
+    ");
+    // Arguments have no keys: the list is the file's.
+    insta::assert_snapshot!(cluster.session(r#"
+        get deployment web -o 'jsonpath={range .spec.template.spec.containers[*]}{.name} {.env[*].name} {.args}{"\n"}{end}'
+        get service web -o 'jsonpath={range .spec.ports[*]}{.name} {.port} {.targetPort}{"\n"}{end}'
+    "#), @r#"
+    $ kubectl get deployment web -o 'jsonpath={range .spec.template.spec.containers[*]}{.name} {.env[*].name} {.args}{"\n"}{end}'
+    sidecar
+    web C A ["one"]
+    $ kubectl get service web -o 'jsonpath={range .spec.ports[*]}{.name} {.port} {.targetPort}{"\n"}{end}'
+    metrics 82 82
+    http 80 80
+    "#);
+}
+
+#[test]
 fn apply_warns_when_the_object_was_made_without_it() {
     let cluster = Cluster::with(SETTINGS);
     insta::assert_snapshot!(cluster.feed("apply -f -", SETTINGS), @"

@@ -73,6 +73,13 @@ impl Cluster {
         Answer { ended, redact: self.redact() }
     }
 
+    /// A file that kubectl has named.
+    #[track_caller]
+    pub(crate) fn read(&self, shown: &str) -> String {
+        let path = shown.replace("<DIR>", &self.dir.display().to_string());
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
     /// kubectl in the background.
     #[track_caller]
     pub(crate) fn background(&self, line: &str) -> Background<'_> {
@@ -169,6 +176,12 @@ impl Answer {
     pub(crate) fn output(self) -> String {
         assert_eq!(self.ended.status, Some(0), "{self}");
         self.ended.stdout
+    }
+
+    /// The same, for snapshots.
+    #[track_caller]
+    pub(crate) fn shown(self) -> String {
+        self.redact.clone().apply(&self.output())
     }
 
     /// Why a command failed, without what the libraries of kubectl have logged before.

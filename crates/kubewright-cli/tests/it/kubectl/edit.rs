@@ -4,7 +4,7 @@ use super::cluster::Cluster;
 use super::objects::{SETTINGS, SETTINGS_AND_WEB};
 
 /// Replaces one text by another in the file, on any `sed`.
-fn sed(from: &str, to: &str) -> String {
+pub(crate) fn sed(from: &str, to: &str) -> String {
     format!("sed 's/{from}/{to}/' \"$1\" > \"$1.new\" && mv \"$1.new\" \"$1\"\n")
 }
 
@@ -53,7 +53,7 @@ fn edit_shows_again_what_the_server_refused() {
 }
 
 /// Without the line that names the copy of the file.
-fn refused(shown: &str) -> String {
+pub(crate) fn refused(shown: &str) -> String {
     shown
         .lines()
         .filter(|line| !line.contains("A copy of your changes"))

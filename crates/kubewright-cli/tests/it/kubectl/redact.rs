@@ -4,6 +4,7 @@
 //! Columns stay where they are, so that a snapshot still shows how a table is laid out.
 
 /// What one server has for itself.
+#[derive(Clone)]
 pub(crate) struct Redact {
     pub(crate) url: String,
     pub(crate) dir: String,
@@ -24,6 +25,7 @@ impl Redact {
             let line = ages.iter().fold(line.to_owned(), |line, column| without_age(&line, column));
             let line = words_of_time(&line);
             let line = value(&line, "resourceVersion: ", "\"<RV>\"");
+            let line = value(&line, "Resource Version:    ", "<RV>");
             shown.push_str(without_namespace(&line));
             shown.push_str(end);
         }
@@ -44,8 +46,8 @@ fn age_columns(line: &str) -> Vec<Column> {
     const HEADS: [&str; 4] = ["AGE", "Age", "LAST SEEN", "FIRST SEEN"];
     HEADS
         .iter()
-        .filter_map(|head| {
-            let start = line.find(head)?;
+        .flat_map(|head| line.match_indices(head))
+        .filter_map(|(start, head)| {
             let before = &line[..start];
             let after = &line[start + head.len()..];
             let alone = (before.is_empty() || before.ends_with("  "))

@@ -1,0 +1,42 @@
+//! kubectl on a kind that the user has defined: MarkdownViews, which show Markdown as web pages.
+
+mod apply;
+mod definition;
+mod get;
+mod invalid;
+mod status;
+mod update;
+mod versions;
+
+use super::cluster::Cluster;
+
+/// Two versions, the older of them deprecated; a status, a scale, columns, defaults and rules.
+pub(crate) const DEFINITION: &str = include_str!("custom/markdownviews.yaml");
+
+pub(crate) const GUIDE: &str = "\
+apiVersion: view.example.com/v1
+kind: MarkdownView
+metadata: {name: guide, labels: {app: docs}}
+spec:
+  host: docs.example.com
+  replicas: 2
+  pages:
+  - {name: intro, title: Welcome, text: Hello there.}
+  - {name: setup, title: Set up}
+  tags: [one, two]
+";
+
+const NOTES: &str = "\
+apiVersion: view.example.com/v1
+kind: MarkdownView
+metadata: {name: notes}
+spec: {theme: dark, pages: [{name: all}]}
+";
+
+/// A server with the definition and one object.
+#[track_caller]
+pub(crate) fn with_guide() -> Cluster {
+    let cluster = Cluster::with(DEFINITION);
+    cluster.create(GUIDE);
+    cluster
+}
