@@ -8,6 +8,7 @@ mod fuzz;
 mod hostile;
 mod runtime;
 mod transports;
+mod vendors;
 mod watching;
 mod world;
 mod worlds;
