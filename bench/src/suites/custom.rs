@@ -41,7 +41,7 @@ fn run(bench: &Bench) -> Result<Vec<Row>> {
         bench.progress.say(&format!("custom: round {round} of {}", bench.rounds));
         let server = World::new(&runtime);
         let deployment: Version = Box::new(objects::deployment());
-        let custom: Version = Box::new(objects::wide(40));
+        let custom: Version = Box::new(objects::wide(85));
         for (what, object) in [("Deployment", deployment), ("custom resource", custom)] {
             let size = object(0).to_string().len() / 1024;
             let (same, changed) = server.applies(&object)?;
@@ -82,7 +82,7 @@ impl<'a> World<'a> {
                 Method::POST,
                 objects::DEFINITIONS,
                 "application/json",
-                &objects::definition("wides", 40),
+                &objects::definition("wides", 85),
             )?;
         }
         let path = objects::path_of(&object(0));

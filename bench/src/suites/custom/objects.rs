@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn objects_are_as_large_as_the_figures_say() {
-        for object in [deployment()(0), wide(40)(0)] {
+        for object in [deployment()(0), wide(85)(0)] {
             let size = object.to_string().len();
             assert!((4_000..6_000).contains(&size), "{size}");
         }
@@ -161,6 +161,6 @@ mod tests {
     #[test]
     fn every_turn_is_another_version() {
         assert_ne!(deployment()(1), deployment()(2));
-        assert_ne!(wide(40)(1), wide(40)(2));
+        assert_ne!(wide(85)(1), wide(85)(2));
     }
 }
