@@ -49,7 +49,7 @@ pub(super) fn wide(fields: usize) -> impl Fn(u32) -> Value {
 fn sort(at: usize) -> (Value, Value) {
     match at % 5 {
         0 => (
-            json!({"type": "string", "maxLength": 120, "pattern": "^[a-z0-9 -]+$"}),
+            json!({"type": "string", "maxLength": 120, "pattern": "^[a-z0-9 ,-]+$"}),
             json!(format!("the value of the field at place {at} of this object, with some more words to it")),
         ),
         1 => (json!({"type": "integer", "format": "int32", "minimum": 0, "maximum": 100_000}), json!(at)),
@@ -148,6 +148,8 @@ pub(super) fn with_rule(rule: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use kubewright_apimachinery::custom::{self, Definition};
+
     use super::*;
 
     #[test]
@@ -156,6 +158,13 @@ mod tests {
             let size = object.to_string().len();
             assert!((4_000..6_000).contains(&size), "{size}");
         }
+    }
+
+    #[test]
+    fn objects_are_what_their_definition_says() {
+        let definition = Definition::compile(&definition("wides", 100)).unwrap();
+        let errors = custom::validate_create(&definition, "v1", &wide(100)(3));
+        assert!(errors.is_empty(), "{errors:?}");
     }
 
     #[test]
