@@ -135,10 +135,10 @@ impl Watch {
             }
             self.changes.borrow_and_update();
             let retired = self.served.custom().is_some_and(|custom| custom.is_retired());
-            self.read();
+            let more = self.read();
             // What was written before the resource went is still told.
-            self.ended |= retired && self.ready.is_empty();
-            if !self.ready.is_empty() || self.ended {
+            self.ended |= retired && !more && self.ready.is_empty();
+            if more || !self.ready.is_empty() || self.ended {
                 continue;
             }
             let wake = self.bookmark.map_or(self.ends, |at| at.min(self.ends));
@@ -161,10 +161,14 @@ impl Watch {
         }
     }
 
-    fn read(&mut self) {
+    /// Reads the next events. True if there may be more.
+    fn read(&mut self) -> bool {
         let revision = self.server.store.revision();
         match self.server.store.events(&self.served.storage, self.cursor, BATCH) {
-            Err(_) => self.expire(self.cursor),
+            Err(_) => {
+                self.expire(self.cursor);
+                false
+            }
             Ok(events) => {
                 for event in &events {
                     self.cursor = event.revision();
@@ -173,9 +177,11 @@ impl Watch {
                         self.ready.push_back(line);
                     }
                 }
-                if events.len() < BATCH {
+                let more = events.len() == BATCH;
+                if !more {
                     self.cursor = self.cursor.max(revision);
                 }
+                more
             }
         }
     }

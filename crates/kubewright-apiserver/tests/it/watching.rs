@@ -101,6 +101,22 @@ async fn what_leaves_a_selection_is_deleted_for_its_watcher() -> Result<()> {
     Ok(())
 }
 
+/// More of them than a watch reads at a time, and nothing happens after the one that it is for.
+#[tokio::test(start_paused = true)]
+async fn an_event_is_told_at_once_after_many_that_are_not() -> Result<()> {
+    let server = server();
+    let maps: Api<ConfigMap> = Api::default_namespaced(client(&server));
+    let one = WatchParams::default().fields("metadata.name=z").timeout(30);
+    let mut watch = pin!(maps.watch(&one, &server.revision().to_string()).await?);
+    for at in 0..600 {
+        maps.create(&PostParams::default(), &config_map(&format!("a{at}"))).await?;
+    }
+    maps.create(&PostParams::default(), &config_map("z")).await?;
+    let event = watch.try_next().await?;
+    assert!(matches!(event, Some(WatchEvent::Added(map)) if map.name_any() == "z"));
+    Ok(())
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_watcher_outlives_its_watches_without_listing_again() -> Result<()> {
     let client = alone();
