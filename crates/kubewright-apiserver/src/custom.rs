@@ -4,7 +4,7 @@
 //! one of them. Compiling is lazy where it is dear: a kind that nobody applies needs no merge schema.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use kubewright_apimachinery::apply::{self, ConvertError, Structural, Versions};
@@ -28,9 +28,9 @@ pub(crate) struct Custom {
     /// The last revision of the definition at which this was its state.
     revision: AtomicU64,
     compiled: BTreeMap<String, Compiled>,
-    /// Another state took the place of this one, or the definition is gone. Shared with states that differ in
-    /// nothing that a watch can see.
-    retired: Arc<AtomicBool>,
+    /// The revision at which another state took the place of this one, or the definition went; none, as zero,
+    /// before that. Shared with states that differ in nothing that a watch can see.
+    retired: Arc<AtomicU64>,
 }
 
 /// What is compiled when it is first needed.
@@ -142,13 +142,13 @@ impl Custom {
         self.version(version).map_or(&Value::Null, |version| &version.schema)
     }
 
-    /// Nothing is told any more to whoever watches this state.
-    pub(crate) fn retire(&self) {
-        self.retired.store(true, Ordering::Release);
+    /// Nothing that is written after this revision is told to whoever watches this state.
+    pub(crate) fn retire(&self, at: Revision) {
+        self.retired.store(at, Ordering::Release);
     }
 
-    pub(crate) fn is_retired(&self) -> bool {
-        self.retired.load(Ordering::Acquire)
+    pub(crate) fn retired(&self) -> Option<Revision> {
+        Some(self.retired.load(Ordering::Acquire)).filter(|at| *at > 0)
     }
 }
 

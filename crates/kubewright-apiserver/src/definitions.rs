@@ -58,7 +58,7 @@ impl Inner {
         }
         let gone = before.definitions().iter().filter(|old| !definitions.iter().any(|new| new.follows(old)));
         for old in gone {
-            old.retire();
+            old.retire(self.store.revision());
         }
         *self.registry.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(before.with(definitions));
         // Who watches what is no longer served must notice.

@@ -21,7 +21,7 @@ use crate::read::Filter;
 use crate::request::Request;
 use crate::resources::Served;
 use crate::server::Inner;
-use crate::storage::{Event, EventKind, Version};
+use crate::storage::{Event, EventKind, Revision, Version};
 
 /// Events that a watch reads at a time.
 const BATCH: usize = 256;
@@ -134,10 +134,11 @@ impl Watch {
                 return None;
             }
             self.changes.borrow_and_update();
-            let retired = self.served.custom().is_some_and(|custom| custom.is_retired());
-            let more = self.read();
-            // What was written before the resource went is still told.
-            self.ended |= retired && !more && self.ready.is_empty();
+            // What was written before the resource went is still told. What came later may have another shape:
+            // whoever goes on from here gets it from the next watch.
+            let last = self.served.custom().and_then(|custom| custom.retired());
+            let more = self.read(last);
+            self.ended |= last.is_some_and(|last| last <= self.cursor);
             if more || !self.ready.is_empty() || self.ended {
                 continue;
             }
@@ -161,8 +162,8 @@ impl Watch {
         }
     }
 
-    /// Reads the next events. True if there may be more.
-    fn read(&mut self) -> bool {
+    /// Reads the next events, but none beyond `last`. True if there may be more.
+    fn read(&mut self, last: Option<Revision>) -> bool {
         let revision = self.server.store.revision();
         match self.server.store.events(&self.served.storage, self.cursor, BATCH) {
             Err(_) => {
@@ -171,6 +172,10 @@ impl Watch {
             }
             Ok(events) => {
                 for event in &events {
+                    if let Some(last) = last.filter(|last| event.revision() > *last) {
+                        self.cursor = self.cursor.max(last);
+                        return false;
+                    }
                     self.cursor = event.revision();
                     if let Some((change, line)) = self.judge(event) {
                         let line = line.unwrap_or_else(|| self.line(&event.version, change));

@@ -3,6 +3,7 @@
 mod api;
 mod auth;
 mod concurrency;
+mod custom;
 mod discovery;
 mod fuzz;
 mod hostile;

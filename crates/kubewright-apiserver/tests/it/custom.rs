@@ -1,0 +1,129 @@
+//! Custom resources with kube's own clients: kinds as operators derive them, and definitions written by hand.
+
+mod endings;
+mod using;
+mod versions;
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ApiResource, DynamicObject, PostParams};
+use kube::core::GroupVersionKind;
+use kube::{Client, CustomResource, CustomResourceExt as _, KubeSchema, ResourceExt};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::world::object;
+
+/// A kind with everything that an operator may ask for.
+#[derive(CustomResource, KubeSchema, Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[kube(
+    group = "example.org",
+    version = "v1",
+    kind = "Widget",
+    namespaced,
+    status = "WidgetStatus",
+    shortname = "wd",
+    category = "things",
+    derive = "PartialEq",
+    scale(
+        spec_replicas_path = ".spec.replicas",
+        status_replicas_path = ".status.replicas",
+        label_selector_path = ".status.selector"
+    ),
+    printcolumn(name = "Color", type_ = "string", json_path = ".spec.color"),
+    selectable = ".spec.color"
+)]
+#[x_kube(validation = Rule::new("self.replicas <= self.max").message("there is no place for so many"))]
+struct WidgetSpec {
+    color: String,
+    #[serde(default = "one")]
+    replicas: i32,
+    #[serde(default = "ten")]
+    max: i32,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    settings: BTreeMap<String, String>,
+}
+
+#[derive(KubeSchema, Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+struct WidgetStatus {
+    replicas: i32,
+    selector: Option<String>,
+}
+
+fn one() -> i32 {
+    1
+}
+
+fn ten() -> i32 {
+    10
+}
+
+fn widget(name: &str) -> Widget {
+    Widget::new(name, WidgetSpec { color: "red".to_owned(), replicas: 1, max: 10, ..WidgetSpec::default() })
+}
+
+/// Defines [`Widget`], and gives the client of its namespace.
+async fn widgets(client: &Client) -> Result<Api<Widget>> {
+    definitions(client).create(&PostParams::default(), &Widget::crd()).await?;
+    Ok(Api::default_namespaced(client.clone()))
+}
+
+fn definitions(client: &Client) -> Api<CustomResourceDefinition> {
+    Api::all(client.clone())
+}
+
+/// A version of a definition by hand; its objects may have these fields in `spec`.
+fn version(name: &str, storage: bool, fields: &Value) -> Value {
+    json!({
+        "name": name, "served": true, "storage": storage,
+        "schema": {"openAPIV3Schema": {
+            "type": "object",
+            "properties": {"spec": {"type": "object", "properties": fields}},
+        }},
+    })
+}
+
+/// A definition by hand, of the kind `Thing` unless it is given another.
+fn definition(kind: &str, versions: &[Value]) -> CustomResourceDefinition {
+    let singular = kind.to_lowercase();
+    object(json!({
+        "metadata": {"name": format!("{singular}s.example.org")},
+        "spec": {
+            "group": "example.org", "scope": "Namespaced", "versions": versions,
+            "names": {"kind": kind, "plural": format!("{singular}s")},
+        },
+    }))
+}
+
+fn resource(kind: &str, version: &str) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("example.org", version, kind))
+}
+
+/// The client of a kind that is known by name only.
+fn dynamic(client: &Client, kind: &str, version: &str) -> Api<DynamicObject> {
+    Api::default_namespaced_with(client.clone(), &resource(kind, version))
+}
+
+fn thing(name: &str, spec: &Value) -> DynamicObject {
+    DynamicObject::new(name, &resource("Thing", "v1")).data(json!({"spec": spec}))
+}
+
+/// What a definition says of itself, as `type=status`.
+fn conditions(definition: &CustomResourceDefinition) -> BTreeMap<String, String> {
+    let conditions = definition.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions
+        .map(|found| {
+            (found.type_.clone(), format!("{} {}", found.status, found.reason.clone().unwrap_or_default()))
+        })
+        .collect()
+}
+
+/// The names of all objects of a kind.
+async fn names<K>(api: &Api<K>) -> Result<Vec<String>>
+where
+    K: kube::Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+{
+    Ok(api.list(&kube::api::ListParams::default()).await?.items.iter().map(ResourceExt::name_any).collect())
+}

@@ -1,0 +1,239 @@
+//! How custom objects and their definitions go: owners, finalizers, namespaces, and whoever watches.
+
+use anyhow::{Context as _, Result};
+use futures_util::{Stream, TryStreamExt as _};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::runtime::wait::{await_condition, conditions as awaited};
+use kube::{Client, Resource, ResourceExt};
+use serde_json::json;
+
+use super::{Widget, conditions, definitions, names, widget, widgets};
+use crate::world::{alone, config_map, object, soon};
+
+const DEFINITION: &str = "widgets.example.org";
+const HOLD: &str = "example.org/hold";
+
+fn owned_by<K: Resource<DynamicType = ()>>(owner: &K) -> Vec<OwnerReference> {
+    owner.owner_ref(&()).into_iter().collect()
+}
+
+/// A ConfigMap that goes with its owner.
+async fn child<K: Resource<DynamicType = ()>>(client: &Client, owner: &K, name: &str) -> Result<ConfigMap> {
+    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    let mut map = config_map(name);
+    map.metadata.owner_references = Some(owned_by(owner));
+    Ok(maps.create(&PostParams::default(), &map).await?)
+}
+
+/// The events of a watch until it ends, as `type name`.
+async fn rest(watch: impl Stream<Item = kube::Result<WatchEvent<Widget>>>) -> Result<Vec<String>> {
+    let told = watch.map_ok(|event| match event {
+        WatchEvent::Added(widget) => format!("added {}", widget.name_any()),
+        WatchEvent::Modified(widget) => format!("modified {}", widget.name_any()),
+        WatchEvent::Deleted(widget) => format!("deleted {}", widget.name_any()),
+        other => format!("{other:?}"),
+    });
+    Ok(soon("the end of the watch", told.try_collect()).await?)
+}
+
+#[tokio::test]
+async fn what_a_custom_object_owns_goes_with_it() -> Result<()> {
+    let client = alone();
+    let widgets = widgets(&client).await?;
+    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    for name in ["background", "foreground", "orphan"] {
+        let owner = widgets.create(&PostParams::default(), &widget(name)).await?;
+        let mut inner = widget(&format!("{name}-inner"));
+        inner.metadata.owner_references = Some(owned_by(&owner));
+        let inner = widgets.create(&PostParams::default(), &inner).await?;
+        child(&client, &inner, &format!("{name}-innermost")).await?;
+    }
+    widgets.delete("background", &DeleteParams::background()).await?;
+    widgets.delete("foreground", &DeleteParams::foreground()).await?;
+    widgets.delete("orphan", &DeleteParams::orphan()).await?;
+    assert_eq!(names(&widgets).await?, ["orphan-inner"]);
+    assert_eq!(names(&maps).await?, ["orphan-innermost"]);
+    assert_eq!(widgets.get("orphan-inner").await?.owner_references(), []);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_owner_that_is_not_there_is_noticed() -> Result<()> {
+    let client = alone();
+    let widgets = widgets(&client).await?;
+    let owner = widgets.create(&PostParams::default(), &widget("a")).await?;
+    widgets.delete("a", &DeleteParams::default()).await?;
+    let again = widgets.create(&PostParams::default(), &widget("a")).await?;
+    assert_ne!(again.uid(), owner.uid());
+    // The one that it names is another than the one of that name.
+    child(&client, &owner, "child").await?;
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    assert!(maps.get_opt("child").await?.is_none());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_definition_takes_its_objects_and_what_they_own_along() -> Result<()> {
+    let client = alone();
+    let widgets = widgets(&client).await?;
+    for name in ["a", "b"] {
+        let owner = widgets.create(&PostParams::default(), &widget(name)).await?;
+        child(&client, &owner, name).await?;
+    }
+    definitions(&client).delete(DEFINITION, &DeleteParams::default()).await?;
+    assert!(definitions(&client).get_opt(DEFINITION).await?.is_none());
+    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    assert!(names(&maps).await?.is_empty());
+    let Err(kube::Error::Api(status)) = widgets.get("a").await else { panic!("it is still served") };
+    assert_eq!(status.code, 404);
+
+    // A second life knows nothing of the first.
+    super::widgets(&client).await?;
+    assert!(names(&widgets).await?.is_empty());
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_definition_owns_goes_with_it() -> Result<()> {
+    let client = alone();
+    widgets(&client).await?;
+    let definition = definitions(&client).get(DEFINITION).await?;
+    child(&client, &definition, "child").await?;
+    definitions(&client).delete(DEFINITION, &DeleteParams::default()).await?;
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    assert!(maps.get_opt("child").await?.is_none());
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_hears_of_every_object_before_it_ends_with_the_definition() -> Result<()> {
+    let client = alone();
+    let widgets = widgets(&client).await?;
+    for name in ["a", "b"] {
+        widgets.create(&PostParams::default(), &widget(name)).await?;
+    }
+    let watch = widgets.watch(&WatchParams::default(), "0").await?;
+    let quiet: Api<Widget> = Api::namespaced(client.clone(), "elsewhere");
+    let quiet = quiet.watch(&WatchParams::default(), "0").await?;
+    definitions(&client).delete(DEFINITION, &DeleteParams::default()).await?;
+    assert_eq!(rest(watch).await?, ["added a", "added b", "deleted a", "deleted b"]);
+    assert!(rest(quiet).await?.is_empty());
+    Ok(())
+}
+
+/// More of them than a watch reads at a time, and none that this one tells of.
+#[tokio::test(start_paused = true)]
+async fn a_watch_hears_of_the_last_object_after_many_that_do_not_concern_it() -> Result<()> {
+    let client = alone();
+    let widgets = widgets(&client).await?;
+    for at in 0..600 {
+        widgets.create(&PostParams::default(), &widget(&format!("a{at:03}"))).await?;
+    }
+    widgets.create(&PostParams::default(), &widget("z")).await?;
+    let one = WatchParams::default().fields("metadata.name=z");
+    let watch = widgets.watch(&one, "0").await?;
+    definitions(&client).delete(DEFINITION, &DeleteParams::default()).await?;
+    assert_eq!(rest(watch).await?, ["added z", "deleted z"]);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_tells_nothing_of_the_next_definition_of_the_same_name() -> Result<()> {
+    let client = alone();
+    let widgets = widgets(&client).await?;
+    widgets.create(&PostParams::default(), &widget("a")).await?;
+    let watch = widgets.watch(&WatchParams::default(), "0").await?;
+    definitions(&client).delete(DEFINITION, &DeleteParams::default()).await?;
+    super::widgets(&client).await?;
+    widgets.create(&PostParams::default(), &widget("b")).await?;
+    assert_eq!(rest(watch).await?, ["added a", "deleted a"]);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_waits_for_the_finalizers_of_its_objects() -> Result<()> {
+    let client = alone();
+    let widgets = widgets(&client).await?;
+    let mut held = widget("held");
+    held.finalizers_mut().push(HOLD.to_owned());
+    widgets.create(&PostParams::default(), &held).await?;
+    widgets.create(&PostParams::default(), &widget("free")).await?;
+    let watch = widgets.watch(&WatchParams::default(), "0").await?;
+    definitions(&client).delete(DEFINITION, &DeleteParams::default()).await?;
+
+    let waiting = definitions(&client).get(DEFINITION).await?;
+    assert!(waiting.metadata.deletion_timestamp.is_some());
+    assert_eq!(conditions(&waiting)["Terminating"], "True InstanceDeletionInProgress");
+    assert_eq!(names(&widgets).await?, ["held"]);
+    assert!(widgets.get("held").await?.metadata.deletion_timestamp.is_some());
+    let Err(kube::Error::Api(status)) = widgets.create(&PostParams::default(), &widget("late")).await else {
+        panic!("something new came to a definition that goes");
+    };
+    assert_eq!(status.code, 403);
+    assert_eq!(
+        status.message,
+        "widgets.example.org \"late\" is forbidden: create not allowed while custom resource definition is \
+         terminating"
+    );
+
+    let uid = waiting.uid().context("no uid")?;
+    let ended = await_condition(definitions(&client), DEFINITION, awaited::is_deleted(&uid));
+    let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    let options = PatchParams::default();
+    let release = widgets.patch("held", &options, &patch);
+    let (released, gone) = tokio::join!(release, soon("the end of the definition", ended));
+    released?;
+    gone?;
+    assert!(definitions(&client).get_opt(DEFINITION).await?.is_none());
+    let told = rest(watch).await?;
+    assert_eq!(told, ["added free", "added held", "deleted free", "modified held", "deleted held"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_definition_with_a_finalizer_of_its_own_stays_without_its_objects() -> Result<()> {
+    let client = alone();
+    let widgets = widgets(&client).await?;
+    widgets.create(&PostParams::default(), &widget("a")).await?;
+    let patch = Patch::Merge(json!({"metadata": {"finalizers": [HOLD]}}));
+    definitions(&client).patch_metadata(DEFINITION, &PatchParams::default(), &patch).await?;
+    // Upstream adds its own at the first write; a patch as above would take it away, so look.
+    definitions(&client).delete(DEFINITION, &DeleteParams::default()).await?;
+    let waiting = definitions(&client).get(DEFINITION).await?;
+    assert_eq!(waiting.finalizers(), [HOLD]);
+    assert_eq!(conditions(&waiting)["Terminating"], "False InstanceDeletionCompleted");
+    assert!(names(&widgets).await?.is_empty());
+    let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    definitions(&client).patch_metadata(DEFINITION, &PatchParams::default(), &patch).await?;
+    assert!(definitions(&client).get_opt(DEFINITION).await?.is_none());
+    assert!(widgets.get("a").await.is_err());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_namespace_takes_its_custom_objects_along() -> Result<()> {
+    let client = alone();
+    let here = widgets(&client).await?;
+    here.create(&PostParams::default(), &widget("stays")).await?;
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    namespaces.create(&PostParams::default(), &object(json!({"metadata": {"name": "team"}}))).await?;
+    let there: Api<Widget> = Api::namespaced(client.clone(), "team");
+    there.create(&PostParams::default(), &widget("goes")).await?;
+    let mut held = widget("held");
+    held.finalizers_mut().push(HOLD.to_owned());
+    there.create(&PostParams::default(), &held).await?;
+
+    namespaces.delete("team", &DeleteParams::default()).await?;
+    assert_eq!(names(&there).await?, ["held"]);
+    let waiting = namespaces.get("team").await?.status.unwrap_or_default();
+    let why: Vec<_> = waiting.conditions.unwrap_or_default().into_iter().filter_map(|c| c.message).collect();
+    assert!(why.iter().any(|why| why.contains("widgets.example.org has 1 resource instances")), "{why:?}");
+    assert!(why.iter().any(|why| why.contains("example.org/hold in 1 resource instances")), "{why:?}");
+    let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    there.patch("held", &PatchParams::default(), &patch).await?;
+    assert!(namespaces.get_opt("team").await?.is_none());
+    assert_eq!(names(&here).await?, ["stays"]);
+    Ok(())
+}

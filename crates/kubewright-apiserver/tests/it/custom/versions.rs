@@ -1,0 +1,192 @@
+//! A definition in the course of time: fields come, versions come and go, objects stay.
+
+use std::pin::pin;
+
+use anyhow::Result;
+use futures_util::TryStreamExt as _;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+
+use super::{definition, definitions, dynamic, thing, version};
+use crate::world::{alone, soon};
+
+const NAME: &str = "things.example.org";
+
+async fn define(client: &Client, versions: &[Value]) -> Result<Api<DynamicObject>> {
+    definitions(client).create(&PostParams::default(), &definition("Thing", versions)).await?;
+    Ok(dynamic(client, "Thing", "v1"))
+}
+
+/// Gives the definition other versions.
+async fn redefine(client: &Client, versions: &[Value]) -> kube::Result<CustomResourceDefinition> {
+    let patch = Patch::Merge(json!({"spec": {"versions": versions}}));
+    definitions(client).patch(NAME, &PatchParams::default(), &patch).await
+}
+
+fn stored(definition: &CustomResourceDefinition) -> Vec<String> {
+    definition.status.as_ref().and_then(|status| status.stored_versions.clone()).unwrap_or_default()
+}
+
+fn size() -> Value {
+    json!({"size": {"type": "integer"}})
+}
+
+fn size_and_color() -> Value {
+    json!({"size": {"type": "integer"}, "color": {"type": "string", "default": "red"}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_field_is_there_for_the_next_request() -> Result<()> {
+    let client = alone();
+    let things = define(&client, &[version("v1", true, &size())]).await?;
+    let before =
+        things.create(&PostParams::default(), &thing("a", &json!({"size": 1, "color": "blue"}))).await?;
+    assert_eq!(before.data["spec"], json!({"size": 1}), "what nobody knows is not kept");
+    let watch = things.watch(&WatchParams::default(), &before.resource_version().unwrap_or_default()).await?;
+    let outdated = watch.try_collect::<Vec<WatchEvent<DynamicObject>>>();
+
+    redefine(&client, &[version("v1", true, &size_and_color())]).await?;
+    let after =
+        things.create(&PostParams::default(), &thing("b", &json!({"size": 1, "color": "blue"}))).await?;
+    assert_eq!(after.data["spec"], json!({"size": 1, "color": "blue"}));
+    // Whoever watched by the old schema must look anew.
+    assert_eq!(soon("the end of the watch", outdated).await?.len(), 0);
+
+    // What was stored before gets the default when it is read, and keeps its version.
+    let read = things.get("a").await?;
+    assert_eq!(read.data["spec"], json!({"size": 1, "color": "red"}));
+    assert_eq!(read.resource_version(), before.resource_version());
+    let listed = things.list(&ListParams::default()).await?;
+    assert_eq!(listed.items[0].data, read.data);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_goes_on_after_its_kind_changed() -> Result<()> {
+    let client = alone();
+    let things = define(&client, &[version("v1", true, &size())]).await?;
+    things.create(&PostParams::default(), &thing("a", &json!({"size": 1}))).await?;
+    let mut stream = pin!(watcher(things.clone(), watcher::Config::default()));
+    let mut seen = Vec::new();
+    while !matches!(seen.last(), Some(Event::InitDone)) {
+        seen.extend(soon("the list", stream.try_next()).await?);
+    }
+    redefine(&client, &[version("v1", true, &size_and_color())]).await?;
+    things.create(&PostParams::default(), &thing("b", &json!({"size": 1}))).await?;
+    // It may list again or go on where it was; either way it hears of the new one in its new shape.
+    loop {
+        let event = soon("the new object", stream.try_next()).await?;
+        if let Some(Event::Apply(found) | Event::InitApply(found)) = event
+            && found.name_any() == "b"
+        {
+            assert_eq!(found.data["spec"], json!({"size": 1, "color": "red"}));
+            return Ok(());
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_survives_a_change_that_concerns_no_object() -> Result<()> {
+    let client = alone();
+    let things = define(&client, &[version("v1", true, &size())]).await?;
+    let mut watch = pin!(things.watch(&WatchParams::default().timeout(60), "0").await?);
+    let patch = Patch::Merge(json!({"metadata": {"labels": {"x": "y"}}}));
+    definitions(&client).patch(NAME, &PatchParams::default(), &patch).await?;
+    things.create(&PostParams::default(), &thing("a", &json!({"size": 1}))).await?;
+    let event = soon("the event", watch.try_next()).await?;
+    assert!(matches!(event, Some(WatchEvent::Added(found)) if found.name_any() == "a"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn objects_are_the_same_in_all_versions_and_stored_in_one() -> Result<()> {
+    let client = alone();
+    let v1 = define(&client, &[version("v1", true, &size())]).await?;
+    let created = v1.create(&PostParams::default(), &thing("a", &json!({"size": 1}))).await?;
+    assert_eq!(stored(&definitions(&client).get(NAME).await?), ["v1"]);
+
+    // Another version, and then the new one is stored.
+    redefine(&client, &[version("v1", true, &size()), version("v2", false, &size_and_color())]).await?;
+    let v2 = dynamic(&client, "Thing", "v2");
+    let read = v2.get("a").await?;
+    assert_eq!(read.types.as_ref().map(|types| types.api_version.as_str()), Some("example.org/v2"));
+    assert_eq!((read.uid(), read.resource_version()), (created.uid(), created.resource_version()));
+    let moved =
+        redefine(&client, &[version("v1", false, &size()), version("v2", true, &size_and_color())]).await?;
+    assert_eq!(stored(&moved), ["v1", "v2"]);
+    // An object that is written as it is moves to the version that is stored now.
+    let patch = Patch::Merge(json!({"metadata": {"labels": {"moved": "yes"}}}));
+    v1.patch("a", &PatchParams::default(), &patch).await?;
+    assert_eq!(v2.get("a").await?.data["spec"], json!({"size": 1, "color": "red"}));
+    assert_eq!(v1.get("a").await?.data["spec"], json!({"size": 1}));
+
+    // While objects may be stored in it, a version stays.
+    let only = [version("v2", true, &size_and_color())];
+    let Err(kube::Error::Api(status)) = redefine(&client, &only).await else {
+        panic!("a version went while objects were stored in it");
+    };
+    assert!(status.message.contains("status.storedVersions[0]: Invalid value: \"v1\""), "{}", status.message);
+    let patch = Patch::Merge(json!({"status": {"storedVersions": ["v2"]}}));
+    definitions(&client).patch_status(NAME, &PatchParams::default(), &patch).await?;
+    redefine(&client, &only).await?;
+    let Err(kube::Error::Api(status)) = v1.get("a").await else { panic!("v1 is still served") };
+    assert_eq!(status.code, 404);
+    assert_eq!(v2.get("a").await?.uid(), created.uid());
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_in_one_version_hears_of_writes_in_another() -> Result<()> {
+    let client = alone();
+    let v1 =
+        define(&client, &[version("v1", true, &size()), version("v2", false, &size_and_color())]).await?;
+    let v2 = dynamic(&client, "Thing", "v2");
+    let mut watch = pin!(v2.watch(&WatchParams::default(), "0").await?);
+    v1.create(&PostParams::default(), &thing("a", &json!({"size": 1}))).await?;
+    let Some(WatchEvent::Added(seen)) = soon("the event", watch.try_next()).await? else {
+        panic!("no event")
+    };
+    assert_eq!(seen.name_any(), "a");
+    assert_eq!(seen.types.map(|types| types.api_version).as_deref(), Some("example.org/v2"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn who_applies_in_one_version_owns_the_same_fields_in_another() -> Result<()> {
+    let client = alone();
+    let v1 =
+        define(&client, &[version("v1", true, &size_and_color()), version("v2", false, &size_and_color())])
+            .await?;
+    let v2 = dynamic(&client, "Thing", "v2");
+    let body = |version: &str, spec: Value| {
+        let api_version = format!("example.org/{version}");
+        let metadata = json!({"name": "a"});
+        Patch::Apply(json!({"apiVersion": api_version, "kind": "Thing", "metadata": metadata, "spec": spec}))
+    };
+    v1.patch("a", &PatchParams::apply("one"), &body("v1", json!({"size": 1, "color": "blue"}))).await?;
+    let refused = v2.patch("a", &PatchParams::apply("two"), &body("v2", json!({"size": 2}))).await;
+    assert!(matches!(refused, Err(kube::Error::Api(status)) if status.is_conflict()));
+    let moved =
+        v2.patch("a", &PatchParams::apply("one"), &body("v2", json!({"size": 2, "color": "blue"}))).await?;
+    assert_eq!(moved.data["spec"]["size"], 2);
+    let given_up = v2.patch("a", &PatchParams::apply("one"), &body("v2", json!({"color": "blue"}))).await?;
+    assert_eq!(given_up.data["spec"], json!({"color": "blue"}));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_version_that_is_no_longer_served_is_not_found() -> Result<()> {
+    let client = alone();
+    let v1 = define(&client, &[version("v1", true, &size()), version("v2", false, &size())]).await?;
+    v1.create(&PostParams::default(), &thing("a", &json!({"size": 1}))).await?;
+    let mut old = version("v1", true, &size());
+    old["served"] = false.into();
+    redefine(&client, &[old, version("v2", false, &size())]).await?;
+    let Err(kube::Error::Api(status)) = v1.get("a").await else { panic!("v1 is still served") };
+    assert_eq!(status.code, 404);
+    assert_eq!(dynamic(&client, "Thing", "v2").get("a").await?.data["spec"], json!({"size": 1}));
+    Ok(())
+}
