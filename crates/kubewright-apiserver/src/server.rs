@@ -164,7 +164,8 @@ impl ApiServer {
         self.inner.tokens.add(token.into(), user);
     }
 
-    /// Keeps what is there, where it is kept, and ends well. What is written later is not kept.
+    /// Keeps what is there, where it is kept, and ends well: another server may open the folder. What is written
+    /// later is not kept.
     pub fn close(&self) -> std::io::Result<()> {
         self.inner.store.close()
     }

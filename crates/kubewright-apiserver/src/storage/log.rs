@@ -198,8 +198,8 @@ pub struct Log {
     progress: watch::Receiver<Progress>,
     /// How often [`Durability::forget`] was called: it takes no revision to wait for.
     forgets: AtomicU64,
-    thread: Mutex<Option<JoinHandle<()>>>,
-    _lock: fs::File,
+    /// Who joins it gets the folder's lock, to give it up.
+    thread: Mutex<Option<JoinHandle<fs::File>>>,
 }
 
 impl Log {
@@ -207,15 +207,12 @@ impl Log {
         let queue = Arc::new(Queue::default());
         let thread = std::thread::Builder::new().name("kubewright-log".to_owned()).spawn({
             let queue = queue.clone();
-            move || writer.run(&queue)
+            move || {
+                writer.run(&queue);
+                lock
+            }
         })?;
-        Ok(Self {
-            queue,
-            progress,
-            forgets: AtomicU64::new(0),
-            thread: Mutex::new(Some(thread)),
-            _lock: lock,
-        })
+        Ok(Self { queue, progress, forgets: AtomicU64::new(0), thread: Mutex::new(Some(thread)) })
     }
 
     /// Why nothing can be made durable any more. Once there is a reason it stays: after a failed sync nobody
@@ -225,7 +222,7 @@ impl Log {
     }
 
     /// Writes what is queued and notes the good end. Waits for the disk, and for a snapshot that is under way.
-    /// What is committed later is not kept, and [`Durability::synced`] says so.
+    /// What is committed later is not kept, and [`Durability::synced`] says so. The folder is free then.
     pub fn close(&self) -> io::Result<()> {
         self.queue.close();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
