@@ -65,19 +65,24 @@ impl Inner {
         self.store.wake();
     }
 
-    /// Decides on names and conditions until nothing changes: one name given up may be another's wish.
+    /// Decides on names and conditions until nothing changes: one name given up may be another's wish, but not
+    /// that of two.
     fn settle(&self, group: &str) {
         let now = time::format_rfc3339(self.clock.now());
         let registry = self.registry();
         let Some(served) = registry.stored(DEFINITIONS) else { return };
+        let mut versions = self.group_definitions(group);
+        let mut all: Vec<Value> = versions.iter().map(|version| output::object(served, version)).collect();
         loop {
-            let versions = self.group_definitions(group);
-            let all: Vec<Value> = versions.iter().map(|version| output::object(served, version)).collect();
             let mut changed = false;
-            for (version, object) in versions.iter().zip(&all) {
-                let mut new = object.clone();
-                if crd::settle(&mut new, &all, &now) {
-                    changed |= self.put_status(served, version, object, new);
+            for at in 0..all.len() {
+                let mut new = all[at].clone();
+                if crd::settle(&mut new, &all, &now)
+                    && let Some(version) = self.put_status(served, &versions[at], &all[at], new)
+                {
+                    all[at] = output::object(served, &version);
+                    versions[at] = version;
+                    changed = true;
                 }
             }
             if !changed {
@@ -93,12 +98,17 @@ impl Inner {
         all.filter(|version| version.key.split_once('.').is_some_and(|(_, of)| of == group)).collect()
     }
 
-    fn put_status(&self, served: &Served, version: &Arc<Version>, old: &Value, mut new: Value) -> bool {
-        if served.normalise(&mut new).is_err() {
-            return false;
-        }
+    /// None if somebody wrote it meanwhile: who did will come here, too.
+    fn put_status(
+        &self,
+        served: &Served,
+        version: &Arc<Version>,
+        old: &Value,
+        mut new: Value,
+    ) -> Option<Arc<Version>> {
+        served.normalise(&mut new).ok()?;
         self.track(served, "status", &Author::named(MANAGER), Some(old), &mut new);
-        self.put(served, &version.key, Expect::At(version.revision), new).is_ok()
+        self.put(served, &version.key, Expect::At(version.revision), new).ok()
     }
 
     /// Deletes the objects of a definition that is being deleted, and lets it go when none is left.

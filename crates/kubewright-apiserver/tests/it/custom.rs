@@ -1,6 +1,7 @@
 //! Custom resources with kube's own clients: kinds as operators derive them, and definitions written by hand.
 
 mod endings;
+mod names;
 mod using;
 mod versions;
 
