@@ -22,12 +22,12 @@ use crate::storage::Revision;
 #[derive(Debug)]
 pub(crate) struct Custom {
     /// Names, versions and columns.
-    pub(crate) definition: crd::Definition,
+    pub(crate) definition: Arc<crd::Definition>,
     /// How its objects are read and checked.
-    pub(crate) rules: custom::Definition,
+    pub(crate) rules: Arc<custom::Definition>,
     /// The last revision of the definition at which this was its state.
     revision: AtomicU64,
-    compiled: BTreeMap<String, Compiled>,
+    compiled: Arc<BTreeMap<String, Compiled>>,
     /// The revision at which another state took the place of this one, or the definition went; none, as zero,
     /// before that. Shared with states that differ in nothing that a watch can see.
     retired: Arc<AtomicU64>,
@@ -52,8 +52,24 @@ impl Custom {
         let rules = custom::Definition::compile(object)?;
         let definition = crd::Definition::from_object(object);
         let compiled = definition.versions.iter().map(|v| (v.name.clone(), Compiled::default())).collect();
-        let revision = AtomicU64::new(revision);
-        Ok(Self { definition, rules, revision, compiled, retired: Arc::default() })
+        Ok(Self {
+            definition: definition.into(),
+            rules: rules.into(),
+            revision: AtomicU64::new(revision),
+            compiled: Arc::new(compiled),
+            retired: Arc::default(),
+        })
+    }
+
+    /// The same for another server: what becomes of the one is nothing to the other.
+    pub(crate) fn fork(&self) -> Self {
+        Self {
+            definition: self.definition.clone(),
+            rules: self.rules.clone(),
+            revision: AtomicU64::new(self.revision.load(Ordering::Relaxed)),
+            compiled: self.compiled.clone(),
+            retired: Arc::default(),
+        }
     }
 
     /// The state that is to be served: the one before where nothing that matters changed.
@@ -64,8 +80,9 @@ impl Custom {
             return before.clone();
         }
         // Whoever watches objects of a definition that is being deleted sees them go.
-        let ends = crd::Definition { terminating: self.definition.terminating, ..before.definition.clone() };
-        if ends == self.definition {
+        let ends =
+            crd::Definition { terminating: self.definition.terminating, ..(*before.definition).clone() };
+        if ends == *self.definition {
             self.retired = before.retired.clone();
         }
         Arc::new(self)

@@ -281,6 +281,11 @@ impl Registry {
         Self { built_in: self.built_in, custom, definitions }
     }
 
+    /// The same for another server.
+    pub(crate) fn fork(&self) -> Self {
+        self.with(self.definitions.iter().map(|custom| Arc::new(custom.fork())).collect())
+    }
+
     /// The definitions, served or not.
     pub(crate) fn definitions(&self) -> &[Arc<Custom>] {
         &self.definitions

@@ -136,7 +136,7 @@ impl ApiServer {
     #[must_use]
     pub fn fork(&self) -> Self {
         let inner = &self.inner;
-        Self {
+        let fork = Self {
             inner: Arc::new(Inner {
                 store: inner.store.fork(),
                 clock: inner.clock.clone(),
@@ -144,14 +144,17 @@ impl ApiServer {
                 authorizer: inner.authorizer.clone(),
                 controllers: inner.controllers,
                 tokens: inner.tokens.fork(&inner.ids),
-                registry: RwLock::new(inner.registry()),
+                registry: RwLock::new(Arc::new(inner.registry().fork())),
                 definitions: Mutex::default(),
                 in_flight: InFlight::default(),
                 openapi: inner.openapi.clone(),
                 published: Published::default(),
                 limits: inner.limits,
             }),
-        }
+        };
+        // A definition may have been written between the two.
+        fork.inner.publish();
+        fork
     }
 
     /// The revision of the last change.

@@ -4,6 +4,7 @@ mod endings;
 mod names;
 mod using;
 mod versions;
+mod worlds;
 
 use std::collections::BTreeMap;
 
