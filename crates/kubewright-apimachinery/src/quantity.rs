@@ -388,6 +388,8 @@ mod tests {
             ("1KiKi", suffix),
             ("1e99999999999999999999", suffix),
             ("1234567890123456789012345678901234567890", "unable to parse numeric part of quantity"),
+            // With the zeros of its canonical form it would not be read again.
+            ("234567890123456789012345678901234567.8", "unable to parse numeric part of quantity"),
         ] {
             assert_eq!(Quantity::parse(text).expect_err(text).to_string(), message, "{text:?}");
         }

@@ -142,7 +142,13 @@ fn amount(digits: &str, exponent: i64, factors: usize) -> Result<(i128, i32), Pa
             .filter(|&mantissa| mantissa <= most)
             .map_or((i64::MAX.into(), 0), |n| (n, exponent)));
     }
-    Ok((mantissa.ok_or(ParseError::Numeric)?, exponent))
+    let mantissa = mantissa.ok_or(ParseError::Numeric)?;
+    // Printing may append two zeros, and what was printed must be read again.
+    let mut significant = mantissa;
+    while significant != 0 && significant % 10 == 0 {
+        significant /= 10;
+    }
+    if significant > i128::MAX / 100 { Err(ParseError::Numeric) } else { Ok((mantissa, exponent)) }
 }
 
 fn multiply(digits: &mut Vec<u8>, factor: u32) {
