@@ -12,8 +12,15 @@ pub(crate) const JSON: &[&str] = &[
 pub(crate) const LABEL_SELECTORS: &[&str] =
     &["a=b", "a==b,c!=d", "tier in (web, db),!x.io/y,a notin (b)", "a>1,b<-2", "x.io/y", "a in (,)", ""];
 
-pub(crate) const FIELD_SELECTORS: &[&str] =
-    &["metadata.name=a", "a==b,c!=d", "metadata.name=a\\,b\\=c\\\\d", "=", ",,", "status.phase!=Running"];
+pub(crate) const FIELD_SELECTORS: &[&str] = &[
+    "metadata.name=a",
+    "a==b,c!=d",
+    "metadata.name=a\\,b\\=c\\\\d",
+    "=",
+    ",,",
+    "status.phase!=Running",
+    ",==1,=6$",
+];
 
 pub(crate) const QUANTITIES: &[&str] = &[
     "1",
@@ -28,6 +35,9 @@ pub(crate) const QUANTITIES: &[&str] = &[
     "+1k",
     ".5",
     "1e18Ei",
+    "5000E",
+    "312.5Ki",
+    "444444444444444444444444444444444025.3",
 ];
 
 pub(crate) const JSON_PATCHES: &[&str] = &[

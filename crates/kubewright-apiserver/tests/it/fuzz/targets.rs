@@ -63,9 +63,13 @@ pub fn field_selector(data: &[u8]) {
     let Ok(selector) = FieldSelector::parse(text) else { return };
     let printed = selector.to_string();
     let again = FieldSelector::parse(&printed).expect("what was printed is a selector");
-    assert_eq!(again, selector, "{text:?} and {printed:?}");
-    let field = |name: &str| (name == "metadata.name").then_some("a");
-    assert_eq!(selector.matches(field), again.matches(field));
+    // Requirements are sorted as they are spelled, and `==` is printed as `=`: so the second time counts.
+    let third = FieldSelector::parse(&again.to_string()).expect("what was printed is a selector");
+    assert_eq!(third, again, "{text:?} and {printed:?}");
+    for value in ["", "a", "1"] {
+        let field = |name: &str| (name.is_empty() || name == "metadata.name").then_some(value);
+        assert_eq!(selector.matches(field), again.matches(field), "{text:?} and {printed:?}");
+    }
 }
 
 /// A quantity is the same when it is printed and read again, and is printed in one way.
@@ -74,9 +78,18 @@ pub fn quantity(data: &[u8]) {
     let Ok(quantity) = Quantity::parse(text) else { return };
     let printed = quantity.to_string();
     let again = Quantity::parse(&printed).expect("what was printed is a quantity");
-    assert_eq!(again.to_string(), printed, "{text:?}");
-    assert_eq!((again.value(), again.milli_value()), (quantity.value(), quantity.milli_value()), "{text:?}");
     assert_eq!(again.sign(), quantity.sign(), "{text:?}");
+    // What is beyond all suffixes is printed without one, as upstream does it: 1000E as 1. And the largest
+    // exponents overflow when zeros go into them.
+    if quantity.value().unsigned_abs() < i64::MAX.unsigned_abs() {
+        // A binary amount may be printed without a suffix, and is a decimal one from then on: so the second
+        // time counts.
+        let second = again.to_string();
+        let third = Quantity::parse(&second).expect("what was printed is a quantity");
+        assert_eq!(third.to_string(), second, "{text:?}");
+        let amounts = |quantity: &Quantity| (quantity.value(), quantity.milli_value());
+        assert_eq!(amounts(&again), amounts(&quantity), "{text:?}");
+    }
     for scale in [-18, -9, 0, 3, 18] {
         quantity.scaled_value(scale);
     }
