@@ -83,6 +83,17 @@ pub fn parse(bytes: &[u8], options: ParseOptions) -> Result<Parsed, ParseError> 
     Ok(Parsed { value, duplicates })
 }
 
+/// Whether a value nests deeper than `levels`: a scalar has none, a list or object one more than what it holds.
+pub fn is_deeper_than(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(|item| is_deeper_than(item, levels - 1)),
+        Value::Object(fields) => {
+            levels == 0 || fields.values().any(|value| is_deeper_than(value, levels - 1))
+        }
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

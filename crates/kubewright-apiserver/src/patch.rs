@@ -26,7 +26,7 @@ use crate::output;
 use crate::request::Request;
 use crate::resources::{Served, Shape};
 use crate::server::Inner;
-use crate::track::Author;
+use crate::track::{Author, bound_owners};
 use crate::write::{Update, check_name, check_namespace};
 
 const APPLY: &str = "application/apply-patch+yaml";
@@ -326,6 +326,7 @@ impl Inner {
                 apply::apply(live, &applied.object, applied.force, write)
             })
             .map_err(|error| error.to_api_error())?;
+        bound_owners(&mut object);
         match &served.shape {
             Shape::BuiltIn(ty) => {
                 decode::complete(ty, &mut object).map_err(|error| ApiError::internal(error.to_string()))?;

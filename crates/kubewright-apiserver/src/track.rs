@@ -1,7 +1,8 @@
 //! Who owns which field: `metadata.managedFields` on every write.
 
 use kubewright_apimachinery::apply::{self, Write};
-use kubewright_apimachinery::time;
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::{json, time};
 use serde_json::Value;
 
 use crate::request::Request;
@@ -39,6 +40,7 @@ impl Inner {
         new: &mut Value,
     ) {
         self.with_write(served, subresource, author, |write| apply::update(live, new, write));
+        bound_owners(new);
     }
 
     /// What `apply` calls a write by this endpoint.
@@ -58,5 +60,14 @@ impl Inner {
             versions: served.versions(),
             reset: &served.reset(subresource),
         })
+    }
+}
+
+/// What says who owns the fields of a deep object nests deeper than the object. Where it could not be read again,
+/// nobody owns anything, as when owners cannot be told at all.
+pub(crate) fn bound_owners(object: &mut Value) {
+    // It stands in an object in an object.
+    if json::is_deeper_than(object.at("metadata.managedFields"), json::MAX_DEPTH - 2) {
+        object.remove_at("metadata.managedFields");
     }
 }

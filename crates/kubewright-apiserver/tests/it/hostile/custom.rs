@@ -211,6 +211,29 @@ fn wide_objects_are_answered_in_time() {
 }
 
 #[test]
+fn objects_as_deep_as_may_be_can_be_read_again() {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    for depth in [380, 390, 394, 396, 397, 398, 399] {
+        let server = server();
+        assert_eq!(expect_answer(&server, "a definition", &schema), StatusCode::CREATED);
+        let spec = (0..depth).fold(json!("x"), |inner, _| json!({"a": inner}));
+        let body = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec});
+        let what = format!("{depth} levels");
+        let answer = send(&server, &what, request(Method::POST, WIDGETS, JSON, body.to_string()));
+        if answer.status == StatusCode::CREATED {
+            let answer = send(&server, &what, request(Method::GET, &format!("{WIDGETS}/w"), "", ""));
+            let text = String::from_utf8_lossy(&answer.body).into_owned();
+            assert!(text.contains(r#""name":"w""#) && text.contains(r#"{"a":"x"}"#), "{what}: {text:.200}");
+            send(&server, &what, request(Method::DELETE, &format!("{WIDGETS}/w"), "", ""));
+            let apply = format!("{WIDGETS}/w?fieldManager=m");
+            let answer = send(&server, &what, request(Method::PATCH, &apply, APPLY, body.to_string()));
+            assert!(!answer.status.is_server_error(), "{what}: {}", answer.json()["message"]);
+        }
+        expect_well(&server);
+    }
+}
+
+#[test]
 fn owners_that_were_made_up_are_refused_or_ignored() {
     let server = server();
     let mut deep = json!({});
