@@ -8,6 +8,7 @@ pub mod meta;
 mod misc;
 pub(crate) mod pods;
 mod services;
+pub(crate) mod webhook_client;
 mod workloads;
 
 use serde_json::Value;

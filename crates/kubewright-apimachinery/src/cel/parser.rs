@@ -7,6 +7,7 @@
 mod literal;
 
 use super::ast::{Call, Element, Entry, Expr, Field, Id, Kind, Literal, Select, Struct};
+use super::escape::is_reserved;
 use super::lexer::{self, Kind as Token, Token as Word};
 use super::macros;
 use super::recovery;
@@ -17,27 +18,6 @@ const MAX_DEPTH: usize = 250;
 
 /// How long an expression may be.
 const MAX_LENGTH: usize = 100_000;
-
-/// Names that may not be used for variables and functions.
-const RESERVED: [&str; 17] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 /// A tree, and where its nodes stand in the text.
 #[derive(Debug)]
@@ -318,7 +298,7 @@ impl Parser<'_> {
         let word = self.expect(Token::Identifier)?;
         let name = self.text(&word);
         let open = self.accept(Token::LeftParen);
-        if RESERVED.contains(&name.as_str()) {
+        if is_reserved(&name) {
             self.issues.report(start.start, format!("reserved identifier: {name}"));
             if open.is_some() {
                 self.arguments()?;

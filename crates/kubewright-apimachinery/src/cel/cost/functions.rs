@@ -139,33 +139,7 @@ pub(super) fn of_function(
         "ip" if overload == "cidr_ip" => cost(ONE),
         "ip" => cost(first()?.factor(PER_CHARACTER)),
         "ip.isCanonical" => cost(first()?.factor(2.0 * PER_CHARACTER)),
-        "masked"
-        | "prefixLength"
-        | "family"
-        | "isUnspecified"
-        | "isLoopback"
-        | "isLinkLocalMulticast"
-        | "isLinkLocalUnicast"
-        | "isGlobalUnicast"
-        | "format.named"
-        | "sign"
-        | "asInteger"
-        | "isInteger"
-        | "asApproximateFloat"
-        | "isGreaterThan"
-        | "isLessThan"
-        | "compareTo"
-        | "add"
-        | "sub"
-        | "major"
-        | "minor"
-        | "patch"
-        | "getScheme"
-        | "getHostname"
-        | "getHost"
-        | "getPort"
-        | "getEscapedPath"
-        | "getQuery" => cost(ONE),
+        _ if super::costs_one(function) => cost(ONE),
         "containsIP" | "containsCIDR" => {
             let address = Range { min: 4, max: 16 };
             let mut sum = (address + address).factor(PER_CHARACTER);

@@ -9,6 +9,7 @@ use crate::field::{ErrorList, FieldError, Path};
 use crate::names;
 use crate::object::Fields as _;
 use crate::validation::meta::{bytes, invalid};
+use crate::validation::webhook_client;
 
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
@@ -80,11 +81,7 @@ fn client_config(config: &Value, demands: &Demands<'_>, path: &Path) -> ErrorLis
     if config.is_null() {
         return vec![FieldError::required(path, "required when strategy is set to Webhook")];
     }
-    let mut errors = match (config.at("url").as_str(), config.has("service")) {
-        (Some(text), false) => url(text, &path.child("url")),
-        (None, true) => service(config.at("service"), &path.child("service")),
-        _ => vec![FieldError::required(path, "exactly one of url or service is required")],
-    };
+    let mut errors = webhook_client::client_config(config, path);
     let bundle = config.str_at("caBundle");
     if demands.ca_bundle
         && let Some(problem) = ca_bundle_problem(bundle)
@@ -103,80 +100,4 @@ pub(in crate::crd) fn ca_bundle_problem(bundle: &str) -> Option<&'static str> {
     let labels = bytes::pem_labels(&bytes::decode(bundle));
     let certificate = labels.iter().any(|label| label == "CERTIFICATE");
     (!certificate).then_some("unable to load root certificates: unable to parse bytes as PEM block")
-}
-
-/// Checks a URL, of which Go's parser would refuse more.
-fn url(text: &str, path: &Path) -> ErrorList {
-    const FORM: &str = "; desired format: https://host[/path]";
-    let mut errors = ErrorList::new();
-    let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
-    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let is_scheme = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
-    let (scheme, rest) = rest.split_once(':').filter(|(scheme, _)| is_scheme(scheme)).unwrap_or(("", rest));
-    let scheme = scheme.to_lowercase();
-    let authority = rest.strip_prefix("//").map_or("", |rest| rest.split('/').next().unwrap_or_default());
-    let (user, host) =
-        authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
-    if scheme != "https" {
-        let detail = format!("'https' is the only allowed URL scheme{FORM}");
-        errors.push(FieldError::invalid(path, scheme, detail));
-    }
-    if host.is_empty() {
-        errors.push(FieldError::invalid(path, "", format!("host must be specified{FORM}")));
-    }
-    if let Some(user) = user {
-        errors.push(FieldError::invalid(path, user, "user information is not permitted in the URL"));
-    }
-    if !fragment.is_empty() {
-        errors.push(FieldError::invalid(path, fragment, "fragments are not permitted in the URL"));
-    }
-    if !query.is_empty() {
-        errors.push(FieldError::invalid(path, query, "query parameters are not permitted in the URL"));
-    }
-    errors
-}
-
-fn service(service: &Value, path: &Path) -> ErrorList {
-    let mut errors = ErrorList::new();
-    // Upstream passes the two in the wrong order, and so names the other one.
-    for (missing, shown) in [("namespace", "name"), ("name", "namespace")] {
-        if service.str_at(missing).is_empty() {
-            errors.push(FieldError::required(&path.child(shown), ""));
-        }
-    }
-    let port = service.int_at("port").unwrap_or_default();
-    let problems = names::port_number(port);
-    if !problems.is_empty() {
-        let detail = format!("port is not valid: {}", problems.join(", "));
-        errors.push(FieldError::invalid(&path.child("port"), port, detail));
-    }
-    errors.extend(service_path(service.str_at("path"), &path.child("path")));
-    errors
-}
-
-fn service_path(value: &str, path: &Path) -> ErrorList {
-    let details = match value {
-        "" | "/" => Vec::new(),
-        "//" => vec!["segment[0] may not be empty".to_owned()],
-        _ => service_path_problems(value),
-    };
-    details.into_iter().map(|detail| FieldError::invalid(path, value, detail)).collect()
-}
-
-fn service_path_problems(value: &str) -> Vec<String> {
-    let mut problems = Vec::new();
-    if !value.starts_with('/') {
-        problems.push("must start with a '/'".to_owned());
-    }
-    // The first character goes even if it is no slash.
-    let rest = value.split_at(value.chars().next().map_or(0, char::len_utf8)).1;
-    for (i, step) in rest.strip_suffix('/').unwrap_or(rest).split('/').enumerate() {
-        if step.is_empty() {
-            problems.push(format!("segment[{i}] may not be empty"));
-            continue;
-        }
-        problems
-            .extend(names::dns1123_subdomain(step).iter().map(|problem| format!("segment[{i}]: {problem}")));
-    }
-    problems
 }
