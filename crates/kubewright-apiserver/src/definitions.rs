@@ -137,17 +137,30 @@ impl Inner {
         });
     }
 
+    /// The definition of a resource is on its way out, or gone, whatever it was when the request came.
+    pub(crate) fn definition_goes(&self, served: &Served) -> bool {
+        let Some(custom) = served.custom() else { return false };
+        let registry = self.registry();
+        let now = registry.definitions().iter().find(|now| now.definition.name == custom.definition.name);
+        now.is_none_or(|now| now.definition.terminating)
+    }
+
+    /// Deletes an object whose definition goes.
+    pub(crate) fn take_along(&self, served: &Served, version: &Arc<Version>) {
+        let (namespace, name) = version.namespace_and_name();
+        if let Err(error) = self.delete_object(served, namespace, name, &DeleteOptions::default())
+            && error.code != 404
+        {
+            tracing::warn!(%error, name, "an object of a deleted definition stays");
+        }
+    }
+
     /// Whether something is left, since finalizers stand in the way.
     fn delete_instances(&self, registry: &Registry, storage: &str) -> bool {
         let Some(served) = registry.stored(storage) else { return false };
         let all = || self.store.list(storage, "", None).map(|listing| listing.items).unwrap_or_default();
         for version in all().iter().filter(|version| !version.attributes.deleting) {
-            let (namespace, name) = version.namespace_and_name();
-            if let Err(error) = self.delete_object(served, namespace, name, &DeleteOptions::default())
-                && error.code != 404
-            {
-                tracing::warn!(%error, storage, name, "an object of a deleted definition stays");
-            }
+            self.take_along(served, version);
         }
         !all().is_empty()
     }

@@ -60,6 +60,11 @@ impl Inner {
     /// Looks after an object that was written.
     pub(crate) fn after_write(&self, served: &Served, version: &Arc<Version>) {
         let mut work: Vec<Work> = followed_definitions(served, version).into_iter().collect();
+        // Written while its definition went, and too late to go with the others.
+        if self.definition_goes(served) && !version.attributes.deleting {
+            self.take_along(served, version);
+            return;
+        }
         if self.controllers == Controllers::None {
             return self.work(work);
         }
@@ -82,7 +87,7 @@ impl Inner {
     /// Looks after what an object left behind.
     pub(crate) fn after_delete(&self, served: &Served, version: &Arc<Version>) {
         let mut work: Vec<Work> = followed_definitions(served, version).into_iter().collect();
-        if let Some(custom) = served.custom().filter(|custom| custom.definition.terminating) {
+        if let Some(custom) = served.custom().filter(|_| self.definition_goes(served)) {
             work.push(Work::Definition(custom.definition.name.clone()));
         }
         if self.controllers == Controllers::None {

@@ -169,3 +169,37 @@ async fn objects_are_written_while_their_definition_changes() -> Result<()> {
     assert!(things.iter().all(right));
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_is_left_of_objects_that_came_while_their_definition_went() -> Result<()> {
+    for _ in 0..20 {
+        let server = server();
+        let first = client(&server);
+        definitions(&first).create(&PostParams::default(), &simple("Thing")).await?;
+        let mut tasks = JoinSet::new();
+        for at in 0..4 {
+            let client = client(&server);
+            tasks.spawn(async move {
+                let things = dynamic(&client, "Thing", "v1");
+                for round in 0.. {
+                    let new = thing(&format!("t{at}-{round}"), &json!({"size": 1}));
+                    match things.create(&PostParams::default(), &new).await {
+                        Ok(_) => {}
+                        Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => break,
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                anyhow::Ok(())
+            });
+        }
+        tokio::task::yield_now().await;
+        definitions(&first).delete("things.example.org", &DeleteParams::default()).await?;
+        while let Some(done) = soon("a writer", tasks.join_next()).await {
+            done??;
+        }
+        assert!(names(&definitions(&first)).await?.is_empty());
+        definitions(&first).create(&PostParams::default(), &simple("Thing")).await?;
+        assert!(names(&dynamic(&first, "Thing", "v1")).await?.is_empty());
+    }
+    Ok(())
+}
