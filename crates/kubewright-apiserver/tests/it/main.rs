@@ -1,6 +1,7 @@
 //! Unmodified clients on the embedded server, and everything that they may count on.
 
 mod api;
+mod applying;
 mod auth;
 mod concurrency;
 mod custom;
