@@ -8,9 +8,10 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, WatchEvent, W
 use kube::runtime::wait::{await_condition, conditions as awaited};
 use kube::{Client, Resource, ResourceExt};
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use super::{Widget, conditions, definitions, names, widget, widgets};
-use crate::world::{alone, config_map, object, soon};
+use crate::world::{alone, client, config_map, object, server, soon};
 
 const DEFINITION: &str = "widgets.example.org";
 const HOLD: &str = "example.org/hold";
@@ -235,5 +236,35 @@ async fn a_namespace_takes_its_custom_objects_along() -> Result<()> {
     there.patch("held", &PatchParams::default(), &patch).await?;
     assert!(namespaces.get_opt("team").await?.is_none());
     assert_eq!(names(&here).await?, ["stays"]);
+    Ok(())
+}
+
+/// The last finalizers may go before, while or after the definition looks for what is left.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_definition_goes_whenever_the_last_finalizer_does() -> Result<()> {
+    for _ in 0..20 {
+        let server = server();
+        let client = client(&server);
+        let widgets = widgets(&client).await?;
+        for at in 0..4 {
+            let mut held = widget(&format!("held-{at}"));
+            held.finalizers_mut().push(HOLD.to_owned());
+            widgets.create(&PostParams::default(), &held).await?;
+        }
+        let mut tasks = JoinSet::new();
+        for at in 0..4 {
+            let widgets = widgets.clone();
+            tasks.spawn(async move {
+                let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+                widgets.patch(&format!("held-{at}"), &PatchParams::default(), &patch).await?;
+                anyhow::Ok(())
+            });
+        }
+        definitions(&client).delete(DEFINITION, &DeleteParams::default()).await?;
+        while let Some(done) = soon("a finalizer", tasks.join_next()).await {
+            done??;
+        }
+        assert!(definitions(&client).get_opt(DEFINITION).await?.is_none());
+    }
     Ok(())
 }
