@@ -3,6 +3,7 @@
 //!
 //! Unlike garbage collection this is part of every server, also of one without controllers.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 
 use kubewright_apimachinery::object::Fields as _;
@@ -35,6 +36,18 @@ impl Inner {
         }
         for version in self.group_definitions(group).iter().filter(|version| version.attributes.deleting) {
             self.empty_definition(&version.key);
+        }
+    }
+
+    /// Takes up what an earlier server left half done: it may have ended between a write and what follows it.
+    pub(crate) fn resume_definitions(&self) {
+        self.publish();
+        let listing = self.store.list(DEFINITIONS, "", None);
+        let all = listing.into_iter().flat_map(|listing| listing.items);
+        let groups: BTreeSet<String> =
+            all.filter_map(|version| Some(version.key.split_once('.')?.1.to_owned())).collect();
+        for group in groups {
+            self.follow_definitions(&group);
         }
     }
 
@@ -163,5 +176,64 @@ impl Inner {
             self.take_along(served, version);
         }
         !all().is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kubewright_apimachinery::object::Fields as _;
+    use serde_json::{Value, json};
+
+    use super::DEFINITIONS;
+    use crate::storage::Expect;
+    use crate::{ApiServer, Options};
+
+    /// Writes an object as a server does that ends before it does what follows.
+    fn write_only(server: &ApiServer, storage: &str, key: &str, object: Value) {
+        let registry = server.inner.registry();
+        let served = registry.stored(storage).unwrap();
+        server.inner.put(served, key, Expect::Absent, object).unwrap();
+    }
+
+    #[test]
+    fn a_server_goes_on_with_what_the_one_before_left_half_done() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || ApiServer::open(dir.path(), Options::default()).unwrap().0;
+        let schema = json!({"openAPIV3Schema": {"type": "object"}});
+        let definition = |singular: &str| {
+            json!({
+                "metadata": {"name": format!("{singular}s.example.org"), "uid": singular},
+                "spec": {
+                    "group": "example.org", "scope": "Cluster",
+                    "names": {"kind": singular, "listKind": format!("{singular}list"), "plural": format!("{singular}s"), "singular": singular},
+                    "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+                },
+                "status": {"storedVersions": ["v1"]},
+            })
+        };
+        let server = open();
+        write_only(&server, DEFINITIONS, "things.example.org", definition("thing"));
+        server.close().unwrap();
+
+        let server = open();
+        assert!(server.inner.registry().definitions()[0].definition.is_served());
+        write_only(
+            &server,
+            "example.org/things",
+            "a",
+            json!({"apiVersion": "example.org/v1", "kind": "thing", "metadata": {"name": "a"}}),
+        );
+        let registry = server.inner.registry();
+        let served = registry.stored(DEFINITIONS).unwrap();
+        let going = server.inner.store.get(DEFINITIONS, "things.example.org").unwrap();
+        let mut object = going.object();
+        object.set_at("metadata.deletionTimestamp", "2026-01-01T00:00:00Z");
+        object.set_at("metadata.finalizers", json!([kubewright_apimachinery::crd::FINALIZER]));
+        server.inner.put(served, &going.key, Expect::At(going.revision), object).unwrap();
+        server.close().unwrap();
+
+        let server = open();
+        assert!(server.inner.store.get(DEFINITIONS, "things.example.org").is_none());
+        assert!(server.inner.store.get("example.org/things", "a").is_none());
     }
 }

@@ -107,7 +107,7 @@ impl ApiServer {
         if fresh {
             server.inner.bootstrap();
         }
-        server.inner.publish();
+        server.inner.resume_definitions();
         Ok((server, opened.recovered))
     }
 
