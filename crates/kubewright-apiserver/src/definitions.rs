@@ -3,7 +3,7 @@
 //!
 //! Unlike garbage collection this is part of every server, also of one without controllers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 
 use kubewright_apimachinery::object::Fields as _;
@@ -15,8 +15,25 @@ use crate::options::DeleteOptions;
 use crate::output;
 use crate::resources::{DEFINITIONS, Registry, Served};
 use crate::server::Inner;
-use crate::storage::{Expect, Version};
+use crate::storage::{Expect, Revision, Version};
 use crate::track::Author;
+
+/// What names are decided by, for each group: its definitions without their schemas, which are large, and the
+/// revisions at which they were so. Each is read again only when it was written: a group may have many.
+pub(crate) type Outlines = BTreeMap<String, BTreeMap<Arc<str>, (Revision, Value)>>;
+
+fn outline(version: &Version) -> Value {
+    let mut outline = version.object();
+    outline.object_mut("spec").remove("versions");
+    outline.object_mut("metadata").remove("managedFields");
+    outline
+}
+
+/// A definition by its name; they are in the order of their names.
+fn named<'a>(definitions: &'a [Arc<Custom>], name: &str) -> Option<&'a Arc<Custom>> {
+    let at = definitions.binary_search_by(|custom| custom.definition.name.as_str().cmp(name));
+    at.ok().map(|at| &definitions[at])
+}
 
 /// Who writes the status of definitions.
 const MANAGER: &str = "kube-apiserver";
@@ -30,8 +47,8 @@ impl Inner {
     /// Brings the status of a group's definitions up to date, and serves what they define.
     pub(crate) fn follow_definitions(&self, group: &str) {
         {
-            let _one_at_a_time = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
-            self.settle(group);
+            let mut outlines = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+            self.settle(group, &mut outlines);
             self.publish();
         }
         for version in self.group_definitions(group).iter().filter(|version| version.attributes.deleting) {
@@ -57,7 +74,7 @@ impl Inner {
         let mut definitions: Vec<Arc<Custom>> = Vec::new();
         let listing = self.store.list(DEFINITIONS, "", None);
         for version in listing.into_iter().flat_map(|listing| listing.items) {
-            let known = before.definitions().iter().find(|custom| custom.definition.name == *version.key);
+            let known = named(before.definitions(), &version.key);
             if let Some(custom) = known.filter(|custom| custom.is_at(version.revision)) {
                 definitions.push(custom.clone());
                 continue;
@@ -69,8 +86,9 @@ impl Inner {
                 }
             }
         }
-        let gone = before.definitions().iter().filter(|old| !definitions.iter().any(|new| new.follows(old)));
-        for old in gone {
+        let goes_on =
+            |old: &Custom| named(&definitions, &old.definition.name).is_some_and(|new| new.follows(old));
+        for old in before.definitions().iter().filter(|old| !goes_on(old)) {
             old.retire(self.store.revision());
         }
         *self.registry.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(before.with(definitions));
@@ -80,27 +98,35 @@ impl Inner {
 
     /// Decides on names and conditions until nothing changes: one name given up may be another's wish, but not
     /// that of two.
-    fn settle(&self, group: &str) {
+    fn settle(&self, group: &str, outlines: &mut Outlines) {
         let now = time::format_rfc3339(self.clock.now());
         let registry = self.registry();
         let Some(served) = registry.stored(DEFINITIONS) else { return };
+        let mut known = outlines.remove(group).unwrap_or_default();
         let mut versions = self.group_definitions(group);
-        let mut all: Vec<Value> = versions.iter().map(|version| output::object(served, version)).collect();
-        loop {
-            let mut changed = false;
+        let read = |version: &Arc<Version>| match known.remove(&version.key) {
+            Some((revision, outline)) if revision == version.revision => outline,
+            _ => outline(version),
+        };
+        let mut all: Vec<Value> = versions.iter().map(read).collect();
+        let mut changed = true;
+        while changed {
+            changed = false;
             for at in 0..all.len() {
                 let mut new = all[at].clone();
                 if crd::settle(&mut new, &all, &now)
-                    && let Some(version) = self.put_status(served, &versions[at], &all[at], new)
+                    && let Some(version) = self.put_status(served, &versions[at], &new)
                 {
-                    all[at] = output::object(served, &version);
+                    all[at] = new;
                     versions[at] = version;
                     changed = true;
                 }
             }
-            if !changed {
-                return;
-            }
+        }
+        if !all.is_empty() {
+            let kept = versions.iter().zip(all);
+            let kept = kept.map(|(version, outline)| (version.key.clone(), (version.revision, outline)));
+            outlines.insert(group.to_owned(), kept.collect());
         }
     }
 
@@ -112,15 +138,12 @@ impl Inner {
     }
 
     /// None if somebody wrote it meanwhile: who did will come here, too.
-    fn put_status(
-        &self,
-        served: &Served,
-        version: &Arc<Version>,
-        old: &Value,
-        mut new: Value,
-    ) -> Option<Arc<Version>> {
+    fn put_status(&self, served: &Served, version: &Version, outline: &Value) -> Option<Arc<Version>> {
+        let old = output::object(served, version);
+        let mut new = old.clone();
+        new.set_at("status", outline.at("status").clone());
         served.normalise(&mut new).ok()?;
-        self.track(served, "status", &Author::named(MANAGER), Some(old), &mut new);
+        self.track(served, "status", &Author::named(MANAGER), Some(&old), &mut new);
         self.put(served, &version.key, Expect::At(version.revision), new).ok()
     }
 
@@ -134,10 +157,7 @@ impl Inner {
         if !current.attributes.deleting || !waits {
             return;
         }
-        let own = registry
-            .definitions()
-            .iter()
-            .find(|custom| custom.definition.name == name && custom.definition.is_served());
+        let own = named(registry.definitions(), name).filter(|custom| custom.definition.is_served());
         let storage =
             own.map(|custom| format!("{}/{}", custom.definition.group, custom.definition.names.plural));
         let left = storage.is_some_and(|storage| self.delete_instances(&registry, &storage));
@@ -154,7 +174,7 @@ impl Inner {
     pub(crate) fn definition_goes(&self, served: &Served) -> bool {
         let Some(custom) = served.custom() else { return false };
         let registry = self.registry();
-        let now = registry.definitions().iter().find(|now| now.definition.name == custom.definition.name);
+        let now = named(registry.definitions(), &custom.definition.name);
         now.is_none_or(|now| now.definition.terminating)
     }
 

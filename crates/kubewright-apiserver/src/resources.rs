@@ -263,15 +263,18 @@ impl Default for Registry {
 impl Registry {
     /// What is built in, and what these definitions bring.
     pub(crate) fn with(&self, definitions: Vec<Arc<Custom>>) -> Self {
+        let mut before: HashMap<*const Custom, Vec<&Arc<Served>>> = HashMap::new();
+        for served in &self.custom {
+            if let Some(custom) = served.custom() {
+                before.entry(Arc::as_ptr(custom)).or_default().push(served);
+            }
+        }
         let mut custom = Vec::new();
         for definition in definitions.iter().filter(|custom| custom.definition.is_served()) {
             // What was served by the same state stays, with its tag.
-            let before = self.custom.iter().filter(|served| is_of(served, definition));
-            let before: Vec<Arc<Served>> = before.cloned().collect();
-            if before.is_empty() {
-                custom.extend(Served::of_definition(definition).into_iter().map(Arc::new));
-            } else {
-                custom.extend(before);
+            match before.get(&Arc::as_ptr(definition)) {
+                Some(served) => custom.extend(served.iter().copied().cloned()),
+                None => custom.extend(Served::of_definition(definition).into_iter().map(Arc::new)),
             }
         }
         custom.sort_by(|one, other| {
@@ -323,10 +326,6 @@ impl Registry {
     pub(crate) fn serves(&self, group: &str, version: &str) -> bool {
         self.all().any(|served| served.group == group && served.version == version)
     }
-}
-
-fn is_of(served: &Served, definition: &Arc<Custom>) -> bool {
-    served.custom().is_some_and(|custom| Arc::ptr_eq(custom, definition))
 }
 
 /// The kinds of a real server's own scheme: every version, served or not, with lists and options.

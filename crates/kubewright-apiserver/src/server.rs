@@ -12,6 +12,7 @@ use crate::allocate::InFlight;
 use crate::auth::{self, Action, ActionOn, AuthenticatedOnly, Authorizer, User};
 use crate::body::Body;
 use crate::clock::{Clock, SystemClock};
+use crate::definitions::Outlines;
 use crate::ids::Ids;
 use crate::input;
 use crate::openapi::{OpenApi, Published};
@@ -82,7 +83,7 @@ pub(crate) struct Inner {
     pub(crate) tokens: Tokens,
     pub(crate) registry: RwLock<Arc<Registry>>,
     /// Held while definitions are followed, so that two do not take the same name.
-    pub(crate) definitions: Mutex<()>,
+    pub(crate) definitions: Mutex<Outlines>,
     pub(crate) in_flight: InFlight,
     pub(crate) openapi: Arc<OpenApi>,
     pub(crate) published: Published,
