@@ -19,8 +19,10 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::world::{client, server, soon};
-use packages::{Vendored, all};
+use packages::{Vendored, all, written_by_people};
 use samples::{Fill, mistakes, sample};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// A version of a vendor's kind.
 struct Kind<'a> {
@@ -103,8 +105,7 @@ async fn installed() -> Result<ApiServer> {
     let install = || async {
         let server = server();
         for Vendored { package, object, .. } in all() {
-            let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-            send(&client(&server), Method::POST, path, object)
+            send(&client(&server), Method::POST, DEFINITIONS, object)
                 .await
                 .with_context(|| format!("{package}: {}", object["metadata"]["name"]))?;
         }
@@ -194,6 +195,50 @@ async fn what_is_deleted_is_served_no_more() -> Result<()> {
         let answer = client.request::<Value>(Request::get(kind.path()).body(Vec::new())?).await;
         assert!(matches!(answer, Err(kube::Error::Api(status)) if status.code == 404), "{}", kind.name());
     }
+    Ok(())
+}
+
+/// Argo's own server does not take it either: it is made for editors.
+const NOT_STRUCTURAL: &str = "argoproj.io_clusterworkflowtemplates.yaml";
+
+/// With strict validation: nothing in them is unknown, and nothing gets lost.
+#[tokio::test]
+async fn objects_that_people_wrote_are_accepted() -> Result<()> {
+    let client = client(&server());
+    let (definitions, objects): (Vec<_>, Vec<_>) = written_by_people()?
+        .into_iter()
+        .partition(|(_, object)| object["kind"] == "CustomResourceDefinition");
+    let mut served = BTreeMap::new();
+    for (file, definition) in &definitions {
+        let answer = send(&client, Method::POST, DEFINITIONS, definition).await;
+        if file == NOT_STRUCTURAL {
+            let Err(kube::Error::Api(status)) = answer else { panic!("a field without a type is accepted") };
+            let says = "[inline].type: Required value: must not be empty for specified object fields";
+            assert!(status.is_invalid() && status.message.contains(says), "{}", status.message);
+            continue;
+        }
+        answer.with_context(|| file.clone())?;
+        for version in definition["spec"]["versions"].as_array().into_iter().flatten() {
+            let kind = Kind { definition, version };
+            served.insert((kind.api_version(), text(&definition["spec"]["names"]["kind"])), kind);
+        }
+    }
+    let mut problems = Vec::new();
+    for (file, mut object) in objects {
+        let of = (text(&object["apiVersion"]), text(&object["kind"]));
+        let kind = served.get(&of).with_context(|| format!("{file}: nothing defines {of:?}"))?;
+        let status = object.as_object_mut().and_then(|object| object.remove("status"));
+        let path = format!("{}?fieldValidation=Strict", kind.path());
+        let created = send(&client, Method::POST, &path, &object).await.with_context(|| file.clone())?;
+        lost(&object, &created, &file, &mut problems);
+        if let Some(status) = status {
+            let path = format!("{}/{}/status", kind.path(), text(&object["metadata"]["name"]));
+            let status = json!({"status": status});
+            let patched = send(&client, Method::PATCH, &path, &status).await.with_context(|| file.clone())?;
+            lost(&status, &patched, &file, &mut problems);
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 //! Each is a crate that carries a vendor's own YAML. None is built, and none is a dependency: a project that
 //! names them has cargo fetch them and tell where they are. What it fetched once needs no network again.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
@@ -10,7 +11,8 @@ use std::sync::LazyLock;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-const PACKAGES: [&str; 8] = [
+/// Packages with the definitions of one vendor each, in `resources`.
+const VENDORS: [&str; 8] = [
     "argo-cd-crds",
     "argo-events-crds",
     "argo-rollouts-crds",
@@ -21,6 +23,9 @@ const PACKAGES: [&str; 8] = [
     "longhorn-crds",
 ];
 
+/// A package that is tested with definitions of many vendors, and objects that people wrote, in `tests`.
+const MIXED: &str = "kopium";
+
 /// A definition as its vendor wrote it.
 pub(crate) struct Vendored {
     /// The package that it is from.
@@ -28,27 +33,35 @@ pub(crate) struct Vendored {
     pub(crate) object: Value,
 }
 
-static DEFINITIONS: LazyLock<Vec<Vendored>> =
-    LazyLock::new(|| definitions().unwrap_or_else(|error| panic!("{error:#}")));
-
-/// All definitions of all packages.
+/// All definitions of all vendors.
 pub(crate) fn all() -> &'static [Vendored] {
+    static DEFINITIONS: LazyLock<Vec<Vendored>> =
+        LazyLock::new(|| definitions().unwrap_or_else(|error| panic!("{error:#}")));
     &DEFINITIONS
 }
 
-fn definitions() -> Result<Vec<Vendored>> {
-    let packages = fetch(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("vendors"))?;
+/// Definitions of many vendors, and objects that people wrote by them, each as its file has it.
+pub(crate) fn written_by_people() -> Result<Vec<(String, Value)>> {
     let mut found = Vec::new();
-    for (package, folder) in packages {
-        let mut files = Vec::new();
-        for entry in std::fs::read_dir(folder.join("resources"))? {
-            files.push(entry?.path());
+    for file in files(&FOLDERS[MIXED].join("tests"))? {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        for document in documents(&file)? {
+            let object = serde_saphyr::from_str(&document).with_context(|| name.clone())?;
+            found.push((name.clone(), object));
         }
-        files.sort();
-        for file in files {
-            let text = std::fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))?;
-            for yaml in text.split("\n---").filter(|yaml| yaml.contains("kind: CustomResourceDefinition")) {
-                let object = serde_saphyr::from_str(yaml).with_context(|| format!("{}", file.display()))?;
+    }
+    Ok(found)
+}
+
+fn definitions() -> Result<Vec<Vendored>> {
+    let mut found = Vec::new();
+    for package in VENDORS {
+        for file in files(&FOLDERS[package].join("resources"))? {
+            let mut documents = documents(&file)?;
+            documents.retain(|document| document.contains("kind: CustomResourceDefinition"));
+            for document in documents {
+                let object =
+                    serde_saphyr::from_str(&document).with_context(|| format!("{}", file.display()))?;
                 found.push(Vendored { package, object });
             }
         }
@@ -56,10 +69,33 @@ fn definitions() -> Result<Vec<Vendored>> {
     Ok(found)
 }
 
+/// The YAML files of a folder.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))? {
+        files.push(entry?.path());
+    }
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "yaml"));
+    files.sort();
+    Ok(files)
+}
+
+/// The documents of a YAML file, without those that say nothing.
+fn documents(file: &Path) -> Result<Vec<String>> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("read {}", file.display()))?;
+    let documents = text.split("\n---").map(|document| document.trim_start_matches("---"));
+    Ok(documents.filter(|document| document.contains("kind:")).map(str::to_owned).collect())
+}
+
+static FOLDERS: LazyLock<BTreeMap<&str, PathBuf>> = LazyLock::new(|| {
+    let project = Path::new(env!("CARGO_TARGET_TMPDIR")).join("vendors");
+    fetch(&project).unwrap_or_else(|error| panic!("{error:#}"))
+});
+
 /// Where each package lies.
-fn fetch(project: &Path) -> Result<Vec<(&'static str, PathBuf)>> {
-    let wanted = PACKAGES.map(|name| format!("{name} = \"=0.1.0\"\n")).concat();
-    // Nobody needs the types that go with the YAML, so what these are made of stays away.
+fn fetch(project: &Path) -> Result<BTreeMap<&'static str, PathBuf>> {
+    let vendors = VENDORS.map(|name| format!("{name} = \"=0.1.0\"\n")).concat();
+    // Nobody needs the types that go with the vendors' YAML, so what these are made of stays away.
     write(
         &project.join("k8s-openapi"),
         "[package]\nname = \"k8s-openapi\"\nversion = \"0.15.0\"\n[features]\nv1_20 = []\n",
@@ -67,7 +103,8 @@ fn fetch(project: &Path) -> Result<Vec<(&'static str, PathBuf)>> {
     write(
         project,
         &format!(
-            "[package]\nname = \"vendors\"\n[workspace]\n[dependencies]\n{wanted}\
+            "[package]\nname = \"vendors\"\n[workspace]\n[dependencies]\n{vendors}\
+             {MIXED} = {{ version = \"=0.24.1\", default-features = false }}\n\
              [patch.crates-io]\nk8s-openapi = {{ path = \"k8s-openapi\" }}\n"
         ),
     )?;
@@ -86,7 +123,7 @@ fn fetch(project: &Path) -> Result<Vec<(&'static str, PathBuf)>> {
         let folder = manifest.and_then(|manifest| Path::new(manifest).parent());
         Ok((name, folder.with_context(|| format!("cargo does not tell where {name} is"))?.to_owned()))
     };
-    PACKAGES.into_iter().map(find).collect()
+    VENDORS.into_iter().chain([MIXED]).map(find).collect()
 }
 
 /// Writes a crate of nothing, unless it is there.
