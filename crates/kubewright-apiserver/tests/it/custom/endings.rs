@@ -4,13 +4,13 @@ use anyhow::{Context as _, Result};
 use futures_util::{Stream, TryStreamExt as _};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::runtime::wait::{await_condition, conditions as awaited};
 use kube::{Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::{Widget, conditions, definitions, names, widget, widgets};
+use super::{Widget, conditions, definition, definitions, names, resource, thing, version, widget, widgets};
 use crate::world::{alone, client, config_map, object, server, soon};
 
 const DEFINITION: &str = "widgets.example.org";
@@ -57,6 +57,24 @@ async fn what_a_custom_object_owns_goes_with_it() -> Result<()> {
     assert_eq!(names(&widgets).await?, ["orphan-inner"]);
     assert_eq!(names(&maps).await?, ["orphan-innermost"]);
     assert_eq!(widgets.get("orphan-inner").await?.owner_references(), []);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_object_of_the_cluster_owns_what_is_in_namespaces() -> Result<()> {
+    let client = alone();
+    let mut cluster_wide = definition("Thing", &[version("v1", true, &json!({"size": {"type": "integer"}}))]);
+    cluster_wide.spec.scope = "Cluster".to_owned();
+    definitions(&client).create(&PostParams::default(), &cluster_wide).await?;
+    let things: Api<DynamicObject> = Api::all_with(client.clone(), &resource("Thing", "v1"));
+    let owner = things.create(&PostParams::default(), &thing("a", &json!({"size": 1}))).await?;
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    let mut map = config_map("child");
+    map.metadata.owner_references = Some(owner.owner_ref(&resource("Thing", "v1")).into_iter().collect());
+    maps.create(&PostParams::default(), &map).await?;
+    assert_eq!(names(&maps).await?, ["child"]);
+    things.delete("a", &DeleteParams::default()).await?;
+    assert!(names(&maps).await?.is_empty());
     Ok(())
 }
 

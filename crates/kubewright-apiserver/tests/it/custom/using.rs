@@ -296,3 +296,37 @@ async fn a_definition_is_applied_as_operators_do_at_start() -> Result<()> {
     assert_eq!(super::names(&widgets).await?, ["a"]);
     Ok(())
 }
+
+#[tokio::test]
+async fn a_dry_run_defines_writes_and_deletes_nothing() -> Result<()> {
+    let client = alone();
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    let said = definitions(&client).create(&dry, &Widget::crd()).await?;
+    assert_eq!(said.name_any(), Widget::crd_name());
+    assert!(definitions(&client).get_opt(Widget::crd_name()).await?.is_none());
+    let widgets = widgets(&client).await?;
+    assert_eq!(widgets.create(&dry, &widget("a")).await?.spec, widget("a").spec);
+    let applied = Patch::Apply(applied("a", &json!({"color": "red"})));
+    widgets.patch("a", &PatchParams::apply("tester").dry_run(), &applied).await?;
+    assert!(super::names(&widgets).await?.is_empty());
+
+    widgets.create(&PostParams::default(), &widget("a")).await?;
+    widgets.delete("a", &DeleteParams::default().dry_run()).await?;
+    definitions(&client).delete(Widget::crd_name(), &DeleteParams::default().dry_run()).await?;
+    assert_eq!(super::names(&widgets).await?, ["a"]);
+    widgets.create(&PostParams::default(), &widget("b")).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_custom_object_needs_its_namespace() -> Result<()> {
+    let client = alone();
+    widgets(&client).await?;
+    let nowhere: Api<Widget> = Api::namespaced(client, "nowhere");
+    let Err(kube::Error::Api(status)) = nowhere.create(&PostParams::default(), &widget("a")).await else {
+        panic!("it is somewhere");
+    };
+    assert_eq!((status.code, status.message.as_str()), (404, "namespaces \"nowhere\" not found"));
+    assert!(super::names(&nowhere).await?.is_empty());
+    Ok(())
+}
