@@ -198,7 +198,7 @@ async fn what_is_deleted_is_served_no_more() -> Result<()> {
     Ok(())
 }
 
-/// Argo's own server does not take it either: it is made for editors.
+/// No server takes this one: some of its fields have no type.
 const NOT_STRUCTURAL: &str = "argoproj.io_clusterworkflowtemplates.yaml";
 
 /// With strict validation: nothing in them is unknown, and nothing gets lost.
