@@ -1,0 +1,159 @@
+//! Kinds: what the API server calls a type, and where it serves it.
+
+use std::any::TypeId;
+use std::fmt;
+use std::sync::Arc;
+
+use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
+use kube::core::TypeMeta;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Group, version and kind.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Gvk {
+    /// The group; empty for the core group.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// The kind.
+    pub kind: String,
+}
+
+impl Gvk {
+    /// Group, version and kind.
+    pub fn new(group: impl Into<String>, version: impl Into<String>, kind: impl Into<String>) -> Self {
+        Self { group: group.into(), version: version.into(), kind: kind.into() }
+    }
+
+    /// From `apiVersion` and `kind` of an object.
+    pub fn of(api_version: &str, kind: &str) -> Self {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        Self::new(group, version, kind)
+    }
+
+    /// `group/version`, or the version alone in the core group.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+}
+
+impl fmt::Display for Gvk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, Kind={}", self.api_version(), self.kind)
+    }
+}
+
+/// Whether the objects of a kind live in namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scope {
+    /// They do.
+    Namespaced,
+    /// They do not.
+    Cluster,
+}
+
+/// A kind and its place in the API. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Kind(Arc<Place>);
+
+#[derive(PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Place {
+    gvk: Gvk,
+    plural: String,
+    scope: Scope,
+}
+
+impl Kind {
+    /// A kind that is served as `plural`.
+    pub fn new(gvk: Gvk, plural: impl Into<String>, scope: Scope) -> Self {
+        Self(Arc::new(Place { gvk, plural: plural.into(), scope }))
+    }
+
+    /// The kind of a Rust type.
+    pub fn of<K: Object>() -> Self {
+        let gvk = Gvk::new(K::group(&()), K::version(&()), K::kind(&()));
+        Self::new(gvk, K::plural(&()), K::scope())
+    }
+
+    /// Group, version and kind.
+    pub fn gvk(&self) -> &Gvk {
+        &self.0.gvk
+    }
+
+    /// The name of the resource in paths and rules.
+    pub fn plural(&self) -> &str {
+        &self.0.plural
+    }
+
+    /// Whether objects live in namespaces.
+    pub fn scope(&self) -> Scope {
+        self.0.scope
+    }
+
+    /// The kind alone, such as `Deployment`.
+    pub fn name(&self) -> &str {
+        &self.0.gvk.kind
+    }
+
+    /// What objects of this kind say about themselves.
+    pub fn type_meta(&self) -> TypeMeta {
+        TypeMeta { api_version: self.0.gvk.api_version(), kind: self.0.gvk.kind.clone() }
+    }
+
+    /// The path of all objects, in a namespace or in all.
+    pub fn path(&self, namespace: Option<&str>) -> String {
+        let Gvk { group, version, .. } = &self.0.gvk;
+        let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+        match namespace {
+            Some(namespace) if self.0.scope == Scope::Namespaced => {
+                format!("{root}/namespaces/{namespace}/{}", self.0.plural)
+            }
+            _ => format!("{root}/{}", self.0.plural),
+        }
+    }
+}
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0.gvk, f)
+    }
+}
+
+/// A Rust type whose objects the API server keeps: every type of k8s-openapi and every derived `CustomResource`.
+///
+/// Implemented for all of them; there is nothing to write. Kinds that are known at run time only have
+/// [`DynamicObject`](kube::api::DynamicObject) instead.
+pub trait Object:
+    kube::Resource<DynamicType = (), Scope: 'static>
+    + Serialize
+    + DeserializeOwned
+    + Clone
+    + fmt::Debug
+    + Send
+    + Sync
+    + 'static
+{
+    /// Whether objects live in namespaces.
+    fn scope() -> Scope {
+        let scope = TypeId::of::<Self::Scope>();
+        debug_assert!(
+            scope == TypeId::of::<NamespaceResourceScope>() || scope == TypeId::of::<ClusterResourceScope>(),
+            "{} is neither in namespaces nor outside of them",
+            Self::kind(&()),
+        );
+        if scope == TypeId::of::<ClusterResourceScope>() { Scope::Cluster } else { Scope::Namespaced }
+    }
+}
+
+impl<K> Object for K where
+    K: kube::Resource<DynamicType = (), Scope: 'static>
+        + Serialize
+        + DeserializeOwned
+        + Clone
+        + fmt::Debug
+        + Send
+        + Sync
+        + 'static
+{
+}
