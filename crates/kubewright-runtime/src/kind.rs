@@ -104,7 +104,8 @@ impl Kind {
     /// The path of all objects, in a namespace or in all.
     pub fn path(&self, namespace: Option<&str>) -> String {
         let Gvk { group, version, .. } = &self.0.gvk;
-        let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+        let root =
+            if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
         match namespace {
             Some(namespace) if self.0.scope == Scope::Namespaced => {
                 format!("{root}/namespaces/{namespace}/{}", self.0.plural)

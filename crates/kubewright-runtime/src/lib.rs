@@ -1,9 +1,20 @@
 //! The runtime of Kubernetes operators.
 
+pub mod cache;
+pub mod client;
 mod clock;
+pub mod fence;
 mod key;
 mod kind;
+mod list;
+mod query;
+pub mod selector;
+mod wire;
 
+pub use cache::{Cache, CacheOptions, KindOptions};
+pub use client::{Client, Delete, Patch, Upsert};
 pub use clock::{Clock, SystemClock, TokioClock};
 pub use key::Key;
 pub use kind::{Gvk, Kind, Object, Scope};
+pub use list::List;
+pub use selector::LabelSelector;

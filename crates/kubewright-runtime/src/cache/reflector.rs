@@ -1,0 +1,348 @@
+//! List and watch: how an informer learns what is there, and then what happens.
+//!
+//! The list is streamed where the server can do that, and read in pages where it cannot. A watch that ends is
+//! opened again where it stood; only when the server has forgotten that moment is everything listed again, and then
+//! the difference is what followers are told. Failures back off, and never end a reflector.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, header};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+use super::entry::Entry;
+use super::informer::{Informer, Part};
+use crate::client::Error;
+use crate::query::Query;
+use crate::wire::{self, Lines};
+
+/// The page of a list; the same as kubectl's.
+const PAGE: u32 = 500;
+/// A watch is asked to end after one to two times this, so that not all of them end at once.
+const WATCH: Duration = Duration::from_secs(300);
+/// A watch that has not ended this long after it should have is dead.
+const OVERDUE: Duration = Duration::from_secs(15);
+/// A watch that ends sooner than this without an error is a failure all the same.
+const SHORT: Duration = Duration::from_secs(1);
+const BACKOFF_FIRST: Duration = Duration::from_millis(800);
+const BACKOFF_MOST: Duration = Duration::from_secs(30);
+/// After this long without a failure, the next one counts as the first.
+const BACKOFF_RESET: Duration = Duration::from_secs(120);
+
+/// What of a kind is watched.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Selection {
+    pub(crate) labels: String,
+    pub(crate) fields: String,
+    /// Only metadata is asked for, and kept.
+    pub(crate) metadata_only: bool,
+}
+
+/// Follows one part of an informer.
+pub(crate) struct Reflector<'a> {
+    informer: &'a Informer,
+    part: &'a Part,
+    client: &'a kube::Client,
+    rng: fastrand::Rng,
+    streams: bool,
+}
+
+/// What a line of a watch says.
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(rename = "type")]
+    what: &'a str,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+/// What a bookmark says.
+#[derive(Deserialize)]
+struct Bookmark {
+    metadata: BookmarkMeta,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BookmarkMeta {
+    resource_version: String,
+    #[serde(default)]
+    annotations: std::collections::BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct Page<'a> {
+    #[serde(default)]
+    metadata: PageMeta,
+    #[serde(borrow)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct PageMeta {
+    resource_version: String,
+    r#continue: String,
+}
+
+impl<'a> Reflector<'a> {
+    pub(crate) fn new(
+        informer: &'a Informer,
+        part: &'a Part,
+        client: &'a kube::Client,
+        rng: fastrand::Rng,
+    ) -> Self {
+        Self { informer, part, client, rng, streams: true }
+    }
+
+    /// Lists and watches for ever.
+    pub(crate) async fn run(mut self) {
+        let mut failures = Failures::default();
+        // Where the next watch begins; empty when everything must be listed first.
+        let mut from = String::new();
+        loop {
+            let started = Instant::now();
+            let step = if from.is_empty() { self.list(&mut from).await } else { self.watch(&mut from).await };
+            let Err(error) = step else {
+                // One that ends as soon as it begins would be asked for without a pause.
+                if from.is_empty() || started.elapsed() < SHORT {
+                    tokio::time::sleep(failures.next(started.elapsed(), &mut self.rng)).await;
+                }
+                continue;
+            };
+            if error.is_gone() {
+                debug!(kind = ?self.informer.kind(), namespace = self.part.namespace, "the watch is too old: listing again");
+                from.clear();
+            }
+            let pause = failures.next(started.elapsed(), &mut self.rng);
+            if error.is_gone() && failures.count == 1 {
+                continue;
+            }
+            warn!(
+                kind = ?self.informer.kind(),
+                namespace = self.part.namespace,
+                error = %Chain(&error),
+                again_in = ?pause,
+                "{}",
+                if error.is_not_found() { "not served: is the CRD installed?" } else { "cannot follow" },
+            );
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn list(&mut self, from: &mut String) -> Result<(), Error> {
+        if self.streams {
+            match self.stream(from).await {
+                // Servers that cannot stream say so in one of these ways.
+                Err(error) if error.is_invalid() || error.is_bad_request() => {
+                    debug!(kind = ?self.informer.kind(), "the server streams no lists: reading pages");
+                    self.streams = false;
+                }
+                done => return done,
+            }
+        }
+        self.pages(from).await
+    }
+
+    /// Reads the list page by page.
+    async fn pages(&self, from: &mut String) -> Result<(), Error> {
+        let mut entries = Vec::new();
+        let mut token = String::new();
+        loop {
+            let mut query = self.query();
+            query.push("limit", PAGE);
+            if !token.is_empty() {
+                query.push("continue", &token);
+            }
+            let body = wire::send(self.client, self.request(&query, wire::METADATA_LIST)?).await?;
+            let page: Page<'_> = serde_json::from_slice(&body).map_err(|source| self.unreadable(source))?;
+            for item in page.items.unwrap_or_default() {
+                entries.extend(self.entry(item));
+            }
+            token = page.metadata.r#continue;
+            if token.is_empty() {
+                self.informer.replace(self.part, entries, number(&page.metadata.resource_version));
+                *from = page.metadata.resource_version;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads the list as the first events of a watch, and goes on with that watch.
+    async fn stream(&mut self, from: &mut String) -> Result<(), Error> {
+        let mut query = self.query();
+        query.push("sendInitialEvents", true);
+        query.push("resourceVersionMatch", "NotOlderThan");
+        let (mut lines, deadline) = self.open(&mut query).await?;
+        let mut entries: Vec<Arc<Entry>> = Vec::new();
+        while let Some(line) = next(&mut lines, deadline).await? {
+            let line = self.line(&line)?;
+            match line.what {
+                "ADDED" | "MODIFIED" => entries.extend(self.entry(line.object)),
+                "DELETED" => {
+                    if let Some(last) = self.entry(line.object) {
+                        entries.retain(|entry| entry.key() != last.key());
+                    }
+                }
+                "BOOKMARK" => {
+                    let bookmark = self.bookmark(line.object)?;
+                    if bookmark.annotations.get("k8s.io/initial-events-end").is_some_and(|it| it == "true") {
+                        self.informer.replace(self.part, entries, number(&bookmark.resource_version));
+                        *from = bookmark.resource_version;
+                        return self.follow(lines, deadline, from).await;
+                    }
+                }
+                _ => return Err(failed(line.object)),
+            }
+        }
+        // The stream ended before the list did: begin again.
+        Ok(())
+    }
+
+    async fn watch(&mut self, from: &mut String) -> Result<(), Error> {
+        let mut query = self.query();
+        query.push("resourceVersion", &from);
+        let (lines, deadline) = self.open(&mut query).await?;
+        self.follow(lines, deadline, from).await
+    }
+
+    async fn open(&mut self, query: &mut Query) -> Result<(Lines, Instant), Error> {
+        let seconds = WATCH.as_secs() + self.rng.u64(..WATCH.as_secs());
+        query.push("watch", true);
+        query.push("allowWatchBookmarks", true);
+        query.push("timeoutSeconds", seconds);
+        let deadline = Instant::now() + Duration::from_secs(seconds) + OVERDUE;
+        let response = wire::open(self.client, self.request(query, wire::METADATA)?).await?;
+        Ok((Lines::new(response.into_body()), deadline))
+    }
+
+    /// Takes event by event until the watch ends.
+    async fn follow(&self, mut lines: Lines, deadline: Instant, from: &mut String) -> Result<(), Error> {
+        while let Some(line) = next(&mut lines, deadline).await? {
+            let line = self.line(&line)?;
+            match line.what {
+                "BOOKMARK" => {
+                    *from = self.bookmark(line.object)?.resource_version;
+                    self.informer.reached(self.part, number(from));
+                }
+                "ADDED" | "MODIFIED" | "DELETED" => {
+                    let Some(entry) = self.entry(line.object) else { continue };
+                    if entry.version() != 0 {
+                        *from = entry.version().to_string();
+                    }
+                    match line.what {
+                        "DELETED" => self.informer.remove(self.part, entry),
+                        _ => self.informer.put(self.part, entry),
+                    }
+                }
+                _ => return Err(failed(line.object)),
+            }
+        }
+        Ok(())
+    }
+
+    fn query(&self) -> Query {
+        let Selection { labels, fields, .. } = &self.informer.settings().selection;
+        let mut query = Query::new(self.informer.kind().path(self.part.namespace.as_deref()));
+        for (name, value) in [("labelSelector", labels), ("fieldSelector", fields)] {
+            if !value.is_empty() {
+                query.push(name, value);
+            }
+        }
+        query
+    }
+
+    fn request(&self, query: &Query, metadata: &'static str) -> Result<Request<Vec<u8>>, Error> {
+        let accept =
+            if self.informer.settings().selection.metadata_only { metadata } else { "application/json" };
+        Request::get(query.as_str()).header(header::ACCEPT, accept).body(Vec::new()).map_err(Error::Build)
+    }
+
+    fn line<'l>(&self, line: &'l Bytes) -> Result<Line<'l>, Error> {
+        serde_json::from_slice(line).map_err(|source| self.unreadable(source))
+    }
+
+    fn bookmark(&self, object: &RawValue) -> Result<BookmarkMeta, Error> {
+        let bookmark =
+            serde_json::from_str::<Bookmark>(object.get()).map_err(|source| self.unreadable(source))?;
+        Ok(bookmark.metadata)
+    }
+
+    fn unreadable(&self, source: serde_json::Error) -> Error {
+        Error::Decode { what: format!("the watch of {}", self.informer.kind().gvk()), source }
+    }
+
+    /// An object as it will be kept. One that cannot be read is left out, and said.
+    fn entry(&self, object: &RawValue) -> Option<Arc<Entry>> {
+        let settings = self.informer.settings();
+        let read = match &settings.transform {
+            None => Entry::read(object.get().as_bytes(), settings.keep_managed_fields),
+            Some(transform) => transform(object.get().as_bytes())
+                .and_then(|changed| Entry::read(&changed, settings.keep_managed_fields)),
+        };
+        match read {
+            Ok(entry) => {
+                Some(self.informer.known(entry.key(), entry.version()).unwrap_or_else(|| Arc::new(entry)))
+            }
+            Err(error) => {
+                warn!(kind = ?self.informer.kind(), %error, "an object cannot be read, and is left out");
+                None
+            }
+        }
+    }
+}
+
+async fn next(lines: &mut Lines, deadline: Instant) -> Result<Option<Bytes>, Error> {
+    match tokio::time::timeout_at(deadline, lines.next()).await {
+        Ok(line) => line,
+        // The server should have ended it itself: whatever stands between us is dead.
+        Err(_) => Ok(None),
+    }
+}
+
+fn failed(object: &RawValue) -> Error {
+    match serde_json::from_str(object.get()) {
+        Ok(status) => Error::Status(Box::new(status)),
+        Err(source) => Error::Decode { what: "an error in a watch".to_owned(), source },
+    }
+}
+
+fn number(version: &str) -> u64 {
+    version.parse().unwrap_or(0)
+}
+
+/// How often it failed in a row.
+#[derive(Default)]
+struct Failures {
+    count: u32,
+}
+
+impl Failures {
+    fn next(&mut self, since_start: Duration, rng: &mut fastrand::Rng) -> Duration {
+        if since_start > BACKOFF_RESET {
+            self.count = 0;
+        }
+        self.count = self.count.saturating_add(1);
+        let pause = BACKOFF_FIRST.saturating_mul(1 << (self.count - 1).min(8)).min(BACKOFF_MOST);
+        pause.mul_f64(1.0 + rng.f64())
+    }
+}
+
+/// An error with everything behind it, in one line.
+pub(crate) struct Chain<'a>(pub(crate) &'a dyn std::error::Error);
+
+impl std::fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut source = self.0.source();
+        while let Some(error) = source {
+            write!(f, ": {error}")?;
+            source = error.source();
+        }
+        Ok(())
+    }
+}

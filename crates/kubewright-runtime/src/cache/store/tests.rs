@@ -1,0 +1,129 @@
+//! The store against a model that is obviously right.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn entry(namespace: &str, name: &str, version: u64, color: &str) -> Arc<Entry> {
+    let object = json!({
+        "metadata": {"namespace": namespace, "name": name, "resourceVersion": version.to_string(),
+            "labels": {"color": color}},
+    });
+    Arc::new(Entry::read(object.to_string().as_bytes(), false).unwrap())
+}
+
+fn by_color() -> IndexFn {
+    Arc::new(|entry| entry.marks().labels.into_values().collect())
+}
+
+fn names<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>) -> Vec<String> {
+    entries.map(|entry| entry.key().to_string()).collect()
+}
+
+#[test]
+fn a_namespace_is_told_from_those_that_start_like_it() {
+    let mut store = Store::default();
+    for (namespace, name) in [("a", "x"), ("a-b", "x"), ("a0", "x"), ("a", "y"), ("b", "x")] {
+        store.put(entry(namespace, name, 1, "red"));
+    }
+    assert_eq!(names(store.iter(Some("a"))), ["a/x", "a/y"]);
+    assert_eq!(store.iter(None).count(), 5);
+}
+
+#[test]
+fn what_a_new_list_lacks_is_told_as_deleted() {
+    let mut store = Store::default();
+    store.put(entry("n", "a", 1, "red"));
+    store.put(entry("n", "b", 2, "red"));
+    store.put(entry("other", "c", 3, "red"));
+    let changes = store.replace(Some("n"), vec![entry("n", "b", 2, "red"), entry("n", "d", 4, "red")]);
+    assert_eq!(changes.len(), 2);
+    assert_eq!(changes[0].old.as_ref().unwrap().key().to_string(), "n/a");
+    assert!(changes[0].new.is_none());
+    assert_eq!(changes[1].new.as_ref().unwrap().key().to_string(), "n/d");
+    assert_eq!(names(store.iter(None)), ["n/b", "n/d", "other/c"]);
+}
+
+#[test]
+fn an_index_that_comes_late_knows_what_is_there() {
+    let mut store = Store::default();
+    store.put(entry("n", "a", 1, "red"));
+    store.add_index("color", by_color());
+    assert_eq!(names(store.find("color", "red").unwrap()), ["n/a"]);
+    assert!(store.find("shape", "red").is_none());
+}
+
+#[test]
+fn changes_that_nobody_read_are_joined() {
+    let (first, second, third) = (entry("n", "a", 1, "x"), entry("n", "a", 2, "x"), entry("n", "a", 3, "x"));
+    let event = |old: Option<&Arc<Entry>>, new: Option<&Arc<Entry>>| Change {
+        old: old.cloned(),
+        new: new.cloned(),
+        occasion: Occasion::Event,
+    };
+    let mut seen = event(Some(&first), Some(&second));
+    seen.then(event(Some(&second), Some(&third)));
+    assert_eq!((seen.old.as_ref().unwrap().version(), seen.new.as_ref().unwrap().version()), (1, 3));
+    // Came and went before anybody looked: the end is told all the same.
+    let mut brief = event(None, Some(&first));
+    brief.then(event(Some(&first), None));
+    assert!(brief.new.is_none() && brief.old.is_some());
+    // Went and came again: an update.
+    let mut again = event(Some(&first), None);
+    again.then(event(None, Some(&third)));
+    assert_eq!((again.old.unwrap().version(), again.new.unwrap().version()), (1, 3));
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Put(u8, u8),
+    Remove(u8),
+    Replace(Vec<(u8, u8)>),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..8u8, 0..3u8).prop_map(|(name, color)| Step::Put(name, color)),
+        2 => (0..8u8).prop_map(Step::Remove),
+        1 => proptest::collection::vec((0..8u8, 0..3u8), 0..8).prop_map(Step::Replace),
+    ]
+}
+
+proptest! {
+    /// Whoever follows the changes knows what the store knows, and the index knows no more and no less.
+    #[test]
+    fn followers_and_indexes_agree_with_the_store(steps in proptest::collection::vec(step(), 0..60)) {
+        let mut store = Store::default();
+        store.add_index("color", by_color());
+        let mut follower: BTreeMap<Key, u64> = BTreeMap::new();
+        let mut version = 0;
+        for step in steps {
+            version += 1;
+            let make = |name: u8, color: u8| entry("n", &name.to_string(), version, &color.to_string());
+            let changes: Vec<Change> = match step {
+                Step::Put(name, color) => store.put(make(name, color)).into_iter().collect(),
+                Step::Remove(name) => store.remove(&Key::namespaced("n", &name.to_string()), None).into_iter().collect(),
+                Step::Replace(all) => {
+                    let all: BTreeMap<u8, u8> = all.into_iter().collect();
+                    store.replace(None, all.into_iter().map(|(name, color)| make(name, color)).collect())
+                }
+            };
+            for change in changes {
+                let key = change.latest().key().clone();
+                prop_assert_eq!(change.old.is_some(), follower.contains_key(&key));
+                match change.new {
+                    Some(new) => follower.insert(key, new.version()),
+                    None => follower.remove(&key),
+                };
+            }
+            let known: BTreeMap<Key, u64> = store.iter(None).map(|it| (it.key().clone(), it.version())).collect();
+            prop_assert_eq!(&known, &follower);
+            for color in ["0", "1", "2"] {
+                let scanned: Vec<String> =
+                    names(store.iter(None).filter(|it| it.marks().labels["color"] == color));
+                prop_assert_eq!(names(store.find("color", color).unwrap()), scanned);
+            }
+        }
+    }
+}

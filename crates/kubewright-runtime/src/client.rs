@@ -1,0 +1,411 @@
+//! The client: reads from the cache where it watches, from the server otherwise, and writes.
+//!
+//! [`Client`] is what reconcilers get. It is generic only at its surface: inside, a request is a kind, a key and
+//! JSON. It takes and gives kube's types, and [`Client::kube`] is the client below.
+
+mod delete;
+mod error;
+pub(crate) mod ledger;
+mod mapper;
+mod patch;
+mod retry;
+mod subresource;
+mod upsert;
+mod write;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, header};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{ApiResource, DynamicObject};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+pub use self::delete::Delete;
+pub use self::error::{Error, ignore_not_found};
+use self::ledger::Ledger;
+use self::mapper::Mapper;
+pub use self::patch::Patch;
+pub use self::retry::{Retry, retry_on_conflict};
+pub use self::subresource::Subresource;
+pub use self::upsert::Upsert;
+use self::write::Applied;
+use crate::cache::Cache;
+use crate::fence::Fence;
+use crate::query::Query;
+use crate::{Gvk, Key, Kind, List, Object, Scope, wire};
+
+const PAGE: usize = 500;
+
+/// Talks to the API server. Cheap to clone; clones share connection and cache.
+#[derive(Clone)]
+pub struct Client {
+    shared: Arc<Shared>,
+    settings: Settings,
+    ledger: Option<Ledger>,
+}
+
+struct Shared {
+    kube: kube::Client,
+    cache: Option<Cache>,
+    mapper: Mapper,
+    fence: Fence,
+    applied: Applied,
+}
+
+#[derive(Clone, Default)]
+struct Settings {
+    uncached: bool,
+    dry_run: bool,
+    field_owner: Option<Arc<str>>,
+    field_validation: Option<&'static str>,
+    namespace: Option<Arc<str>>,
+}
+
+/// How a server treats fields that a kind does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// They are dropped in silence.
+    Ignore,
+    /// They are dropped, with a warning.
+    Warn,
+    /// The request fails.
+    Strict,
+}
+
+/// What can be written: every [`Object`], and [`DynamicObject`].
+pub trait Writable: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
+    /// The metadata.
+    fn object_meta(&self) -> &ObjectMeta;
+    /// The metadata, to change it.
+    fn object_meta_mut(&mut self) -> &mut ObjectMeta;
+    /// The kind, if the type knows it.
+    fn known_kind() -> Option<Kind>;
+    /// What the object says of its kind, if the type does not know it.
+    fn named_kind(&self) -> Option<Gvk>;
+}
+
+impl<K> Writable for K
+where
+    K: kube::Resource<DynamicType: Naming<K>> + Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    fn object_meta(&self) -> &ObjectMeta {
+        self.meta()
+    }
+
+    fn object_meta_mut(&mut self) -> &mut ObjectMeta {
+        self.meta_mut()
+    }
+
+    fn known_kind() -> Option<Kind> {
+        K::DynamicType::known()
+    }
+
+    fn named_kind(&self) -> Option<Gvk> {
+        K::DynamicType::named(self)
+    }
+}
+
+/// Who knows the kind of an object: its type, or the object. Nothing to implement.
+pub trait Naming<K> {
+    /// The kind, if the type knows it.
+    fn known() -> Option<Kind>;
+    /// The kind, if the object knows it.
+    fn named(object: &K) -> Option<Gvk>;
+}
+
+impl<K: Object> Naming<K> for () {
+    fn known() -> Option<Kind> {
+        Some(Kind::of::<K>())
+    }
+
+    fn named(_: &K) -> Option<Gvk> {
+        None
+    }
+}
+
+impl Naming<DynamicObject> for ApiResource {
+    fn known() -> Option<Kind> {
+        None
+    }
+
+    fn named(object: &DynamicObject) -> Option<Gvk> {
+        object.types.as_ref().map(|types| Gvk::of(&types.api_version, &types.kind))
+    }
+}
+
+impl Client {
+    /// A client without a cache: everything is asked of the server.
+    pub fn new(kube: kube::Client) -> Self {
+        Self::with(kube, None, Fence::open())
+    }
+
+    /// A client that reads from a cache what the cache watches, and writes only while a fence is open.
+    pub fn with(kube: kube::Client, cache: Option<Cache>, fence: Fence) -> Self {
+        let shared = Shared { kube, cache, mapper: Mapper::default(), fence, applied: Applied::default() };
+        Self { shared: Arc::new(shared), settings: Settings::default(), ledger: None }
+    }
+
+    /// kube's client below.
+    pub fn kube(&self) -> &kube::Client {
+        &self.shared.kube
+    }
+
+    /// The cache that is read from.
+    pub fn cache(&self) -> Option<&Cache> {
+        self.shared.cache.as_ref()
+    }
+
+    /// The same client, reading from the server always.
+    #[must_use]
+    pub fn uncached(&self) -> Self {
+        self.but(|settings| settings.uncached = true)
+    }
+
+    /// The same client, whose writes are checked by the server and not done.
+    #[must_use]
+    pub fn dry_run(&self) -> Self {
+        self.but(|settings| settings.dry_run = true)
+    }
+
+    /// The same client, writing under this name.
+    #[must_use]
+    pub fn field_owner(&self, owner: &str) -> Self {
+        self.but(|settings| settings.field_owner = Some(owner.into()))
+    }
+
+    /// The same client, with its way to treat unknown fields.
+    #[must_use]
+    pub fn field_validation(&self, validation: FieldValidation) -> Self {
+        self.but(|settings| {
+            settings.field_validation = Some(match validation {
+                FieldValidation::Ignore => "Ignore",
+                FieldValidation::Warn => "Warn",
+                FieldValidation::Strict => "Strict",
+            });
+        })
+    }
+
+    /// The same client for one namespace: objects without one are put there, and others are refused.
+    #[must_use]
+    pub fn namespaced(&self, namespace: &str) -> Self {
+        self.but(|settings| settings.namespace = Some(namespace.into()))
+    }
+
+    fn but(&self, change: impl FnOnce(&mut Settings)) -> Self {
+        let mut other = self.clone();
+        change(&mut other.settings);
+        other
+    }
+
+    /// The same client, noting its writes.
+    pub(crate) fn noting(&self, ledger: Ledger) -> Self {
+        Self { ledger: Some(ledger), ..self.clone() }
+    }
+
+    /// One object. From the cache if it watches the type, else from the server.
+    pub async fn get<K: Object>(&self, key: &Key) -> Result<Arc<K>, Error> {
+        let kind = Kind::of::<K>();
+        let key = self.placed_key(&kind, key)?;
+        if let Some(informer) = self.cached(&kind, K::metadata_api(), key.namespace()) {
+            informer.synced().await?;
+            return match informer.entry(&key) {
+                Some(entry) => informer.decode(&entry),
+                None => Err(not_found(&kind, &key)),
+            };
+        }
+        let body = self.fetch(&kind, &key, K::metadata_api()).await?;
+        self.read(&kind, &body).map(Arc::new)
+    }
+
+    /// One object, or none if it is not there.
+    pub async fn get_opt<K: Object>(&self, key: &Key) -> Result<Option<Arc<K>>, Error> {
+        ignore_not_found(self.get(key).await)
+    }
+
+    /// Objects of a type. From the cache if it watches the type, else from the server.
+    pub async fn list<K: Object>(&self, list: &List) -> Result<Vec<Arc<K>>, Error> {
+        let kind = Kind::of::<K>();
+        let list = self.placed_list(list);
+        if let Some(informer) = self.cached(&kind, K::metadata_api(), list.namespace.as_deref()) {
+            informer.synced().await?;
+            return informer.entries(&list)?.iter().map(|entry| informer.decode(entry)).collect();
+        }
+        let read = |item: &RawValue| {
+            serde_json::from_str(item.get()).map(Arc::new).map_err(|source| unreadable(&kind, source))
+        };
+        self.fetch_all(&kind, &list, K::metadata_api(), read).await
+    }
+
+    /// Where a kind that is known at run time only is served.
+    pub async fn kind(&self, gvk: &Gvk) -> Result<Kind, Error> {
+        self.shared.mapper.kind(&self.shared.kube, gvk).await
+    }
+
+    /// One object of a kind that is known at run time only.
+    pub async fn get_dynamic(&self, gvk: &Gvk, key: &Key) -> Result<Arc<DynamicObject>, Error> {
+        let kind = self.kind(gvk).await?;
+        let key = self.placed_key(&kind, key)?;
+        if let Some(informer) = self.cached(&kind, false, key.namespace()) {
+            informer.synced().await?;
+            return match informer.entry(&key) {
+                Some(entry) => informer.decode_dynamic(&entry),
+                None => Err(not_found(&kind, &key)),
+            };
+        }
+        let body = self.fetch(&kind, &key, false).await?;
+        self.read(&kind, &body).map(Arc::new)
+    }
+
+    /// Objects of a kind that is known at run time only.
+    pub async fn list_dynamic(&self, gvk: &Gvk, list: &List) -> Result<Vec<Arc<DynamicObject>>, Error> {
+        let kind = self.kind(gvk).await?;
+        let list = self.placed_list(list);
+        if let Some(informer) = self.cached(&kind, false, list.namespace.as_deref()) {
+            informer.synced().await?;
+            return informer.entries(&list)?.iter().map(|entry| informer.decode_dynamic(entry)).collect();
+        }
+        let read = |item: &RawValue| {
+            let mut object: DynamicObject =
+                serde_json::from_str(item.get()).map_err(|source| unreadable(&kind, source))?;
+            object.types = Some(kind.type_meta());
+            Ok(Arc::new(object))
+        };
+        self.fetch_all(&kind, &list, false, read).await
+    }
+
+    fn cached(
+        &self,
+        kind: &Kind,
+        metadata_only: bool,
+        namespace: Option<&str>,
+    ) -> Option<Arc<crate::cache::Informer>> {
+        let cache = self.shared.cache.as_ref().filter(|_| !self.settings.uncached)?;
+        let informer = cache.watching(kind, metadata_only)?;
+        // A cache of some namespaces knows nothing of the others. A list of all is a list of all that is watched.
+        (namespace.is_none() || informer.covers(namespace)).then_some(informer)
+    }
+
+    async fn fetch(&self, kind: &Kind, key: &Key, metadata_only: bool) -> Result<Bytes, Error> {
+        let accept = if metadata_only { wire::METADATA } else { "application/json" };
+        let request = Request::get(path(kind, key, None)).header(header::ACCEPT, accept).body(Vec::new());
+        wire::send(&self.shared.kube, request.map_err(Error::Build)?).await
+    }
+
+    async fn fetch_all<T>(
+        &self,
+        kind: &Kind,
+        list: &List,
+        metadata_only: bool,
+        read: impl Fn(&RawValue) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
+        let accept = if metadata_only { wire::METADATA_LIST } else { "application/json" };
+        let (mut found, mut token) = (Vec::new(), String::new());
+        loop {
+            let mut query = selection(kind, list)?;
+            let page = list.limit.map_or(PAGE, |limit| (limit - found.len()).min(PAGE));
+            query.push("limit", page);
+            if !token.is_empty() {
+                query.push("continue", &token);
+            }
+            let request = Request::get(query.as_str()).header(header::ACCEPT, accept).body(Vec::new());
+            let body = wire::send(&self.shared.kube, request.map_err(Error::Build)?).await?;
+            let page: Page<'_> = serde_json::from_slice(&body).map_err(|source| unreadable(kind, source))?;
+            for item in page.items.unwrap_or_default() {
+                found.push(read(item)?);
+            }
+            token = page.metadata.r#continue;
+            if token.is_empty() || list.limit.is_some_and(|limit| found.len() >= limit) {
+                return Ok(found);
+            }
+        }
+    }
+
+    fn read<T: DeserializeOwned>(&self, kind: &Kind, body: &[u8]) -> Result<T, Error> {
+        serde_json::from_slice(body).map_err(|source| unreadable(kind, source))
+    }
+
+    /// The key within the namespace of this client.
+    fn placed_key(&self, kind: &Kind, key: &Key) -> Result<Key, Error> {
+        self.place(kind, key.namespace(), key.name())
+    }
+
+    fn place(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Result<Key, Error> {
+        if kind.scope() == Scope::Cluster {
+            return Ok(Key::cluster(name));
+        }
+        match (namespace.filter(|it| !it.is_empty()), self.settings.namespace.as_deref()) {
+            (Some(namespace), Some(client)) if namespace != client => Err(Error::OtherNamespace {
+                kind: kind.name().to_owned(),
+                name: name.to_owned(),
+                namespace: namespace.to_owned(),
+                client: client.to_owned(),
+            }),
+            (Some(namespace), _) | (None, Some(namespace)) => Ok(Key::namespaced(namespace, name)),
+            (None, None) => {
+                Err(Error::NamespaceMissing { kind: kind.name().to_owned(), name: name.to_owned() })
+            }
+        }
+    }
+
+    fn placed_list(&self, list: &List) -> List {
+        let mut list = list.clone();
+        if list.namespace.is_none() {
+            list.namespace = self.settings.namespace.as_deref().map(str::to_owned);
+        }
+        list
+    }
+}
+
+#[derive(Deserialize)]
+struct Page<'a> {
+    #[serde(default)]
+    metadata: PageMeta,
+    #[serde(borrow)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct PageMeta {
+    r#continue: String,
+}
+
+/// The path of one object, or of a part of it.
+fn path(kind: &Kind, key: &Key, subresource: Option<&str>) -> String {
+    let mut path = kind.path(key.namespace());
+    path.push('/');
+    path.push_str(key.name());
+    if let Some(subresource) = subresource {
+        path.push('/');
+        path.push_str(subresource);
+    }
+    path
+}
+
+/// The path of a list.
+fn selection(kind: &Kind, list: &List) -> Result<Query, Error> {
+    let mut query = Query::new(kind.path(list.namespace.as_deref()));
+    let labels = list.label_selector()?;
+    if !labels.is_empty() {
+        query.push("labelSelector", labels);
+    }
+    if !list.fields.is_empty() {
+        query.push("fieldSelector", list.field_selector());
+    }
+    Ok(query)
+}
+
+fn unreadable(kind: &Kind, source: serde_json::Error) -> Error {
+    Error::Decode { what: format!("an object of {}", kind.gvk()), source }
+}
+
+fn not_found(kind: &Kind, key: &Key) -> Error {
+    let Gvk { group, .. } = kind.gvk();
+    let resource =
+        if group.is_empty() { kind.plural().to_owned() } else { format!("{}.{group}", kind.plural()) };
+    let message = format!("{resource} \"{}\" not found", key.name());
+    Error::Status(Box::new(kube::core::Status::failure(&message, "NotFound").with_code(404)))
+}

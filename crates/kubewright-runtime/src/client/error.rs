@@ -1,0 +1,219 @@
+//! What can go wrong between a caller and the API server, in a form that one can match on.
+
+use kube::core::Status;
+
+use crate::Gvk;
+
+/// Why a call to the API server failed.
+///
+/// Most callers ask rather than match: [`Error::is_not_found`], [`Error::is_conflict`] and so on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The server answered with an error.
+    #[error("{}", said(.0))]
+    Status(Box<Status>),
+    /// No answer: the server could not be reached, or the connection broke.
+    #[error("no answer from the API server")]
+    Send(#[source] kube::Error),
+    /// The answer is not what the type says.
+    #[error("{what} does not read as its Rust type says")]
+    Decode {
+        /// What was read, such as `Deployment default/web`.
+        what: String,
+        /// Where it does not fit.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The object could not be written as JSON.
+    #[error("{what} cannot be written as JSON")]
+    Encode {
+        /// The kind that was to be written.
+        what: String,
+        /// What does not fit.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The server does not know the kind.
+    #[error("the API server serves no {0}: install its CRD, or correct the name")]
+    UnknownKind(Gvk),
+    /// The object says nothing of its kind.
+    #[error("the object has no apiVersion and kind: a dynamic object must have both")]
+    Kindless,
+    /// The object has no name.
+    #[error("the {0} has no name: set metadata.name")]
+    Nameless(String),
+    /// The object has no namespace, and its kind has some.
+    #[error("the {kind} {name:?} has no namespace: set metadata.namespace, or use Client::namespaced")]
+    NamespaceMissing {
+        /// The kind.
+        kind: String,
+        /// The name.
+        name: String,
+    },
+    /// A function that was to change an object moved it.
+    #[error("the object was moved from {from} to {to}: name and namespace must stay")]
+    Moved {
+        /// Where it was.
+        from: String,
+        /// Where it was moved to.
+        to: String,
+    },
+    /// The client is for one namespace, and the object is in another.
+    #[error("the {kind} {name:?} is in namespace {namespace:?}, and this client is for {client:?} only")]
+    OtherNamespace {
+        /// The kind.
+        kind: String,
+        /// The name.
+        name: String,
+        /// Where the object is.
+        namespace: String,
+        /// What the client is for.
+        client: String,
+    },
+    /// A selector cannot be read.
+    #[error(transparent)]
+    Selector(#[from] crate::selector::ParseError),
+    /// A field is selected that the cache has no index of.
+    #[error(
+        "the cache of {kind} has no index {index:?}: add it with Cache::index before the manager starts, or read with Client::uncached"
+    )]
+    NoIndex {
+        /// The kind.
+        kind: String,
+        /// The field that was selected.
+        index: String,
+    },
+    /// The request could not be built.
+    #[error("the request cannot be built")]
+    Build(#[source] http::Error),
+    /// This process leads no more: its writes must not leave.
+    #[error("not sent: this process is no longer the leader")]
+    Fenced,
+    /// The cache is not synced, and will not be: it was stopped.
+    #[error("the cache of {0} was stopped before it was synced")]
+    CacheStopped(String),
+}
+
+fn said(status: &Status) -> String {
+    match (status.message.is_empty(), status.reason.is_empty()) {
+        (false, _) => status.message.clone(),
+        (true, false) => status.reason.clone(),
+        (true, true) => format!("the API server answered {}", status.code),
+    }
+}
+
+impl Error {
+    /// The server's own words, if it answered.
+    pub fn status(&self) -> Option<&Status> {
+        match self {
+            Self::Status(status) => Some(status),
+            _ => None,
+        }
+    }
+
+    fn has(&self, reason: &str) -> bool {
+        self.status().is_some_and(|status| status.reason == reason)
+    }
+
+    fn code(&self) -> u16 {
+        self.status().map_or(0, |status| status.code)
+    }
+
+    /// The object is not there.
+    pub fn is_not_found(&self) -> bool {
+        self.has("NotFound") || self.code() == 404
+    }
+
+    /// An object of that name is there already.
+    pub fn is_already_exists(&self) -> bool {
+        self.has("AlreadyExists")
+    }
+
+    /// The object changed since it was read, or fields belong to somebody else.
+    pub fn is_conflict(&self) -> bool {
+        self.has("Conflict") || (self.code() == 409 && !self.is_already_exists())
+    }
+
+    /// The object breaks a rule of its kind.
+    pub fn is_invalid(&self) -> bool {
+        self.has("Invalid") || self.code() == 422
+    }
+
+    /// The request makes no sense to the server.
+    pub fn is_bad_request(&self) -> bool {
+        self.has("BadRequest") || self.code() == 400
+    }
+
+    /// The caller may not do that.
+    pub fn is_forbidden(&self) -> bool {
+        self.has("Forbidden") || self.code() == 403
+    }
+
+    /// The server does not know who calls.
+    pub fn is_unauthorized(&self) -> bool {
+        self.has("Unauthorized") || self.code() == 401
+    }
+
+    /// What was asked for lies too far in the past.
+    pub fn is_gone(&self) -> bool {
+        self.has("Gone") || self.is_expired()
+    }
+
+    /// A resourceVersion or a continue token is too old.
+    pub fn is_expired(&self) -> bool {
+        self.has("Expired") || self.code() == 410
+    }
+
+    /// The server asks to come back later.
+    pub fn is_too_many_requests(&self) -> bool {
+        self.has("TooManyRequests") || self.code() == 429
+    }
+
+    /// The server did not get the work done in time.
+    pub fn is_timeout(&self) -> bool {
+        self.has("Timeout") || self.is_server_timeout()
+    }
+
+    /// The server could not start the work in time; it may be asked again.
+    pub fn is_server_timeout(&self) -> bool {
+        self.has("ServerTimeout")
+    }
+
+    /// The server, or something behind it, is out of order.
+    pub fn is_internal(&self) -> bool {
+        self.has("InternalError") || self.code() == 500
+    }
+
+    /// The server cannot answer now.
+    pub fn is_service_unavailable(&self) -> bool {
+        self.has("ServiceUnavailable") || self.code() == 503
+    }
+
+    /// The kind is not served: its CRD is missing, or its name is wrong.
+    pub fn is_unknown_kind(&self) -> bool {
+        matches!(self, Self::UnknownKind(_))
+    }
+
+    /// The namespace is going, so nothing can be created in it.
+    pub fn is_namespace_terminating(&self) -> bool {
+        self.status()
+            .and_then(|status| status.details.as_ref())
+            .is_some_and(|details| details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating"))
+    }
+
+    /// How long the server asks to wait before the next try.
+    pub fn retry_after(&self) -> Option<std::time::Duration> {
+        let seconds = self.status()?.details.as_ref()?.retry_after_seconds;
+        (seconds > 0).then(|| std::time::Duration::from_secs(u64::from(seconds)))
+    }
+}
+
+/// `Ok(None)` for what is not there, so that its absence is no error.
+pub fn ignore_not_found<T>(result: Result<T, Error>) -> Result<Option<T>, Error> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}

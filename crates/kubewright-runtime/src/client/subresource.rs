@@ -1,0 +1,101 @@
+//! Parts of an object that have a path of their own: status, scale, and others.
+
+use http::{Method, Request};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Client, Error, Patch, Writable, path};
+use crate::query::Query;
+use crate::{Key, Kind, Object, wire};
+
+/// A part of objects, such as their status.
+///
+/// ```no_run
+/// # use kubewright_runtime::{Client, Key};
+/// # use k8s_openapi::api::{apps::v1::Deployment, autoscaling::v1::Scale};
+/// # async fn example(client: Client, deployment: Deployment) -> Result<(), kubewright_runtime::client::Error> {
+/// client.status().update(&deployment).await?;
+/// let scale: Scale = client.subresource("scale").get::<Deployment, _>(&Key::of(&deployment)).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Subresource<'a> {
+    client: &'a Client,
+    name: &'a str,
+}
+
+impl Client {
+    /// The status of objects.
+    pub fn status(&self) -> Subresource<'_> {
+        self.subresource("status")
+    }
+
+    /// A part of objects by its name.
+    pub fn subresource<'a>(&'a self, name: &'a str) -> Subresource<'a> {
+        Subresource { client: self, name }
+    }
+}
+
+impl Subresource<'_> {
+    /// Replaces the part. Fails with a conflict if the object changed since it was read.
+    pub async fn update<K: Writable>(&self, object: &K) -> Result<K, Error> {
+        self.client.replace(object, Some(self.name)).await
+    }
+
+    /// Patches the part.
+    pub async fn patch<K: Writable>(&self, object: &K, patch: &Patch) -> Result<K, Error> {
+        self.client.send_patch(object, patch, Some(self.name)).await
+    }
+
+    /// Server-side apply of the part, taking over what others own.
+    pub async fn apply<K: Writable>(&self, wanted: &K) -> Result<K, Error> {
+        self.client.send_patch(wanted, &Patch::apply(wanted)?.force(), Some(self.name)).await
+    }
+
+    /// Reads the part, which may be of a type of its own, from the server.
+    pub async fn get<K: Object, P: DeserializeOwned>(&self, key: &Key) -> Result<P, Error> {
+        let (kind, path) = self.path::<K>(key)?;
+        let request = Request::get(path).body(Vec::new()).map_err(Error::Build)?;
+        let body = wire::send(self.client.kube(), request).await?;
+        self.client.read(&kind, &body)
+    }
+
+    /// Replaces a part that is of a type of its own, such as a Scale.
+    pub async fn replace<K: Object, P: Serialize + DeserializeOwned>(
+        &self,
+        key: &Key,
+        part: &P,
+    ) -> Result<P, Error> {
+        self.send::<K, P>(Method::PUT, key, part).await
+    }
+
+    /// Posts to a part, such as an Eviction or a TokenRequest.
+    pub async fn create<K: Object, P: Serialize + DeserializeOwned>(
+        &self,
+        key: &Key,
+        part: &P,
+    ) -> Result<P, Error> {
+        self.send::<K, P>(Method::POST, key, part).await
+    }
+
+    async fn send<K: Object, P: Serialize + DeserializeOwned>(
+        &self,
+        method: Method,
+        key: &Key,
+        part: &P,
+    ) -> Result<P, Error> {
+        let (kind, path) = self.path::<K>(key)?;
+        let query = self.client.parameters(Query::new(path), true);
+        let body = serde_json::to_vec(part)
+            .map_err(|source| Error::Encode { what: format!("{} of {}", self.name, kind.name()), source })?;
+        let body = self.client.write(&kind, method, query, "application/json", body).await?;
+        self.client.read(&kind, &body)
+    }
+
+    fn path<K: Object>(&self, key: &Key) -> Result<(Kind, String), Error> {
+        let kind = Kind::of::<K>();
+        let key = self.client.placed_key(&kind, key)?;
+        let path = path(&kind, &key, Some(self.name));
+        Ok((kind, path))
+    }
+}

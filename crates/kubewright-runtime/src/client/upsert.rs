@@ -1,0 +1,83 @@
+//! Create an object, or bring the one that is there to the wanted state.
+
+use super::{Client, Error, Patch};
+use crate::{Key, Object};
+
+/// What [`Client::create_or_update`] and [`Client::create_or_patch`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upsert {
+    /// The object was there, and as wanted.
+    Unchanged,
+    /// It was not there.
+    Created,
+    /// It was there, and was changed.
+    Updated,
+}
+
+impl Client {
+    /// Creates the object, or updates the one that is there, after `change` has set what is wanted.
+    ///
+    /// `change` gets the object as it is, or `object` as given if there is none; it must not change name or namespace.
+    /// Nothing is sent if `change` changes nothing.
+    pub async fn create_or_update<K: Object, E: From<Error>>(
+        &self,
+        object: K,
+        change: impl FnMut(&mut K) -> Result<(), E>,
+    ) -> Result<(Upsert, K), E> {
+        self.upsert(object, change, async |client: &Self, _, now: &K| client.update(now).await).await
+    }
+
+    /// Creates the object, or patches the one that is there with what `change` changed and nothing else.
+    ///
+    /// A status that `change` set is patched as well, where the kind keeps it apart.
+    pub async fn create_or_patch<K: Object, E: From<Error>>(
+        &self,
+        object: K,
+        change: impl FnMut(&mut K) -> Result<(), E>,
+    ) -> Result<(Upsert, K), E> {
+        let patch = async |client: &Self, before: &K, now: &K| {
+            let whole = client.patch(now, &Patch::between(before, now)?).await?;
+            let (old, new) = (status(&whole)?, status(now)?);
+            if old == new {
+                Ok(whole)
+            } else {
+                client.status().patch(now, &Patch::between(&old, &new)?).await
+            }
+        };
+        self.upsert(object, change, patch).await
+    }
+
+    async fn upsert<K: Object, E: From<Error>>(
+        &self,
+        mut object: K,
+        mut change: impl FnMut(&mut K) -> Result<(), E>,
+        write: impl AsyncFnOnce(&Self, &K, &K) -> Result<K, Error>,
+    ) -> Result<(Upsert, K), E> {
+        let key = Key::of(&object);
+        let Some(before) = self.get_opt::<K>(&key).await? else {
+            change(&mut object)?;
+            same_place(&key, &object)?;
+            return Ok((Upsert::Created, self.create(&object).await?));
+        };
+        let mut now = (*before).clone();
+        change(&mut now)?;
+        same_place(&key, &now)?;
+        if Patch::between(&*before, &now)?.is_empty() {
+            return Ok((Upsert::Unchanged, now));
+        }
+        Ok((Upsert::Updated, write(self, &before, &now).await?))
+    }
+}
+
+fn same_place<K: Object>(key: &Key, object: &K) -> Result<(), Error> {
+    let now = Key::of(object);
+    if now == *key { Ok(()) } else { Err(Error::Moved { from: key.to_string(), to: now.to_string() }) }
+}
+
+/// The object with nothing but its status.
+fn status<K: Object>(object: &K) -> Result<serde_json::Value, Error> {
+    let mut value = serde_json::to_value(object)
+        .map_err(|source| Error::Encode { what: K::kind(&()).into_owned(), source })?;
+    let status = value.get_mut("status").map(serde_json::Value::take).unwrap_or_default();
+    Ok(serde_json::json!({ "status": status }))
+}

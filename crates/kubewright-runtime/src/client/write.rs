@@ -1,0 +1,293 @@
+//! Writes: create, update, patch, apply, delete.
+//!
+//! Every write goes through [`Client::write`]: it asks the fence, sends, and notes what the cache is to see.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::{Method, Request, header};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::ledger::Wrote;
+use super::{Client, Delete, Error, Patch, Writable, path, selection};
+use crate::query::Query;
+use crate::{Key, Kind, List, Object, wire};
+
+/// The manager of fields that were written without naming one.
+const OWNER: &str = "kubewright";
+/// How many applies are remembered; the oldest half goes when there are more.
+const REMEMBERED: usize = 16_384;
+
+impl Client {
+    /// Creates an object, and returns it as the server stored it.
+    pub async fn create<K: Writable>(&self, object: &K) -> Result<K, Error> {
+        let kind = self.kind_of(object).await?;
+        let meta = object.object_meta();
+        let name = meta.name.as_deref().unwrap_or_default();
+        if name.is_empty() && meta.generate_name.as_deref().unwrap_or_default().is_empty() {
+            return Err(Error::Nameless(kind.name().to_owned()));
+        }
+        let place = self.place(&kind, meta.namespace.as_deref(), name)?;
+        let query = self.parameters(Query::new(kind.path(place.namespace())), true);
+        let body =
+            self.write(&kind, Method::POST, query, "application/json", encoded(&kind, object)?).await?;
+        let created: K = self.read(&kind, &body)?;
+        self.note(&kind, &created);
+        Ok(created)
+    }
+
+    /// Replaces an object. Fails with a conflict if it changed since `object` was read.
+    pub async fn update<K: Writable>(&self, object: &K) -> Result<K, Error> {
+        self.replace(object, None).await
+    }
+
+    pub(super) async fn replace<K: Writable>(&self, object: &K, part: Option<&str>) -> Result<K, Error> {
+        let (kind, key) = self.locate(object).await?;
+        let query = self.parameters(Query::new(path(&kind, &key, part)), true);
+        let body = self.write(&kind, Method::PUT, query, "application/json", encoded(&kind, object)?).await?;
+        let updated: K = self.read(&kind, &body)?;
+        self.note(&kind, &updated);
+        Ok(updated)
+    }
+
+    /// Patches the object that `object` names, and returns it as it is now.
+    pub async fn patch<K: Writable>(&self, object: &K, patch: &Patch) -> Result<K, Error> {
+        self.send_patch(object, patch, None).await
+    }
+
+    pub(super) async fn send_patch<K: Writable>(
+        &self,
+        object: &K,
+        patch: &Patch,
+        part: Option<&str>,
+    ) -> Result<K, Error> {
+        let (kind, key) = self.locate(object).await?;
+        let mut query = self.parameters(Query::new(path(&kind, &key, part)), patch.is_apply());
+        if patch.is_apply() && patch.force {
+            query.push("force", true);
+        }
+        let bytes = serde_json::to_vec(patch.value()).map_err(|source| unwritable(&kind, source))?;
+        let body = self.write(&kind, Method::PATCH, query, patch.content_type(), bytes).await?;
+        let patched: K = self.read(&kind, &body)?;
+        self.note(&kind, &patched);
+        Ok(patched)
+    }
+
+    /// Server-side apply: the object becomes what `wanted` says, and fields that earlier applies said go.
+    ///
+    /// Fields that others own are taken over; for a conflict instead, patch with [`Patch::apply`]. What the cache
+    /// knows to be as it was after the same apply is not sent again.
+    pub async fn apply<K: Object>(&self, wanted: &K) -> Result<K, Error> {
+        let (kind, key) = self.locate(wanted).await?;
+        let patch = Patch::apply(typed(&kind, wanted)?)?.force();
+        let id = (kind.clone(), key.clone());
+        let wish = hash(&patch, self.settings.field_owner.as_deref());
+        if !self.settings.dry_run
+            && let Some(version) = self.shared.applied.version(&id, wish)
+            && let Some(informer) = self.cached(&kind, false, key.namespace())
+            && let Some(entry) = informer.entry(&key)
+            && entry.version() == version
+        {
+            return Ok((*informer.decode::<K>(&entry)?).clone());
+        }
+        let applied: K = self.send_patch(wanted, &patch, None).await?;
+        if !self.settings.dry_run {
+            self.shared.applied.note(id, wish, version(&applied));
+        }
+        Ok(applied)
+    }
+
+    /// Deletes an object.
+    pub async fn delete<K: Writable>(&self, object: &K) -> Result<(), Error> {
+        self.delete_with(object, &Delete::new()).await
+    }
+
+    /// Deletes an object in a given way.
+    pub async fn delete_with<K: Writable>(&self, object: &K, how: &Delete) -> Result<(), Error> {
+        let (kind, key) = self.locate(object).await?;
+        self.remove(&kind, &key, how).await
+    }
+
+    /// Deletes the object of a key.
+    pub async fn delete_key<K: Object>(&self, key: &Key, how: &Delete) -> Result<(), Error> {
+        let kind = Kind::of::<K>();
+        let key = self.placed_key(&kind, key)?;
+        self.remove(&kind, &key, how).await
+    }
+
+    async fn remove(&self, kind: &Kind, key: &Key, how: &Delete) -> Result<(), Error> {
+        let body = self.options(how, kind)?;
+        let body = self
+            .write(kind, Method::DELETE, Query::new(path(kind, key, None)), "application/json", body)
+            .await?;
+        #[derive(Deserialize)]
+        #[serde(default)]
+        #[derive(Default)]
+        struct Answer {
+            kind: String,
+            details: Option<Details>,
+            metadata: Value,
+        }
+        #[derive(Deserialize)]
+        struct Details {
+            #[serde(default)]
+            uid: String,
+        }
+        // Gone at once, or marked as going: a Status or the object.
+        let answer: Answer = self.read(kind, &body)?;
+        match (answer.kind.as_str(), answer.details) {
+            ("Status", Some(details)) if !details.uid.is_empty() => {
+                self.wrote(kind, key, &Wrote::Gone(details.uid))
+            }
+            ("Status", _) => {}
+            _ => {
+                let version = answer.metadata["resourceVersion"].as_str().and_then(|it| it.parse().ok());
+                self.wrote(kind, key, &Wrote::Version(version.unwrap_or(0)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes all objects of a list in one request per namespace.
+    pub async fn delete_all_of<K: Object>(&self, list: &List, how: &Delete) -> Result<(), Error> {
+        let kind = Kind::of::<K>();
+        let list = self.placed_list(list);
+        if kind.scope() == crate::Scope::Namespaced && list.namespace.is_none() {
+            return Err(Error::NamespaceMissing { kind: kind.name().to_owned(), name: "*".to_owned() });
+        }
+        let body = self.options(how, &kind)?;
+        self.write(&kind, Method::DELETE, selection(&kind, &list)?, "application/json", body).await?;
+        Ok(())
+    }
+
+    fn options(&self, how: &Delete, kind: &Kind) -> Result<Vec<u8>, Error> {
+        let mut how = how.clone();
+        if self.settings.dry_run {
+            how.dry_run = vec!["All"];
+        }
+        serde_json::to_vec(&how).map_err(|source| unwritable(kind, source))
+    }
+
+    /// Sends what changes something.
+    pub(super) async fn write(
+        &self,
+        _kind: &Kind,
+        method: Method,
+        query: Query,
+        content_type: &'static str,
+        body: Vec<u8>,
+    ) -> Result<Bytes, Error> {
+        let request = Request::builder()
+            .method(method)
+            .uri(query.as_str())
+            .header(header::CONTENT_TYPE, content_type)
+            .header(header::ACCEPT, "application/json")
+            .body(body)
+            .map_err(Error::Build)?;
+        let shared = &self.shared;
+        shared.fence.guard(wire::send(&shared.kube, request)).await.map_err(|_| Error::Fenced)?
+    }
+
+    pub(super) fn parameters(&self, mut query: Query, owned: bool) -> Query {
+        let settings = &self.settings;
+        if settings.dry_run {
+            query.push("dryRun", "All");
+        }
+        match &settings.field_owner {
+            Some(owner) => query.push("fieldManager", owner),
+            None if owned => query.push("fieldManager", OWNER),
+            None => {}
+        }
+        if let Some(validation) = settings.field_validation {
+            query.push("fieldValidation", validation);
+        }
+        query
+    }
+
+    pub(super) async fn kind_of<K: Writable>(&self, object: &K) -> Result<Kind, Error> {
+        match K::known_kind() {
+            Some(kind) => Ok(kind),
+            None => self.kind(&object.named_kind().ok_or(Error::Kindless)?).await,
+        }
+    }
+
+    pub(super) async fn locate<K: Writable>(&self, object: &K) -> Result<(Kind, Key), Error> {
+        let kind = self.kind_of(object).await?;
+        let meta = object.object_meta();
+        let name = meta.name.as_deref().filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| Error::Nameless(kind.name().to_owned()))?;
+        let key = self.place(&kind, meta.namespace.as_deref(), name)?;
+        Ok((kind, key))
+    }
+
+    fn note<K: Writable>(&self, kind: &Kind, written: &K) {
+        let meta = written.object_meta();
+        let key = Key::new(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default());
+        self.wrote(kind, &key, &Wrote::Version(version(written)));
+    }
+
+    fn wrote(&self, kind: &Kind, key: &Key, wrote: &Wrote) {
+        if let (Some(ledger), Some(cache), false) = (&self.ledger, &self.shared.cache, self.settings.dry_run)
+        {
+            ledger.note(cache, kind, key, wrote);
+        }
+    }
+}
+
+fn version<K: Writable>(object: &K) -> u64 {
+    object.object_meta().resource_version.as_deref().and_then(|it| it.parse().ok()).unwrap_or(0)
+}
+
+fn encoded<K: Writable>(kind: &Kind, object: &K) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(object).map_err(|source| unwritable(kind, source))
+}
+
+/// The object with its `apiVersion` and `kind`, which an apply must have.
+fn typed<K: Object>(kind: &Kind, object: &K) -> Result<Value, Error> {
+    let mut value = serde_json::to_value(object).map_err(|source| unwritable(kind, source))?;
+    if let Some(members) = value.as_object_mut() {
+        let types = kind.type_meta();
+        members.entry("apiVersion").or_insert_with(|| Value::from(types.api_version));
+        members.entry("kind").or_insert_with(|| Value::from(types.kind));
+    }
+    Ok(value)
+}
+
+fn unwritable(kind: &Kind, source: serde_json::Error) -> Error {
+    Error::Encode { what: kind.name().to_owned(), source }
+}
+
+fn hash(patch: &Patch, owner: Option<&str>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    patch.value().to_string().hash(&mut hasher);
+    owner.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What was applied last, and at which version the object was then.
+#[derive(Default)]
+pub(super) struct Applied(Mutex<HashMap<(Kind, Key), (u64, u64)>>);
+
+impl Applied {
+    fn version(&self, id: &(Kind, Key), wish: u64) -> Option<u64> {
+        let applied = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        applied
+            .get(id)
+            .filter(|(wished, version)| *wished == wish && *version != 0)
+            .map(|(_, version)| *version)
+    }
+
+    fn note(&self, id: (Kind, Key), wish: u64, version: u64) {
+        let mut applied = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if applied.len() >= REMEMBERED && !applied.contains_key(&id) {
+            let mut versions: Vec<u64> = applied.values().map(|(_, version)| *version).collect();
+            let (_, middle, _) = versions.select_nth_unstable(REMEMBERED / 2);
+            let middle = *middle;
+            applied.retain(|_, (_, version)| *version > middle);
+        }
+        applied.insert(id, (wish, version));
+    }
+}

@@ -1,0 +1,76 @@
+//! Which objects a list is of.
+
+use crate::selector::{LabelSelector, ParseError};
+
+/// Which objects to list, or to delete together.
+///
+/// ```
+/// use kubewright_runtime::List;
+///
+/// let list = List::namespace("default").labels("app=web").field("spec.nodeName", "node-1");
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct List {
+    pub(crate) namespace: Option<String>,
+    pub(crate) labels: String,
+    pub(crate) fields: Vec<(String, String)>,
+    pub(crate) limit: Option<usize>,
+}
+
+impl List {
+    /// All objects in all namespaces.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// The objects of one namespace.
+    pub fn namespace(namespace: impl Into<String>) -> Self {
+        Self { namespace: Some(namespace.into()), ..Self::default() }
+    }
+
+    /// Only those whose labels a selector such as `app=web,tier in (a,b)` selects.
+    #[must_use]
+    pub fn labels(mut self, selector: impl AsRef<str>) -> Self {
+        if !self.labels.is_empty() {
+            self.labels.push(',');
+        }
+        self.labels.push_str(selector.as_ref());
+        self
+    }
+
+    /// Only those that a [`LabelSelector`] selects.
+    #[must_use]
+    pub fn matching(self, selector: &LabelSelector) -> Self {
+        if selector.is_empty() { self } else { self.labels(selector.to_string()) }
+    }
+
+    /// Only those that have a value in a field. From the cache this asks the index of that name; the server has its
+    /// own list of fields that it selects by.
+    #[must_use]
+    pub fn field(mut self, field: impl Into<String>, value: impl Into<String>) -> Self {
+        self.fields.push((field.into(), value.into()));
+        self
+    }
+
+    /// At most so many.
+    #[must_use]
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    pub(crate) fn label_selector(&self) -> Result<LabelSelector, ParseError> {
+        self.labels.parse()
+    }
+
+    pub(crate) fn field_selector(&self) -> String {
+        let parts: Vec<String> =
+            self.fields.iter().map(|(field, value)| format!("{field}={}", escaped(value))).collect();
+        parts.join(",")
+    }
+}
+
+/// A value as field selectors write it.
+fn escaped(value: &str) -> String {
+    value.replace('\\', r"\\").replace(',', r"\,").replace('=', r"\=")
+}

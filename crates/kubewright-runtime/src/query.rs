@@ -1,0 +1,59 @@
+//! Paths with parameters.
+
+use std::fmt::{Display, Write as _};
+
+/// A path that grows parameters.
+pub(crate) struct Query {
+    text: String,
+    empty: bool,
+}
+
+impl Query {
+    pub(crate) fn new(path: String) -> Self {
+        Self { text: path, empty: true }
+    }
+
+    pub(crate) fn push(&mut self, name: &str, value: impl Display) {
+        self.text.push(if std::mem::take(&mut self.empty) { '?' } else { '&' });
+        self.text.push_str(name);
+        self.text.push('=');
+        // What is neither a letter nor a digit nor one of these four is written as its bytes.
+        let mut encoded = Encoded(&mut self.text);
+        write!(encoded, "{value}").expect("a text takes everything");
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+struct Encoded<'a>(&'a mut String);
+
+impl std::fmt::Write for Encoded<'_> {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        for byte in text.bytes() {
+            if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+                self.0.push(byte.into());
+            } else {
+                write!(self.0, "%{byte:02X}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_no_plain_letter_is_encoded() {
+        let mut query = Query::new("/api/v1/pods".to_owned());
+        query.push("labelSelector", "app in (a,b),x/y=ü");
+        query.push("limit", 500);
+        assert_eq!(
+            query.as_str(),
+            "/api/v1/pods?labelSelector=app%20in%20%28a%2Cb%29%2Cx%2Fy%3D%C3%BC&limit=500"
+        );
+    }
+}

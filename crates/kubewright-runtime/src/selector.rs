@@ -1,0 +1,221 @@
+//! Selectors as people write them: `app=web,tier in (a, b),!legacy` for labels, `spec.nodeName=n1` for fields.
+//!
+//! A selector is read once and then asked of many objects. What the server selects by itself is passed on as text.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A selector that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the selector {selector:?} cannot be read: {why}")]
+pub struct ParseError {
+    selector: String,
+    why: &'static str,
+}
+
+/// One demand on the labels of an object.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Demand {
+    In(String, Vec<String>),
+    NotIn(String, Vec<String>),
+    Exists(String),
+    Absent(String),
+}
+
+/// Which labels an object must have. The empty selector selects everything.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use kubewright_runtime::LabelSelector;
+///
+/// let selector: LabelSelector = "app=web,tier in (front, back),!legacy".parse()?;
+/// let labels = BTreeMap::from([("app".to_owned(), "web".to_owned()), ("tier".to_owned(), "back".to_owned())]);
+/// assert!(selector.matches(&labels));
+/// assert!(!selector.matches(&BTreeMap::new()));
+/// # Ok::<(), kubewright_runtime::selector::ParseError>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LabelSelector(Vec<Demand>);
+
+impl LabelSelector {
+    /// Labels that must all be there with these values.
+    pub fn equal<L: Into<String>, V: Into<String>>(labels: impl IntoIterator<Item = (L, V)>) -> Self {
+        Self(labels.into_iter().map(|(label, value)| Demand::In(label.into(), vec![value.into()])).collect())
+    }
+
+    /// Whether everything is selected.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether an object with these labels is selected.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.0.iter().all(|demand| match demand {
+            Demand::In(label, values) => labels.get(label).is_some_and(|value| values.contains(value)),
+            Demand::NotIn(label, values) => labels.get(label).is_none_or(|value| !values.contains(value)),
+            Demand::Exists(label) => labels.contains_key(label),
+            Demand::Absent(label) => !labels.contains_key(label),
+        })
+    }
+}
+
+impl std::str::FromStr for LabelSelector {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let wrong = |why| ParseError { selector: text.to_owned(), why };
+        let mut demands = Vec::new();
+        for part in split(text).ok_or_else(|| wrong("a parenthesis is not closed"))? {
+            let part = part.trim();
+            if part.is_empty() {
+                if text.trim().is_empty() {
+                    continue;
+                }
+                return Err(wrong("there is nothing between two commas"));
+            }
+            demands.push(demand(part).map_err(wrong)?);
+        }
+        demands.sort();
+        Ok(Self(demands))
+    }
+}
+
+/// The parts between the commas that are not in parentheses.
+fn split(text: &str) -> Option<Vec<&str>> {
+    let (mut parts, mut from, mut inside) = (Vec::new(), 0, false);
+    for (at, character) in text.char_indices() {
+        match character {
+            '(' if !inside => inside = true,
+            ')' if inside => inside = false,
+            '(' | ')' => return None,
+            ',' if !inside => {
+                parts.push(&text[from..at]);
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[from..]);
+    (!inside).then_some(parts)
+}
+
+fn demand(part: &str) -> Result<Demand, &'static str> {
+    if let Some(label) = part.strip_prefix('!') {
+        return Ok(Demand::Absent(word(label)?));
+    }
+    if let Some((head, values)) = part.split_once('(') {
+        let values = values.strip_suffix(')').ok_or("there is something behind the parenthesis")?;
+        let mut head = head.split_whitespace();
+        let (label, operator, rest) = (head.next(), head.next(), head.next());
+        let values = values.split(',').map(value).collect::<Result<Vec<_>, _>>()?;
+        return match (label, operator, rest) {
+            (Some(label), Some("in"), None) => Ok(Demand::In(word(label)?, values)),
+            (Some(label), Some("notin"), None) => Ok(Demand::NotIn(word(label)?, values)),
+            _ => Err("only `label in (...)` and `label notin (...)` have parentheses"),
+        };
+    }
+    if let Some((label, wanted)) = part.split_once("!=") {
+        return Ok(Demand::NotIn(word(label)?, vec![value(wanted)?]));
+    }
+    if let Some((label, wanted)) = part.split_once("==").or_else(|| part.split_once('=')) {
+        return Ok(Demand::In(word(label)?, vec![value(wanted)?]));
+    }
+    Ok(Demand::Exists(word(part)?))
+}
+
+fn word(text: &str) -> Result<String, &'static str> {
+    let text = text.trim();
+    if text.is_empty() { Err("a label has no name") } else { value(text) }
+}
+
+fn value(text: &str) -> Result<String, &'static str> {
+    let text = text.trim();
+    let plain =
+        |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.' | '/');
+    if text.chars().all(plain) {
+        Ok(text.to_owned())
+    } else {
+        Err("labels are letters, digits, '-', '_', '.' and '/'")
+    }
+}
+
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, demand) in self.0.iter().enumerate() {
+            if at > 0 {
+                f.write_str(",")?;
+            }
+            match demand {
+                Demand::In(label, values) if values.len() == 1 => write!(f, "{label}={}", values[0])?,
+                Demand::NotIn(label, values) if values.len() == 1 => write!(f, "{label}!={}", values[0])?,
+                Demand::In(label, values) => write!(f, "{label} in ({})", values.join(","))?,
+                Demand::NotIn(label, values) => write!(f, "{label} notin ({})", values.join(","))?,
+                Demand::Exists(label) => f.write_str(label)?,
+                Demand::Absent(label) => write!(f, "!{label}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TryFrom<k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector> for LabelSelector {
+    type Error = ParseError;
+
+    fn try_from(
+        selector: k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector,
+    ) -> Result<Self, ParseError> {
+        let mut demands = Self::equal(selector.match_labels.unwrap_or_default()).0;
+        for wanted in selector.match_expressions.unwrap_or_default() {
+            let values = wanted.values.unwrap_or_default();
+            demands.push(match wanted.operator.as_str() {
+                "In" => Demand::In(wanted.key, values),
+                "NotIn" => Demand::NotIn(wanted.key, values),
+                "Exists" => Demand::Exists(wanted.key),
+                "DoesNotExist" => Demand::Absent(wanted.key),
+                _ => return Err(ParseError { selector: wanted.operator, why: "no such operator" }),
+            });
+        }
+        demands.sort();
+        Ok(Self(demands))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(text: &str) -> BTreeMap<String, String> {
+        let pairs = text.split(',').filter(|pair| !pair.is_empty());
+        pairs.map(|pair| pair.split_once('=').unwrap()).map(|(l, v)| (l.to_owned(), v.to_owned())).collect()
+    }
+
+    #[test]
+    fn every_form_selects_as_kubectl_does() {
+        for (selector, chosen, refused) in [
+            ("", "", "-"),
+            ("app=web", "app=web", "app=db"),
+            ("app==web", "app=web", ""),
+            ("app!=web", "", "app=web"),
+            ("app", "app=", ""),
+            ("!app", "", "app=web"),
+            ("app in (web,db)", "app=db", "app=cache"),
+            ("app notin (web, db)", "", "app=db"),
+            ("app=web,tier in (a,b),!old", "app=web,tier=a", "app=web,tier=a,old=1"),
+            ("example.com/role=", "example.com/role=", "example.com/role=x"),
+        ] {
+            let read: LabelSelector = selector.parse().unwrap();
+            assert!(read.matches(&labels(chosen)), "{selector} does not select {chosen}");
+            if refused != "-" {
+                assert!(!read.matches(&labels(refused)), "{selector} selects {refused}");
+            }
+            assert_eq!(read.to_string().parse::<LabelSelector>().unwrap(), read);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_with_a_reason() {
+        for wrong in ["a=b,", "a in (b", "a in b)", "a (b)", "=b", "a=b c", "a in (b) c", "a b"] {
+            assert!(wrong.parse::<LabelSelector>().is_err(), "{wrong} was read");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Requests and answers as bytes, on kube's client.
+//!
+//! Everything that this crate asks of an API server goes through [`send`] or [`open`]. It decodes nothing but
+//! errors: what is cached is kept as the server wrote it.
+
+use bytes::{Bytes, BytesMut};
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use kube::core::Status;
+
+use crate::client::Error;
+
+/// What metadata alone is asked for with.
+pub(crate) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+/// The same for lists.
+pub(crate) const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/// The part of an error that is kept when it is no Status.
+const SHOWN: usize = 512;
+
+/// Sends a request and reads the whole answer.
+pub(crate) async fn send(client: &kube::Client, request: Request<Vec<u8>>) -> Result<Bytes, Error> {
+    read(open(client, request).await?.into_body()).await
+}
+
+/// Sends a request and hands out its answer as it arrives, once the server has said that all is well.
+pub(crate) async fn open(client: &kube::Client, request: Request<Vec<u8>>) -> Result<Response<Body>, Error> {
+    let response = client.send(request.map(Body::from)).await.map_err(Error::Send)?;
+    let code = response.status();
+    if code.is_success() {
+        return Ok(response);
+    }
+    let body = read(response.into_body()).await.unwrap_or_default();
+    Err(Error::Status(Box::new(failure(code, &body))))
+}
+
+async fn read(body: Body) -> Result<Bytes, Error> {
+    body.collect().await.map(|body| body.to_bytes()).map_err(Error::Send)
+}
+
+fn failure(code: StatusCode, body: &[u8]) -> Status {
+    match serde_json::from_slice::<Status>(body) {
+        Ok(mut status) if !(status.message.is_empty() && status.reason.is_empty()) => {
+            if status.code == 0 {
+                status.code = code.as_u16();
+            }
+            status
+        }
+        // A proxy in between, or a server that is not there yet.
+        _ => {
+            let shown = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
+            Status::failure(&format!("{code}: {}", shown.trim()), "").with_code(code.as_u16())
+        }
+    }
+}
+
+/// The lines of an answer that never ends.
+pub(crate) struct Lines {
+    body: Body,
+    buffer: BytesMut,
+    /// How much of the buffer is known to hold no line break.
+    searched: usize,
+}
+
+impl Lines {
+    pub(crate) fn new(body: Body) -> Self {
+        Self { body, buffer: BytesMut::new(), searched: 0 }
+    }
+
+    /// The next line without its break; `None` at the end. A line that is cut off at the end is not handed out.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        loop {
+            if let Some(line) = self.buffered() {
+                if !line.is_empty() {
+                    return Ok(Some(line));
+                }
+                continue;
+            }
+            match self.body.frame().await {
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.buffer.extend_from_slice(&data);
+                    }
+                }
+                Some(Err(error)) => return Err(Error::Send(error)),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    fn buffered(&mut self) -> Option<Bytes> {
+        let found = self.buffer[self.searched..].iter().position(|&byte| byte == b'\n');
+        let Some(found) = found else {
+            self.searched = self.buffer.len();
+            return None;
+        };
+        let mut line = self.buffer.split_to(self.searched + found + 1);
+        line.truncate(line.len() - 1);
+        self.searched = 0;
+        Some(line.freeze())
+    }
+}
