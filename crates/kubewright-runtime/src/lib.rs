@@ -10,6 +10,7 @@ mod list;
 mod query;
 pub mod selector;
 mod wire;
+pub mod queue;
 
 pub use cache::{Cache, CacheOptions, KindOptions};
 pub use client::{Client, Delete, Patch, Upsert};

@@ -1,0 +1,460 @@
+//! The work queue of a controller.
+//!
+//! [`Queue`] is the state machine: no clock, no lock, no task. Every call is told what time it is, as the time since
+//! a moment of the caller's choice that never runs backwards. [`SharedQueue`] is the same for many workers, by
+//! tokio's clock. [`QueueMetrics`] has the names that dashboards for controller-runtime ask for.
+//!
+//! # Properties
+//!
+//! - **One at a time.** An item that was handed out is not handed out again before [`done`](Queue::done).
+//! - **Nothing is lost.** An item that is added while it runs runs once more after it is done.
+//! - **Stingy.** An item that is added often while it waits is handed out once. The highest priority, the earliest
+//!   time and the first few [`Causes`] of these adds win.
+//! - **Delays.** An add can be for later ([`add_after`](Queue::add_after)). An immediate add pulls it forward.
+//! - **Backoff.** [`add_rate_limited`](Queue::add_rate_limited) waits for the [`Backoff`] of the item by the number
+//!   of its failures, or for the [`RateLimit`] of the queue if that is longer. [`forget`](Queue::forget) starts
+//!   the item anew.
+//! - **Priorities.** Higher ones are handed out first. What nobody waits for, such as the first list of a watch and
+//!   resyncs, is added with [`LOW_PRIORITY`].
+//! - **Fair.** Within a priority the groups of items, for a [`Key`](crate::Key) the namespaces, take turns; within
+//!   a group it is first come, first served. A namespace with 100,000 keys delays the only key of another by one
+//!   hand-out.
+//! - **No starvation.** Every 64th hand-out is the item that has been ready for longest, whatever its priority and
+//!   group. So an item with *n* items ready before it is handed out after 64 (*n* + 1) others at the latest, however
+//!   many come with a higher priority. [`Options::oldest_every`] changes or ends that.
+//! - **Holding.** An item that was handed out too early can be given back ([`hold`](Queue::hold)). It counts as
+//!   handed out, takes up no worker, and is at the front of its group after [`release`](Queue::release).
+//! - **Fast.** Every operation takes constant time, but for the logarithm of the number of delayed items and of
+//!   priorities.
+//! - **Deterministic.** The same calls give the same answers, down to every order.
+//!
+//! Two things are not promised: that priorities hold for every single hand-out (see starvation), and that an item
+//! keeps its place when its priority rises: it joins its group there as the last.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use slab::Slab;
+
+mod backoff;
+mod causes;
+mod inspect;
+mod item;
+mod lines;
+mod list;
+mod metrics;
+mod parking;
+mod shared;
+mod slot;
+mod sync;
+#[cfg(test)]
+mod tests;
+
+pub use backoff::{Backoff, RateLimit};
+pub use causes::Causes;
+pub use inspect::{Counts, Running, Waiting, WaitsFor};
+pub use item::{Item, Namespace};
+pub use metrics::QueueMetrics;
+pub use shared::SharedQueue;
+
+use backoff::{Bucket, nanos};
+use lines::{End, Lines};
+use list::{List, number};
+use slot::{Due, Slot, State};
+
+/// The priority of what has none.
+pub const DEFAULT_PRIORITY: i32 = 0;
+
+/// The priority of what nobody waits for: the first list of a watch, and resyncs.
+pub const LOW_PRIORITY: i32 = -100;
+
+/// How a queue behaves.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The delay of an item by its failures.
+    pub backoff: Backoff,
+    /// A limit of the retries of all items together. None by default, as in controller-runtime with priorities.
+    pub rate_limit: Option<RateLimit>,
+    /// Every so many hand-outs the item that has been ready for longest is next, so that nothing waits for ever.
+    /// 64 by default; `None` for priorities without exception.
+    pub oldest_every: Option<NonZeroU32>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { backoff: Backoff::default(), rate_limit: None, oldest_every: NonZeroU32::new(64) }
+    }
+}
+
+/// An item that was handed out. It is the caller's until [`Queue::done`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken<T, C = ()> {
+    /// The item.
+    pub item: T,
+    /// The highest priority with which it was added.
+    pub priority: i32,
+    /// How long after its time it was handed out: since the add, or since the end of its delay.
+    pub waited: Duration,
+    /// How often it failed since it was last forgotten.
+    pub retries: u32,
+    /// Why it was added.
+    pub causes: Causes<C>,
+}
+
+/// The queue, as a state machine. See the [module](self) for what it promises.
+///
+/// `C` is why an item was added; the queue only keeps it.
+///
+/// ```
+/// use std::time::Duration;
+/// use kubewright_runtime::Key;
+/// use kubewright_runtime::queue::{DEFAULT_PRIORITY, LOW_PRIORITY, Options, Queue};
+///
+/// let mut queue = Queue::new(Options::default());
+/// let now = Duration::ZERO;
+/// let (web, db) = (Key::namespaced("default", "web"), Key::namespaced("default", "db"));
+/// queue.add(web.clone(), LOW_PRIORITY, "first list", now);
+/// queue.add(db.clone(), DEFAULT_PRIORITY, "changed", now);
+///
+/// let first = queue.next(now).unwrap();
+/// assert_eq!(first.item, db);
+/// // It changes again while it runs, and so runs once more.
+/// queue.add(db.clone(), DEFAULT_PRIORITY, "changed", now);
+/// assert_eq!(queue.next(now).unwrap().item, web);
+/// assert_eq!(queue.next(now), None);
+/// queue.done(&db, now);
+/// assert_eq!(queue.next(now).unwrap().item, db);
+/// ```
+pub struct Queue<T: Item, C = ()> {
+    options: Options,
+    bucket: Option<Bucket>,
+    /// Every item of which anything is known. Its order never shows.
+    index: HashMap<T, u32>,
+    slots: Slab<Slot<T, C>>,
+    lines: Lines<T::Group>,
+    /// The slots in line, the one that became ready first in front.
+    ready: List,
+    /// The slots that were handed out, the longest running in front.
+    running: List,
+    running_count: usize,
+    held: List,
+    held_count: usize,
+    delayed: BTreeMap<Due, u32>,
+    /// The number of the next delayed item.
+    next_number: u64,
+    /// How many were handed out since it was last the turn of the oldest.
+    turns: u32,
+    counts: Counts,
+    closed: bool,
+}
+
+impl<T: Item, C: PartialEq> Queue<T, C> {
+    /// An empty queue.
+    pub fn new(options: Options) -> Self {
+        Self {
+            bucket: options.rate_limit.map(Bucket::new),
+            options,
+            index: HashMap::new(),
+            slots: Slab::new(),
+            lines: Lines::default(),
+            ready: List::default(),
+            running: List::default(),
+            running_count: 0,
+            held: List::default(),
+            held_count: 0,
+            delayed: BTreeMap::new(),
+            next_number: 0,
+            turns: 0,
+            counts: Counts::default(),
+            closed: false,
+        }
+    }
+
+    /// Adds an item that is to run as soon as possible.
+    pub fn add(&mut self, item: T, priority: i32, cause: C, now: Duration) {
+        self.add_at(item, priority, cause, nanos(now), nanos(now));
+    }
+
+    /// Adds an item that is to run after a delay. An item that waits already runs at the earlier of both times.
+    pub fn add_after(&mut self, item: T, priority: i32, cause: C, delay: Duration, now: Duration) {
+        let at = nanos(now.saturating_add(delay));
+        self.add_at(item, priority, cause, at, nanos(now));
+    }
+
+    /// Adds an item that failed, counts the failure, and returns after which delay it is to run.
+    pub fn add_rate_limited(&mut self, item: T, priority: i32, cause: C, now: Duration) -> Duration {
+        if self.closed {
+            return Duration::ZERO;
+        }
+        let at = self.find(item.clone());
+        let failures = &mut self.slots[at as usize].failures;
+        let delay = self.options.backoff.delay(*failures);
+        *failures = failures.saturating_add(1);
+        let shared = self.bucket.as_mut().map_or(0, |bucket| bucket.reserve(nanos(now)));
+        let delay = delay.max(Duration::from_nanos(shared));
+        self.add_after(item, priority, cause, delay, now);
+        delay
+    }
+
+    /// Forgets the failures of an item: it works again, or is not to be tried again. Does not take it out of the
+    /// queue.
+    pub fn forget(&mut self, item: &T) {
+        if let Some(&at) = self.index.get(item) {
+            self.slots[at as usize].failures = 0;
+            self.drop_if_unknown(at);
+        }
+    }
+
+    /// How often an item failed since it was last forgotten.
+    pub fn retries(&self, item: &T) -> u32 {
+        self.index.get(item).map_or(0, |&at| self.slots[at as usize].failures)
+    }
+
+    /// Hands out the next item, if one is ready.
+    pub fn next(&mut self, now: Duration) -> Option<Taken<T, C>> {
+        self.advance(now);
+        let oldest = self.ready.first()?;
+        self.turns = self.turns.saturating_add(1);
+        let at = if self.options.oldest_every.is_some_and(|every| self.turns >= every.get()) {
+            self.turns = 0;
+            oldest
+        } else {
+            self.lines.turn()?
+        };
+        self.lines.remove(&mut self.slots, at);
+        self.lines.count_out(self.slots[at as usize].priority);
+        self.ready.remove(&mut self.slots, at, Slot::in_order);
+        self.running.push_back(&mut self.slots, at, Slot::in_order);
+        self.running_count += 1;
+        let slot = &mut self.slots[at as usize];
+        slot.state = State::Running;
+        slot.started = nanos(now);
+        Some(Taken {
+            item: slot.item.clone(),
+            priority: slot.priority,
+            waited: Duration::from_nanos(slot.started.saturating_sub(slot.since)),
+            retries: slot.failures,
+            causes: std::mem::take(&mut slot.causes),
+        })
+    }
+
+    /// When the next delayed item becomes ready.
+    pub fn next_at(&self) -> Option<Duration> {
+        self.delayed.first_key_value().map(|(due, _)| Duration::from_nanos(due.at))
+    }
+
+    /// Makes the delayed items ready whose time has come. Every operation that is told the time does this itself.
+    pub fn advance(&mut self, now: Duration) {
+        let now = nanos(now);
+        while let Some(due) = self.delayed.first_entry().filter(|due| due.key().at <= now) {
+            let (Due { at: since, .. }, at) = due.remove_entry();
+            self.now_due(at, since);
+        }
+    }
+
+    /// Ends the run of an item that was handed out, and tells how long it ran. If it was added meanwhile, it waits
+    /// again. Nothing happens if the item does not run.
+    pub fn done(&mut self, item: &T, now: Duration) -> Option<Duration> {
+        self.advance(now);
+        let at = *self.index.get(item)?;
+        let slot = &mut self.slots[at as usize];
+        let next = match slot.state {
+            State::Running => State::Known,
+            State::RunningAgain => State::Ready,
+            State::RunningDelayed(due) => State::Delayed(due),
+            State::Known | State::Delayed(_) | State::Ready | State::Held => return None,
+        };
+        slot.state = next;
+        let ran = nanos(now).saturating_sub(slot.started);
+        self.running.remove(&mut self.slots, at, Slot::in_order);
+        self.running_count -= 1;
+        if next == State::Ready {
+            self.line_up(at, End::Back);
+        }
+        self.drop_if_unknown(at);
+        Some(Duration::from_nanos(ran))
+    }
+
+    /// Gives back an item that was handed out too early. It is not handed out again before
+    /// [`release`](Self::release), which must follow; adds are merged into it until then. `false` if the item does
+    /// not run.
+    pub fn hold(&mut self, taken: Taken<T, C>) -> bool {
+        let Some(&at) = self.index.get(&taken.item) else { return false };
+        let slot = &mut self.slots[at as usize];
+        let mut causes = taken.causes;
+        let mut priority = taken.priority;
+        match slot.state {
+            State::Running => {}
+            State::RunningAgain => {
+                self.lines.count_out(slot.priority);
+                priority = priority.max(slot.priority);
+            }
+            State::RunningDelayed(due) => {
+                self.delayed.remove(&due);
+                priority = priority.max(slot.priority);
+            }
+            State::Known | State::Delayed(_) | State::Ready | State::Held => return false,
+        }
+        causes.merge(std::mem::take(&mut slot.causes));
+        slot.causes = causes;
+        slot.priority = priority;
+        slot.since = slot.started.saturating_sub(nanos(taken.waited));
+        slot.state = State::Held;
+        self.running.remove(&mut self.slots, at, Slot::in_order);
+        self.running_count -= 1;
+        if self.closed {
+            self.slots[at as usize].state = State::Known;
+            self.drop_if_unknown(at);
+        } else {
+            self.held.push_back(&mut self.slots, at, Slot::in_order);
+            self.held_count += 1;
+        }
+        true
+    }
+
+    /// Makes an item that is held ready, at the front of its group. `false` if it is not held.
+    pub fn release(&mut self, item: &T, now: Duration) -> bool {
+        self.advance(now);
+        let Some(&at) = self.index.get(item) else { return false };
+        let slot = &mut self.slots[at as usize];
+        if slot.state != State::Held {
+            return false;
+        }
+        slot.state = State::Ready;
+        self.lines.count_in(slot.priority);
+        self.held.remove(&mut self.slots, at, Slot::in_order);
+        self.held_count -= 1;
+        self.line_up(at, End::Front);
+        true
+    }
+
+    /// Ends the queue: what waits, is delayed or held is dropped, failures are forgotten, and nothing is accepted or
+    /// handed out any more. What runs can still be [`done`](Self::done).
+    pub fn close(&mut self) {
+        if std::mem::replace(&mut self.closed, true) {
+            return;
+        }
+        self.lines = Lines::default();
+        self.ready = List::default();
+        self.held = List::default();
+        self.held_count = 0;
+        self.delayed = BTreeMap::new();
+        self.slots.retain(|_, slot| match slot.state {
+            State::Running | State::RunningAgain | State::RunningDelayed(_) => {
+                slot.state = State::Running;
+                slot.causes = Causes::default();
+                slot.failures = 0;
+                true
+            }
+            State::Known | State::Delayed(_) | State::Ready | State::Held => {
+                self.index.remove(&slot.item);
+                false
+            }
+        });
+    }
+
+    fn add_at(&mut self, item: T, priority: i32, cause: C, due: u64, now: u64) {
+        if self.closed {
+            return;
+        }
+        self.advance(Duration::from_nanos(now));
+        if due > now {
+            self.counts.retries += 1;
+        }
+        let at = self.find(item);
+        let slot = &mut self.slots[at as usize];
+        // What waits already keeps its priority unless this one is higher. A state that waits for nothing has none.
+        let raised = slot.priority.max(priority);
+        let (priority, waits_until) = match slot.state {
+            State::Known | State::Running => (priority, None),
+            State::Delayed(due) | State::RunningDelayed(due) => (raised, Some(due)),
+            State::Ready if raised > slot.priority => {
+                slot.causes.push(cause);
+                return self.raise(at, raised);
+            }
+            State::RunningAgain if raised > slot.priority => {
+                slot.causes.push(cause);
+                self.lines.count_out(slot.priority);
+                slot.priority = raised;
+                return self.lines.count_in(raised);
+            }
+            State::Ready | State::RunningAgain | State::Held => {
+                slot.causes.push(cause);
+                slot.priority = raised;
+                return;
+            }
+        };
+        slot.causes.push(cause);
+        slot.priority = priority;
+        if let Some(waits_until) = waits_until {
+            if waits_until.at <= due {
+                return;
+            }
+            self.delayed.remove(&waits_until);
+        }
+        if due <= now {
+            return self.now_due(at, now);
+        }
+        let due = Due { at: due, number: self.next_number };
+        self.next_number += 1;
+        self.delayed.insert(due, at);
+        slot.state = match slot.state {
+            State::Running | State::RunningDelayed(_) => State::RunningDelayed(due),
+            _ => State::Delayed(due),
+        };
+    }
+
+    /// The slot of an item, a new one if nothing is known of it.
+    fn find(&mut self, item: T) -> u32 {
+        match self.index.entry(item) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                let at = number(self.slots.insert(Slot::new(new.key().clone())));
+                *new.insert(at)
+            }
+        }
+    }
+
+    /// The time of an add has come: the item is ready, or runs again after it is done.
+    fn now_due(&mut self, at: u32, since: u64) {
+        self.counts.adds += 1;
+        let slot = &mut self.slots[at as usize];
+        slot.since = since;
+        self.lines.count_in(slot.priority);
+        match slot.state {
+            State::Running | State::RunningDelayed(_) => slot.state = State::RunningAgain,
+            _ => {
+                slot.state = State::Ready;
+                self.line_up(at, End::Back);
+            }
+        }
+    }
+
+    fn line_up(&mut self, at: u32, end: End) {
+        let group = self.slots[at as usize].item.group();
+        self.lines.push(&mut self.slots, at, group, end);
+        self.ready.push_back(&mut self.slots, at, Slot::in_order);
+    }
+
+    /// Moves a slot that is in line to a higher priority. Its age stays.
+    fn raise(&mut self, at: u32, priority: i32) {
+        self.lines.remove(&mut self.slots, at);
+        let slot = &mut self.slots[at as usize];
+        self.lines.count_out(slot.priority);
+        self.lines.count_in(priority);
+        slot.priority = priority;
+        let group = slot.item.group();
+        self.lines.push(&mut self.slots, at, group, End::Back);
+    }
+
+    /// Frees the slot of an item that neither waits nor runs nor failed.
+    fn drop_if_unknown(&mut self, at: u32) {
+        let slot = &self.slots[at as usize];
+        if slot.state == State::Known && slot.failures == 0 {
+            let slot = self.slots.remove(at as usize);
+            self.index.remove(&slot.item);
+        }
+    }
+}

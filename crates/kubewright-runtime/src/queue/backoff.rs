@@ -1,0 +1,121 @@
+//! How long to wait before an item that failed is tried again.
+//!
+//! Owns [`Backoff`] for one item and [`RateLimit`] for all together. Whole nanoseconds only, no floating point: the
+//! same calls give the same delays on every machine.
+
+use std::time::Duration;
+
+/// Exponential delay of an item by how often it failed in a row, without jitter, as client-go has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backoff {
+    /// The delay after the first failure; each further one doubles it.
+    pub base: Duration,
+    /// The longest delay.
+    pub max: Duration,
+}
+
+impl Default for Backoff {
+    /// 5 ms doubling to 1000 s, the values of client-go and controller-runtime.
+    fn default() -> Self {
+        Self { base: Duration::from_millis(5), max: Duration::from_secs(1000) }
+    }
+}
+
+impl Backoff {
+    /// The delay after as many failures before this one.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kubewright_runtime::queue::Backoff;
+    ///
+    /// let backoff = Backoff::default();
+    /// assert_eq!(backoff.delay(0), Duration::from_millis(5));
+    /// assert_eq!(backoff.delay(3), Duration::from_millis(40));
+    /// assert_eq!(backoff.delay(18), Duration::from_secs(1000));
+    /// ```
+    pub fn delay(&self, failures: u32) -> Duration {
+        let factor = 1u32.checked_shl(failures);
+        factor.and_then(|factor| self.base.checked_mul(factor)).map_or(self.max, |delay| delay.min(self.max))
+    }
+}
+
+/// A limit of retries of all items together: a bucket that holds `burst` tokens and gains one every `interval`.
+///
+/// It counts retries only ([`add_rate_limited`](super::Queue::add_rate_limited)), never plain adds, as in client-go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimit {
+    /// How long the bucket needs for one token.
+    pub interval: Duration,
+    /// How many retries may come at once after a quiet time. At least one.
+    pub burst: u32,
+}
+
+impl RateLimit {
+    /// 10 per second with a burst of 100: what client-go's default limiter has.
+    pub fn client_go() -> Self {
+        Self { interval: Duration::from_millis(100), burst: 100 }
+    }
+}
+
+/// The state of a [`RateLimit`].
+#[derive(Debug)]
+pub(super) struct Bucket {
+    interval: u64,
+    /// How long an empty bucket needs until it is full.
+    span: u64,
+    /// When the bucket is full again if nobody takes a token.
+    full_at: u64,
+}
+
+impl Bucket {
+    pub(super) fn new(limit: RateLimit) -> Self {
+        let interval = nanos(limit.interval);
+        Self { interval, span: interval.saturating_mul(u64::from(limit.burst.max(1))), full_at: 0 }
+    }
+
+    /// Takes a token, a future one if there is none, and tells how long until it is there.
+    pub(super) fn reserve(&mut self, now: u64) -> u64 {
+        self.full_at = self.full_at.max(now).saturating_add(self.interval);
+        self.full_at.saturating_sub(self.span).saturating_sub(now)
+    }
+}
+
+/// Time as the queue keeps it: half the size of a [`Duration`], enough for 584 years.
+pub(super) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_delay_doubles_from_5_ms_to_1000_s_and_stays_there() {
+        let backoff = Backoff::default();
+        let delays: Vec<_> = (0..20).map(|failures| backoff.delay(failures).as_millis()).collect();
+        assert_eq!(delays[..6], [5, 10, 20, 40, 80, 160]);
+        assert_eq!(delays[16..], [327_680, 655_360, 1_000_000, 1_000_000]);
+        assert_eq!(backoff.delay(u32::MAX), backoff.max);
+    }
+
+    #[test]
+    fn a_bucket_gives_its_burst_at_once_and_then_one_token_per_interval() {
+        let mut bucket = Bucket::new(RateLimit::client_go());
+        let second = 1_000_000_000;
+        assert!((0..100).all(|_| bucket.reserve(second) == 0));
+        assert_eq!(bucket.reserve(second), second / 10);
+        assert_eq!(bucket.reserve(second), 2 * second / 10);
+        // Half a second gives five tokens, and two of them are spoken for.
+        let later = second + second / 2;
+        assert!((0..3).all(|_| bucket.reserve(later) == 0));
+        assert_eq!(bucket.reserve(later), second / 10);
+    }
+
+    #[test]
+    fn a_bucket_never_holds_more_than_its_burst() {
+        let mut bucket = Bucket::new(RateLimit { interval: Duration::from_secs(1), burst: 2 });
+        let hour = 3_600_000_000_000;
+        assert_eq!([0; 2].map(|_| bucket.reserve(hour)), [0, 0]);
+        assert_eq!(bucket.reserve(hour), 1_000_000_000);
+    }
+}

@@ -1,0 +1,101 @@
+//! Workers that wait for an item.
+//!
+//! Owns [`Parking`]: who waits, who was woken and did not come yet, and who watches the clock. Two things hold after
+//! [`settle`](Parking::settle): as many workers were woken as there are items, if that many wait; and if an item
+//! is delayed and a worker waits, one of them watches the clock. A woken worker that comes or goes says so with
+//! [`leave`](Parking::leave), so that its wake-up can go to another. It knows nothing of items or locks.
+
+use std::collections::VecDeque;
+use std::task::Waker;
+use std::time::Duration;
+
+#[derive(Default)]
+pub(super) struct Parking {
+    /// By ticket, which is by who came first. The first watches the clock, and is woken for an item only if there
+    /// is nobody else, so that the watch seldom changes.
+    parked: VecDeque<Parked>,
+    /// How many were woken and have not left yet.
+    woken: usize,
+    next_ticket: Ticket,
+    /// Who watches the clock, or was woken to do so, and until when.
+    watch: Option<(Ticket, Duration)>,
+}
+
+/// The name of a worker for the time of one wait.
+pub(super) type Ticket = u64;
+
+struct Parked {
+    ticket: Ticket,
+    waker: Waker,
+}
+
+impl Parking {
+    pub(super) fn ticket(&mut self) -> Ticket {
+        self.next_ticket += 1;
+        self.next_ticket
+    }
+
+    /// A worker waits. Returns until when it watches the clock, if it is the one.
+    pub(super) fn park(
+        &mut self,
+        ticket: Ticket,
+        waker: &Waker,
+        next_at: Option<Duration>,
+    ) -> Option<Duration> {
+        let place = self.parked.partition_point(|parked| parked.ticket < ticket);
+        self.parked.insert(place, Parked { ticket, waker: waker.clone() });
+        let until = next_at.filter(|_| place == 0)?;
+        self.watch = Some((ticket, until));
+        Some(until)
+    }
+
+    /// A worker that parked does not wait any more, because it was woken or because it gave up.
+    pub(super) fn leave(&mut self, ticket: Ticket) {
+        match self.parked.binary_search_by_key(&ticket, |parked| parked.ticket) {
+            Ok(place) => drop(self.parked.remove(place)),
+            Err(_) => self.woken -= 1,
+        }
+    }
+
+    /// Wakes whom the state of the queue calls for.
+    pub(super) fn settle(&mut self, ready: usize, next_at: Option<Duration>, wake: &mut Wakes) {
+        while self.woken < ready {
+            let place = usize::from(self.parked.len() > 1);
+            let Some(parked) = self.parked.remove(place) else { break };
+            self.woken += 1;
+            wake.push(parked.waker);
+        }
+        if let (Some(first), Some(at)) = (self.parked.front(), next_at) {
+            let watched = self.watch.is_some_and(|(ticket, until)| ticket == first.ticket && until <= at);
+            if !watched {
+                self.watch = Some((first.ticket, at));
+                wake.push(first.waker.clone());
+            }
+        }
+    }
+
+    pub(super) fn wake_all(&mut self, wake: &mut Wakes) {
+        self.woken += self.parked.len();
+        self.parked.drain(..).for_each(|parked| wake.push(parked.waker));
+    }
+}
+
+/// Whom to wake once the lock is free. One costs no allocation.
+#[derive(Default)]
+pub(super) struct Wakes {
+    first: Option<Waker>,
+    others: Vec<Waker>,
+}
+
+impl Wakes {
+    pub(super) fn push(&mut self, waker: Waker) {
+        match &self.first {
+            None => self.first = Some(waker),
+            Some(_) => self.others.push(waker),
+        }
+    }
+
+    pub(super) fn wake(self) {
+        self.first.into_iter().chain(self.others).for_each(Waker::wake);
+    }
+}
