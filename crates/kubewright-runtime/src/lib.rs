@@ -11,6 +11,12 @@ mod query;
 pub mod selector;
 mod wire;
 pub mod queue;
+pub mod certs;
+mod clock;
+pub mod health;
+mod key;
+mod kind;
+pub mod serve;
 
 pub use cache::{Cache, CacheOptions, KindOptions};
 pub use client::{Client, Delete, Patch, Upsert};

@@ -2,3 +2,7 @@
 
 mod queue;
 mod queue_shuttle;
+//! The runtime against the embedded API server.
+
+mod health;
+mod serve;

@@ -1,0 +1,223 @@
+//! The server behind sockets. These tests run on the real clock: sockets know no other.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use bytes::Bytes;
+use http::{Request, Response, StatusCode, Uri, Version};
+use http_body_util::{BodyExt as _, Empty};
+use hyper_rustls::HttpsConnectorBuilder;
+use hyper_util::client::legacy;
+use hyper_util::rt::TokioExecutor;
+use kubewright_runtime::SystemClock;
+use kubewright_runtime::certs::Certificates;
+use kubewright_runtime::serve::{BindAddress, BindError, Handler, Server, text};
+use rustls_pki_types::CertificateDer;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
+
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// A server that runs.
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    pub(crate) fn start(server: Server, handler: Handler) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let address = server.address();
+        let task = tokio::spawn(server.run(handler, async {
+            let _ = stopped.await;
+        }));
+        Self { address, stop, task }
+    }
+
+    /// Tells it to stop, and gives what to wait for.
+    fn stop(self) -> JoinHandle<()> {
+        let _ = self.stop.send(());
+        self.task
+    }
+}
+
+pub(crate) async fn local() -> Result<Server> {
+    let address: BindAddress = "127.0.0.1:0".parse()?;
+    Server::bind(&address, "--test-bind-address").await?.context("the address is on")
+}
+
+/// Asks without TLS: status and body.
+pub(crate) async fn get(address: SocketAddr, path: &str) -> Result<(u16, String)> {
+    let client = legacy::Client::builder(TokioExecutor::new()).build_http::<Empty<Bytes>>();
+    let uri: Uri = format!("http://{address}{path}").parse()?;
+    read(tokio::time::timeout(DEADLINE, client.get(uri)).await??).await
+}
+
+async fn read(response: Response<hyper::body::Incoming>) -> Result<(u16, String)> {
+    let status = response.status().as_u16();
+    let body = response.into_body().collect().await?.to_bytes();
+    Ok((status, String::from_utf8(body.to_vec())?))
+}
+
+/// Asks over TLS, trusting this certificate only: the version that was spoken, and the body.
+async fn get_tls(
+    address: SocketAddr,
+    trusted: CertificateDer<'static>,
+    http2: bool,
+) -> Result<(Version, String)> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(trusted)?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_only().enable_http1();
+    let connector = if http2 { builder.enable_http2().build() } else { builder.build() };
+    let client = legacy::Client::builder(TokioExecutor::new()).build(connector);
+    let request = Request::get(format!("https://{address}/hello")).body(Empty::<Bytes>::new())?;
+    let response = tokio::time::timeout(DEADLINE, client.request(request)).await??;
+    let version = response.version();
+    Ok((version, read(response).await?.1))
+}
+
+fn hello() -> Handler {
+    Handler::paths([("/hello", Handler::new(|_| async { text(StatusCode::OK, "hello") }))])
+}
+
+#[tokio::test]
+async fn paths_are_served_and_others_are_not_there() -> Result<()> {
+    let running = Running::start(local().await?, hello());
+    assert_eq!(get(running.address, "/hello?x=1").await?, (200, "hello".to_owned()));
+    assert_eq!(get(running.address, "/hello/").await?, (404, "404 page not found\n".to_owned()));
+    running.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_handler_that_panics_answers_500_and_the_server_goes_on() -> Result<()> {
+    let handler = Handler::new(|request| {
+        assert!(request.uri().path() != "/at-once", "the test wants this");
+        async move {
+            assert!(request.uri().path() != "/later", "the test wants this");
+            text(StatusCode::OK, "well")
+        }
+    });
+    let running = Running::start(local().await?, handler);
+    for path in ["/at-once", "/later"] {
+        assert_eq!(get(running.address, path).await?.0, 500);
+    }
+    assert_eq!(get(running.address, "/").await?, (200, "well".to_owned()));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_self_signed_certificate_serves_http_2_and_http_1() -> Result<()> {
+    let certificates = Certificates::self_signed(&["localhost", "127.0.0.1"], &SystemClock)?;
+    let running = Running::start(local().await?.with_tls(certificates.clone()), hello());
+    let hello = "hello".to_owned();
+    for (http2, version) in [(true, Version::HTTP_2), (false, Version::HTTP_11)] {
+        let answer = get_tls(running.address, certificates.certificate(), http2).await?;
+        assert_eq!(answer, (version, hello.clone()));
+    }
+    let other = Certificates::self_signed(&["localhost", "127.0.0.1"], &SystemClock)?;
+    get_tls(running.address, other.certificate(), true)
+        .await
+        .expect_err("another certificate is not trusted");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_running_server_shows_the_certificate_that_its_files_hold_now() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (certificate, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
+    let write = || -> Result<CertificateDer<'static>> {
+        let pair = rcgen::KeyPair::generate()?;
+        let made = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()])?.self_signed(&pair)?;
+        std::fs::write(&certificate, made.pem())?;
+        std::fs::write(&key, pair.serialize_pem())?;
+        Ok(made.der().clone())
+    };
+    let first = write()?;
+    let server = local().await?.with_tls(Certificates::from_files(&certificate, &key)?);
+    let running = Running::start(server, hello());
+    get_tls(running.address, first.clone(), true).await?;
+    let second = write()?;
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(10)).await;
+    tokio::time::resume();
+    get_tls(running.address, second, true).await?;
+    get_tls(running.address, first, true).await.expect_err("the old certificate is gone");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_running_request_ends_before_the_server_does() -> Result<()> {
+    let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (tell, wait) = (begun.clone(), go.clone());
+    let handler = Handler::new(move |_| {
+        let (tell, wait) = (tell.clone(), wait.clone());
+        async move {
+            tell.notify_one();
+            wait.notified().await;
+            text(StatusCode::OK, "done")
+        }
+    });
+    let running = Running::start(local().await?, handler);
+    let address = running.address;
+    let asked = tokio::spawn(get(address, "/"));
+    begun.notified().await;
+    let task = running.stop();
+    // The port is closed while the request still runs.
+    let refused = async { while tokio::net::TcpStream::connect(address).await.is_ok() {} };
+    tokio::time::timeout(DEADLINE, refused).await.context("the port stays open")?;
+    assert!(!task.is_finished());
+    go.notify_one();
+    assert_eq!(asked.await??, (200, "done".to_owned()));
+    tokio::time::timeout(DEADLINE, task).await??;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_request_that_outlives_the_drain_is_cut_off() -> Result<()> {
+    let begun = Arc::new(Notify::new());
+    let tell = begun.clone();
+    let handler = Handler::new(move |_| {
+        tell.notify_one();
+        std::future::pending()
+    });
+    let running = Running::start(local().await?.with_drain(Duration::from_millis(20)), handler);
+    let asked = tokio::spawn(get(running.address, "/"));
+    begun.notified().await;
+    tokio::time::timeout(DEADLINE, running.stop()).await??;
+    asked.await?.expect_err("nobody answered");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_names_the_flag_and_what_to_do() -> Result<()> {
+    let taken = local().await?;
+    let address: BindAddress = taken.address().to_string().parse()?;
+    let error = Server::bind(&address, "--metrics-bind-address").await.expect_err("the port is taken");
+    assert!(matches!(error, BindError::InUse { .. }));
+    let said = error.to_string();
+    assert!(said.starts_with(&format!("--metrics-bind-address: {address} is in use; stop what")), "{said}");
+    // TEST-NET-1 is on no machine.
+    let error = Server::bind(&"192.0.2.1:0".parse()?, "--x").await.expect_err("this address is not ours");
+    assert!(matches!(error, BindError::Listen { .. }), "{error}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn every_interface_is_served_and_off_serves_none() -> Result<()> {
+    let server = Server::bind(&":0".parse()?, "--x").await?.context("the address is on")?;
+    assert!(server.address().ip().is_unspecified());
+    let running = Running::start(server, hello());
+    let address = SocketAddr::from(([127, 0, 0, 1], running.address.port()));
+    assert_eq!(get(address, "/hello").await?.0, 200);
+    assert!(Server::bind(&"0".parse()?, "--x").await?.is_none());
+    Ok(())
+}
