@@ -16,6 +16,7 @@ mod clock;
 pub mod health;
 mod key;
 mod kind;
+pub mod metrics;
 pub mod serve;
 
 pub use cache::{Cache, CacheOptions, KindOptions};

@@ -5,4 +5,5 @@ mod queue_shuttle;
 //! The runtime against the embedded API server.
 
 mod health;
+mod metrics;
 mod serve;

@@ -1,0 +1,127 @@
+//! Who may read the metrics, by the word of the embedded API server.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+use http::{HeaderMap, Method, Request, header};
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kubewright_apiserver::auth::{Action, ActionOn, Authorizer, MASTERS, User};
+use kubewright_apiserver::{ApiServer, Options};
+use kubewright_runtime::metrics::{Guard, Metrics};
+use tower::ServiceExt as _;
+
+use crate::serve::{Running, get, local};
+
+/// Prometheus may get the metrics, administrators everything.
+struct Rules;
+
+impl Authorizer for Rules {
+    fn allows(&self, user: &User, action: Action<'_>) -> bool {
+        let scrape = action.verb == "get" && matches!(action.on, ActionOn::Path("/metrics"));
+        user.is_in(MASTERS) || scrape && user.name == "prometheus" && user.is_in("system:authenticated")
+    }
+}
+
+/// A client on a server that knows two tokens, and how often it was asked.
+fn cluster() -> (Client, Arc<AtomicUsize>) {
+    let options = Options { seed: Some(1), authorizer: Arc::new(Rules), ..Options::default() };
+    let server = ApiServer::new(options);
+    server.add_token("scrape", User::authenticated("prometheus", []));
+    server.add_token("curious", User::authenticated("eve", []));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counting = asked.clone();
+    let service = server.map_request(move |request: Request<kube::client::Body>| {
+        counting.fetch_add(1, Ordering::SeqCst);
+        request
+    });
+    (Client::new(service, "default"), asked)
+}
+
+/// What the guard answers to a token: 200 if it lets it pass.
+async fn seen(guard: &Guard, token: &str) -> (u16, String) {
+    let headers = HeaderMap::from_iter([(
+        header::AUTHORIZATION,
+        format!("Bearer {token}").parse().expect("a token is a header"),
+    )]);
+    match guard.check(&Method::GET, "/metrics", &headers).await {
+        Ok(()) => (200, String::new()),
+        Err(refusal) => {
+            let status = refusal.status().as_u16();
+            let body = refusal.into_body().collect().await.expect("it is whole").to_bytes();
+            (status, String::from_utf8_lossy(&body).into_owned())
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_api_server_says_who_passes() {
+    let (client, _) = cluster();
+    let guard = Guard::new(client);
+    assert_eq!(seen(&guard, "scrape").await, (200, String::new()));
+    assert_eq!(seen(&guard, "bogus").await, (401, "Unauthorized\n".to_owned()));
+    assert_eq!(seen(&guard, "curious").await, (403, "Authorization denied for user eve\n".to_owned()));
+    let refusal = guard.check(&Method::GET, "/metrics", &HeaderMap::new()).await;
+    assert_eq!(refusal.map_err(|refusal| refusal.status().as_u16()), Err(401));
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_are_remembered_for_their_time() {
+    let (client, asked) = cluster();
+    let guard = Guard::new(client);
+    let asks = async |token: &str| {
+        let before = asked.load(Ordering::SeqCst);
+        seen(&guard, token).await;
+        asked.load(Ordering::SeqCst) - before
+    };
+    // A review of the token and one of the access; then neither.
+    assert_eq!((asks("scrape").await, asks("scrape").await), (2, 0));
+    assert_eq!((asks("curious").await, asks("curious").await), (2, 0));
+    assert_eq!((asks("bogus").await, asks("bogus").await), (1, 0));
+    tokio::time::advance(Duration::from_secs(30)).await;
+    // A refusal lasts half a minute, a token's owner a minute, a permission five.
+    assert_eq!((asks("scrape").await, asks("curious").await, asks("bogus").await), (0, 1, 0));
+    tokio::time::advance(Duration::from_secs(30)).await;
+    assert_eq!((asks("scrape").await, asks("curious").await, asks("bogus").await), (1, 2, 1));
+    tokio::time::advance(Duration::from_mins(4)).await;
+    assert_eq!(asks("scrape").await, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_passes_while_the_api_server_cannot_be_asked() {
+    let (server, _) = cluster();
+    let broken = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let state = broken.clone();
+    let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+        let (server, broken) = (server.clone(), state.load(Ordering::SeqCst));
+        async move {
+            if broken {
+                return Err(kube::Error::LinesCodecMaxLineLengthExceeded);
+            }
+            server.send(request).await
+        }
+    });
+    let guard = Guard::new(Client::new(service, "default"));
+    assert_eq!(seen(&guard, "scrape").await, (500, "Authentication failed\n".to_owned()));
+    // The failure is not remembered.
+    broken.store(false, Ordering::SeqCst);
+    assert_eq!(seen(&guard, "scrape").await.0, 200);
+}
+
+#[tokio::test]
+async fn the_page_is_at_its_path_only_and_behind_the_guard() -> Result<()> {
+    let (client, _) = cluster();
+    let metrics = Metrics::new();
+    let open = Running::start(local().await?, metrics.handler(None));
+    let (status, page) = get(open.address, "/metrics").await?;
+    assert_eq!(status, 200);
+    assert!(page.contains("# TYPE process_start_time_seconds gauge"), "{page}");
+    assert_eq!(get(open.address, "/").await?.0, 404);
+
+    let guarded = Running::start(local().await?, metrics.handler(Some(Guard::new(client))));
+    assert_eq!(get(guarded.address, "/metrics").await?, (401, "Unauthorized\n".to_owned()));
+    assert_eq!(get(guarded.address, "/other").await?.0, 404);
+    Ok(())
+}
