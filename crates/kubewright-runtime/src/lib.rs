@@ -13,6 +13,7 @@ mod wire;
 pub mod queue;
 pub mod certs;
 mod clock;
+pub mod connect;
 pub mod health;
 mod key;
 mod kind;

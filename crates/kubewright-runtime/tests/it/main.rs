@@ -4,6 +4,8 @@ mod queue;
 mod queue_shuttle;
 //! The runtime against the embedded API server.
 
+mod connect;
+mod connect_relay;
 mod health;
 mod metrics;
 mod serve;

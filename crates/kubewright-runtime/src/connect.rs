@@ -1,0 +1,178 @@
+//! The connection to the API server.
+//!
+//! [`client`] makes a [`kube::Client`] over a transport of our own. kube's is HTTP/1.1 only: one connection for each
+//! watch, and a peer that died in silence is noticed by nobody. Here requests and watches share one HTTP/2 connection,
+//! or one for every hundred that run at once, which is what kube-apiserver allows. While the first is being made there
+//! may be more for a moment, as with Go's client. The invariant: **a dead peer is noticed within 15 s, a quiet one is
+//! left alone.**
+//!
+//! - HTTP/2: a ping after 5 s without a byte, 10 s for its answer, while nothing is asked as well. A ping that is not
+//!   answered ends the connection, and with it every watch on it.
+//! - HTTP/1.1, where the server or a proxy speaks no HTTP/2: TCP keepalive (5 s idle, then 3 probes 3 s apart), and
+//!   `TCP_USER_TIMEOUT` for what was sent and not acknowledged.
+//! - There is no timeout for reading: a watch may be quiet for as long as nothing changes.
+//!
+//! What kube's stack does is kept: base URI, retries of 429, 503 and 504, tokens that are refreshed, extra and
+//! impersonation headers, CA files that are read again, the server's name for TLS. Through a proxy it is kube's own
+//! stack that connects. Requests that upgrade the connection (`exec`, `attach`) go over HTTP/1.1, which alone can.
+//!
+//! Where the cluster is, [`infer`] finds out. Of kube's settings two mean something else here: `read_timeout` bounds
+//! the wait for the head of an answer, not a watch's silence, and `write_timeout` is left to pings and the kernel.
+//! [`kube::Client::valid_until`] is not set.
+
+mod agent;
+mod infer;
+mod lanes;
+mod observe;
+mod transport;
+
+use std::time::Duration;
+
+use http::{HeaderValue, Request, Response, header};
+use http_body_util::BodyExt as _;
+use kube::client::retry::RetryPolicy;
+use kube::client::{Body, ClientBuilder, ConfigExt as _, DynBody};
+use tower::retry::RetryLayer;
+use tower::util::BoxService;
+use tower::{BoxError, Layer as _, ServiceBuilder, ServiceExt as _};
+
+pub use agent::user_agent;
+pub use infer::{InferError, Source, infer};
+pub use observe::{ClientMetrics, Observe, ObserveLayer};
+
+use transport::Transport;
+
+/// What a client is made with, besides where the cluster is.
+///
+/// ```
+/// use kubewright_runtime::connect::{Options, user_agent};
+///
+/// let options = Options { user_agent: user_agent("markdown-view", "0.3.0"), ..Options::default() };
+/// assert!(options.user_agent.starts_with("markdown-view/0.3.0 ("));
+/// ```
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Who asks, as the API server's audit log shows it. See [`user_agent`]. A `User-Agent` among the headers of the
+    /// [`kube::Config`] wins.
+    pub user_agent: String,
+    /// Where requests are counted, if anywhere.
+    pub metrics: Option<ClientMetrics>,
+    /// Is HTTP/2 offered? Off, each watch has a connection of its own.
+    pub http2: bool,
+    /// How many requests, watches among them, share a connection. It must not be more than the server allows on one:
+    /// those above would wait for a watch to end.
+    pub requests_per_connection: usize,
+    /// When an HTTP/2 connection without a byte is asked whether it is alive.
+    pub ping_interval: Duration,
+    /// How long that may take to answer.
+    pub ping_timeout: Duration,
+    /// When the kernel asks a TCP connection without a byte.
+    pub keepalive_idle: Duration,
+    /// How long it waits to ask again.
+    pub keepalive_interval: Duration,
+    /// How often it asks before the connection is dead.
+    pub keepalive_probes: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            user_agent: user_agent(&agent::program(), "unknown"),
+            metrics: None,
+            http2: true,
+            requests_per_connection: 100,
+            ping_interval: Duration::from_secs(5),
+            ping_timeout: Duration::from_secs(10),
+            keepalive_idle: Duration::from_secs(5),
+            keepalive_interval: Duration::from_secs(3),
+            keepalive_probes: 3,
+        }
+    }
+}
+
+impl Options {
+    /// When what was sent and not acknowledged ends a connection.
+    ///
+    /// Linux lets this override the number of keepalive probes, and compares at each probe. Half an interval less
+    /// than the last probe's time makes that probe the one that decides.
+    fn tcp_user_timeout(&self) -> Duration {
+        let last_probe = self.keepalive_idle + self.keepalive_interval * self.keepalive_probes;
+        last_probe.saturating_sub(self.keepalive_interval / 2)
+    }
+}
+
+/// A client could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The user agent cannot be sent.
+    #[error("the user agent {0:?} cannot be a header; use printable ASCII")]
+    UserAgent(String, #[source] http::header::InvalidHeaderValue),
+    /// The name that the server's certificate is for is none.
+    #[error("tls-server-name {0:?} is neither a DNS name nor an address; correct the kubeconfig")]
+    ServerName(String, #[source] rustls_pki_types::InvalidDnsNameError),
+    /// Certificates, keys or credentials of the configuration cannot be used.
+    #[error("the cluster's configuration cannot be used to connect")]
+    Config(#[source] kube::Error),
+}
+
+/// The tower service below a client: takes requests with a path, and answers from the cluster.
+pub type ApiService = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>;
+
+/// Makes a client. Nothing is sent yet: the first request connects. Must be called within a tokio runtime.
+///
+/// ```no_run
+/// use kubewright_runtime::connect::{self, Options, Source};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let config = connect::infer(&Source::default()).await?;
+/// let client = connect::client(config, Options::default())?;
+/// println!("{:?}", client.apiserver_version().await?);
+/// # Ok(())
+/// # }
+/// ```
+pub fn client(config: kube::Config, options: Options) -> Result<kube::Client, ConnectError> {
+    Ok(builder(config, options)?.build())
+}
+
+/// As [`client`], for those who put layers of their own on top.
+pub fn builder(
+    mut config: kube::Config,
+    options: Options,
+) -> Result<ClientBuilder<ApiService>, ConnectError> {
+    if !config.headers.iter().any(|(name, _)| name == header::USER_AGENT) {
+        let agent = HeaderValue::from_str(&options.user_agent)
+            .map_err(|error| ConnectError::UserAgent(options.user_agent.clone(), error))?;
+        config.headers.push((header::USER_AGENT, agent));
+    }
+    if config.proxy_url.is_some() {
+        return through_proxy(config, options.metrics);
+    }
+    let namespace = config.default_namespace.clone();
+    Ok(ClientBuilder::new(direct(&config, options)?, namespace))
+}
+
+fn direct(config: &kube::Config, options: Options) -> Result<ApiService, ConnectError> {
+    let transport = Transport::new(config, &options)?;
+    let retry = config.default_retry.then(|| RetryLayer::new(RetryPolicy::server_retry()));
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(retry)
+        .option_layer(config.auth_layer().map_err(ConnectError::Config)?)
+        .layer(config.extra_headers_layer().map_err(ConnectError::Config)?)
+        .layer(ObserveLayer::new(options.metrics))
+        .service(transport)
+        .map_response(|response: Response<lanes::Placed>| {
+            response.map(|body| Box::new(body.map_err(BoxError::from)) as Box<DynBody>)
+        });
+    Ok(BoxService::new(service))
+}
+
+/// kube's own stack, which knows proxies. Ours is around it: a request that is retried counts once.
+fn through_proxy(
+    config: kube::Config,
+    metrics: Option<ClientMetrics>,
+) -> Result<ClientBuilder<ApiService>, ConnectError> {
+    let observe = ObserveLayer::new(metrics);
+    let layer = tower::layer::layer_fn(move |service: ApiService| BoxService::new(observe.layer(service)));
+    Ok(ClientBuilder::try_from(config).map_err(ConnectError::Config)?.with_layer(&layer))
+}

@@ -1,0 +1,145 @@
+//! Where the cluster is.
+//!
+//! Owns the order in which that is looked for, and the words for when it is not found. It opens no connection.
+
+use std::path::PathBuf;
+
+use kube::Config;
+use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+
+/// What the user said of the cluster, with flags. The default is nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Source {
+    /// The kubeconfig to read, `--kubeconfig`.
+    pub kubeconfig: Option<PathBuf>,
+    /// The context in it, `--context`; its current one if none.
+    pub context: Option<String>,
+}
+
+/// There is no cluster to talk to.
+#[derive(Debug, thiserror::Error)]
+pub enum InferError {
+    /// The file that a flag names is not usable.
+    #[error("--kubeconfig {path} cannot be used; give a kubeconfig that `kubectl --kubeconfig` takes")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: KubeconfigError,
+    },
+    /// There is no such context.
+    #[error("--context {context} cannot be used; `kubectl config get-contexts` lists those that are there")]
+    Context {
+        /// The context.
+        context: String,
+        /// Why.
+        #[source]
+        source: KubeconfigError,
+    },
+    /// There is a kubeconfig, and it is not usable.
+    #[error("the kubeconfig cannot be used; correct it, or set KUBECONFIG or --kubeconfig to another")]
+    Kubeconfig(#[source] KubeconfigError),
+    /// Neither a kubeconfig nor a pod.
+    #[error(
+        "no cluster to talk to: set KUBECONFIG or --kubeconfig to a kubeconfig, or write ~/.kube/config; \
+         inside a pod, mount a service account's token (this is not one: {in_cluster})"
+    )]
+    Nowhere {
+        /// Why this is no pod.
+        in_cluster: InClusterError,
+        /// Why there is no kubeconfig.
+        #[source]
+        kubeconfig: KubeconfigError,
+    },
+}
+
+/// Finds the cluster: the file or the context that the user named, else `KUBECONFIG` or `~/.kube/config`, else the
+/// pod's service account. This is kube's order.
+pub async fn infer(source: &Source) -> Result<Config, InferError> {
+    let options = KubeConfigOptions { context: source.context.clone(), ..KubeConfigOptions::default() };
+    let mut config = if let Some(path) = &source.kubeconfig {
+        let failed = |source| InferError::File { path: path.clone(), source };
+        let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
+        Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| match &source.context {
+            Some(context) if is_of_context(&error) => {
+                InferError::Context { context: context.clone(), source: error }
+            }
+            _ => failed(error),
+        })?
+    } else {
+        let found = Config::from_kubeconfig(&options).await;
+        match (found, &source.context) {
+            (Ok(config), _) => config,
+            // Who names a context means a kubeconfig, not a pod.
+            (Err(source), Some(context)) => {
+                return Err(InferError::Context { context: context.clone(), source });
+            }
+            (Err(kubeconfig), None) => {
+                Config::incluster().map_err(|in_cluster| neither(kubeconfig, in_cluster))?
+            }
+        }
+    };
+    config.apply_debug_overrides();
+    Ok(config)
+}
+
+/// The user's own mistake in a file is worth more than that this is no pod.
+fn neither(kubeconfig: KubeconfigError, in_cluster: InClusterError) -> InferError {
+    let missing = match &kubeconfig {
+        KubeconfigError::FindPath => true,
+        KubeconfigError::ReadConfig(error, _) => error.kind() == std::io::ErrorKind::NotFound,
+        _ => false,
+    };
+    if missing { InferError::Nowhere { in_cluster, kubeconfig } } else { InferError::Kubeconfig(kubeconfig) }
+}
+
+fn is_of_context(error: &KubeconfigError) -> bool {
+    matches!(error, KubeconfigError::LoadContext(_) | KubeconfigError::LoadClusterOfContext(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    const KUBECONFIG: &str = "apiVersion: v1\nkind: Config\ncurrent-context: one\nclusters:\n- name: c\n  \
+                              cluster: {server: 'https://one.example'}\n- name: d\n  cluster: {server: \
+                              'https://two.example'}\ncontexts:\n- name: one\n  context: {cluster: c, user: u, \
+                              namespace: mine}\n- name: two\n  context: {cluster: d, user: u}\nusers:\n- name: u\n  \
+                              user: {token: t}\n";
+
+    #[tokio::test]
+    async fn a_flag_names_the_file_and_the_context() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config");
+        std::fs::write(&path, KUBECONFIG).unwrap();
+        let mut source = Source { kubeconfig: Some(path.clone()), context: None };
+        let config = infer(&source).await.unwrap();
+        assert_eq!(config.cluster_url, "https://one.example");
+        assert_eq!(config.default_namespace, "mine");
+        source.context = Some("two".to_owned());
+        assert_eq!(infer(&source).await.unwrap().cluster_url, "https://two.example");
+        source.context = Some("three".to_owned());
+        let error = infer(&source).await.unwrap_err();
+        assert!(error.to_string().contains("get-contexts"), "{error}");
+        std::fs::write(&path, "not: [yaml").unwrap();
+        assert!(matches!(infer(&source).await, Err(InferError::File { path: of, .. }) if of == path));
+    }
+
+    #[test]
+    fn without_a_cluster_the_error_says_what_to_set() {
+        let no_pod = || InClusterError::ReadEnvironmentVariable(std::env::VarError::NotPresent);
+        let missing = |kind: io::ErrorKind| KubeconfigError::ReadConfig(kind.into(), "config".into());
+        for kubeconfig in [KubeconfigError::FindPath, missing(io::ErrorKind::NotFound)] {
+            let error = neither(kubeconfig, no_pod()).to_string();
+            assert!(error.contains("KUBECONFIG") && error.contains("--kubeconfig"), "{error}");
+            assert!(error.contains("service account"), "{error}");
+        }
+        let unreadable = neither(missing(io::ErrorKind::PermissionDenied), no_pod());
+        assert!(matches!(unreadable, InferError::Kubeconfig(_)));
+        let broken = neither(KubeconfigError::CurrentContextNotSet, no_pod());
+        assert!(matches!(broken, InferError::Kubeconfig(_)), "a broken kubeconfig is not a missing one");
+    }
+}

@@ -1,0 +1,115 @@
+//! A relay between a client and a server that can fall silent, as a network does: sockets stay open, nothing arrives.
+
+use std::net::SocketAddr;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// What the relay has seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// Connections that clients have opened.
+    pub(crate) accepted: usize,
+    /// Those that are still open.
+    pub(crate) open: usize,
+    /// Reads of what clients sent.
+    pub(crate) asked: usize,
+}
+
+/// A relay. It ends when it is dropped.
+pub(crate) struct Relay {
+    address: SocketAddr,
+    silent: watch::Sender<bool>,
+    seen: watch::Receiver<Seen>,
+    _task: JoinSet<()>,
+}
+
+impl Relay {
+    pub(crate) async fn to(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+        let address = listener.local_addr().expect("the port is known");
+        let (silent, is_silent) = watch::channel(false);
+        let (tell, seen) = watch::channel(Seen::default());
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((client, _)) = listener.accept().await {
+                tell.send_modify(|seen| {
+                    seen.accepted += 1;
+                    seen.open += 1;
+                });
+                let (silent, tell) = (is_silent.clone(), tell.clone());
+                connections.spawn(async move {
+                    if let Ok(server) = TcpStream::connect(server).await {
+                        relay(client, server, silent, &tell).await;
+                    }
+                    tell.send_modify(|seen| seen.open -= 1);
+                });
+            }
+        });
+        Self { address, silent, seen, _task: task }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// From now on nothing passes on the connections that are there, and none of them is closed.
+    pub(crate) fn fall_silent(&self) {
+        self.silent.send_replace(true);
+    }
+
+    /// New connections work again. Those that were silenced never do.
+    pub(crate) fn speak(&self) {
+        self.silent.send_replace(false);
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        *self.seen.borrow()
+    }
+
+    /// Waits until the relay has seen this.
+    pub(crate) async fn until(&self, seen: impl FnMut(&Seen) -> bool) -> Seen {
+        *self.seen.clone().wait_for(seen).await.expect("the relay runs")
+    }
+}
+
+async fn relay(
+    mut client: TcpStream,
+    mut server: TcpStream,
+    silent: watch::Receiver<bool>,
+    seen: &watch::Sender<Seen>,
+) {
+    let (mut from_client, mut to_client) = client.split();
+    let (mut from_server, mut to_server) = server.split();
+    // One direction's end is the other's.
+    tokio::select! {
+        biased;
+        () = carry(&mut from_client, &mut to_server, silent.clone(), || seen.send_modify(|seen| seen.asked += 1)) => {}
+        () = carry(&mut from_server, &mut to_client, silent, || {}) => {}
+    }
+}
+
+async fn carry(
+    from: &mut (impl AsyncRead + Unpin),
+    to: &mut (impl AsyncWrite + Unpin),
+    mut silent: watch::Receiver<bool>,
+    passed: impl Fn(),
+) {
+    let mut buffer = vec![0; 16 * 1024];
+    loop {
+        let read = tokio::select! {
+            biased;
+            _ = async { silent.wait_for(|silent| *silent).await.is_ok() } => None,
+            read = from.read(&mut buffer) => Some(read),
+        };
+        let Some(read) = read else { return std::future::pending().await };
+        let Ok(length @ 1..) = read else { return };
+        passed();
+        if to.write_all(&buffer[..length]).await.is_err() {
+            return;
+        }
+    }
+}
