@@ -19,10 +19,16 @@ mod key;
 mod kind;
 pub mod metrics;
 pub mod serve;
+pub mod condition;
+mod eventually;
+mod key;
+mod kind;
+pub mod owner;
 
 pub use cache::{Cache, CacheOptions, KindOptions};
 pub use client::{Client, Delete, Patch, Upsert};
 pub use clock::{Clock, SystemClock, TokioClock};
+pub use eventually::{NeverError, NotConsistentError, consistently, eventually};
 pub use key::Key;
 pub use kind::{Gvk, Kind, Object, Scope};
 pub use list::List;
