@@ -20,6 +20,7 @@ mod kind;
 pub mod metrics;
 pub mod serve;
 pub mod condition;
+pub mod events;
 mod eventually;
 mod key;
 mod kind;

@@ -149,6 +149,8 @@ fn a_reference_is_removed_by_group_kind_and_name() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     /// Whatever is set and removed in whatever order: at most one controller, and one reference per owner.
     #[test]
     fn there_is_one_reference_per_owner_and_at_most_one_controller(

@@ -9,3 +9,8 @@ mod connect_relay;
 mod health;
 mod metrics;
 mod serve;
+//! The runtime on the embedded API server.
+
+mod condition;
+mod events;
+mod owner;

@@ -1,0 +1,388 @@
+//! Events on the embedded server: what kubectl would show, and what happens when the server does not answer.
+
+use std::future::pending;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
+use kube::{Client, Resource, ResourceExt};
+use kubewright_apiserver::{ApiServer, Options};
+use kubewright_runtime::events::{Broadcaster, Recorder};
+use kubewright_runtime::{Object, TokioClock, consistently, eventually};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+const SOON: Duration = Duration::from_secs(5);
+
+/// What stands between the broadcaster and the server.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Way {
+    Open,
+    /// No request is ever answered.
+    Hangs,
+    /// No connection is made.
+    Broken,
+    /// Requests are served, their answers are lost.
+    Unheard,
+    /// Every request is answered with this code.
+    Answers(u16),
+}
+
+/// The server, with a way to it, and the requests that were sent.
+#[derive(Clone)]
+struct Wire {
+    server: ApiServer,
+    way: Arc<Mutex<Way>>,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl tower_service::Service<http::Request<kube::client::Body>> for Wire {
+    type Response = http::Response<kubewright_apiserver::Body>;
+    type Error = std::io::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: http::Request<kube::client::Body>) -> Self::Future {
+        self.requests.lock().unwrap().push(request.method().to_string());
+        let way = *self.way.lock().unwrap();
+        let server = self.server.clone();
+        Box::pin(async move {
+            match way {
+                Way::Open => Ok(server.handle(request).await),
+                Way::Hangs => pending().await,
+                Way::Broken => Err(std::io::Error::other("connection refused")),
+                Way::Unheard => {
+                    server.handle(request).await;
+                    Err(std::io::Error::other("connection reset by peer"))
+                }
+                Way::Answers(code) => {
+                    // Any answer will do, with another code.
+                    *request.uri_mut() = "/nowhere".parse().unwrap();
+                    let mut answer = server.handle(request).await;
+                    *answer.status_mut() = code.try_into().unwrap();
+                    Ok(answer)
+                }
+            }
+        })
+    }
+}
+
+/// A server, and a broadcaster that writes to it.
+struct World {
+    client: Client,
+    wire: Wire,
+    recorder: Recorder,
+    stop: Option<oneshot::Sender<()>>,
+    broadcaster: JoinHandle<()>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self::with_way(Way::Open)
+    }
+
+    fn with_way(way: Way) -> Self {
+        let start = "2026-01-01T00:00:00Z".parse::<Timestamp>().unwrap();
+        let clock = kubewright_apiserver::clock::TokioClock::starting_at(start.as_microsecond());
+        let server = ApiServer::new(Options { clock: Arc::new(clock), seed: Some(1), ..Options::default() });
+        let client = Client::new(server.clone(), "default");
+        let wire = Wire { server, way: Arc::new(Mutex::new(way)), requests: Arc::default() };
+        let clock = Arc::new(TokioClock::starting_at(start));
+        let broadcaster = Broadcaster::new("host-1", clock, fastrand::Rng::with_seed(1));
+        let recorder = broadcaster.recorder("page-controller");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let run = broadcaster.run(Client::new(wire.clone(), "default"), async {
+            let _ = stopped.await;
+        });
+        Self { client, wire, recorder, stop: Some(stop), broadcaster: tokio::spawn(run) }
+    }
+
+    fn set(&self, way: Way) {
+        *self.wire.way.lock().unwrap() = way;
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.wire.requests.lock().unwrap().clone()
+    }
+
+    async fn create<K>(&self, json: serde_json::Value) -> K
+    where
+        K: Object + Resource<Scope = k8s_openapi::NamespaceResourceScope>,
+    {
+        let api: Api<K> = Api::default_namespaced(self.client.clone());
+        api.create(&PostParams::default(), &serde_json::from_value(json).unwrap()).await.unwrap()
+    }
+
+    async fn page(&self) -> ConfigMap {
+        self.create(serde_json::json!({"metadata": {"name": "page"}})).await
+    }
+
+    async fn events(&self) -> Vec<Event> {
+        Api::all(self.client.clone()).list(&ListParams::default()).await.unwrap().items
+    }
+
+    /// Waits until there are so many events.
+    async fn eventually(&self, count: usize) -> Vec<Event> {
+        let there = async || {
+            let events = self.events().await;
+            if events.len() == count { Ok(events) } else { Err(format!("{} events", events.len())) }
+        };
+        eventually(SOON, there).await.unwrap()
+    }
+
+    /// Ends the broadcaster. How long that took.
+    async fn stop(&mut self) -> Duration {
+        let start = Instant::now();
+        drop(self.stop.take());
+        (&mut self.broadcaster).await.unwrap();
+        start.elapsed()
+    }
+}
+
+fn count(event: &Event) -> i32 {
+    event.series.as_ref().map_or(1, |series| series.count)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_says_what_happened_to_what() {
+    let world = World::new();
+    let page = world.page().await;
+    let pod: Pod = world
+        .create(serde_json::json!({
+            "metadata": {"name": "web"},
+            "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+        }))
+        .await;
+    let note = format_args!("{} of {} pages", 2, 3);
+    world.recorder.about(&page).related(&pod).warning("FailedCreate", "Create", note);
+
+    let events = world.eventually(1).await;
+    let mut event = serde_json::to_value(&events[0]).unwrap();
+    for noise in ["creationTimestamp", "managedFields", "resourceVersion", "uid"] {
+        event["metadata"].as_object_mut().unwrap().remove(noise);
+    }
+    let expected = serde_json::json!({
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "deprecatedSource": {},
+        "metadata": {"namespace": "default", "name": "page.18867251edfa0000"},
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "type": "Warning",
+        "reason": "FailedCreate",
+        "action": "Create",
+        "note": "2 of 3 pages",
+        "reportingController": "page-controller",
+        "reportingInstance": "page-controller-host-1",
+        "regarding": {
+            "apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "page",
+            "uid": page.uid(), "resourceVersion": page.resource_version(),
+        },
+        "related": {
+            "apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "web",
+            "uid": pod.uid(), "resourceVersion": pod.resource_version(),
+        },
+    });
+    assert_eq!(event, expected);
+
+    // The view that `kubectl describe` reads.
+    let core: Api<k8s_openapi::api::core::v1::Event> = Api::default_namespaced(world.client.clone());
+    let about = format!("involvedObject.uid={}", page.uid().unwrap());
+    let described = core.list(&ListParams::default().fields(&about)).await.unwrap().items;
+    assert_eq!(described.len(), 1);
+    assert_eq!(described[0].message.as_deref(), Some("2 of 3 pages"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_outside_of_namespaces_and_dynamic_objects_have_events_too() {
+    let world = World::new();
+    let namespace = Api::<Namespace>::all(world.client.clone()).get("kube-system").await.unwrap();
+    world.recorder.normal(&namespace, "Seen", "See", "it is there");
+    let deployment = ApiResource::erase::<Deployment>(&());
+    let mut object = DynamicObject::new("web", &deployment).within("kube-system");
+    world.recorder.normal(&object, "Seen", "See", "it is there");
+    object.types = None;
+    world.recorder.normal(&object, "Seen", "See", "but what is it?");
+
+    let mut places: Vec<_> = world
+        .eventually(2)
+        .await
+        .into_iter()
+        .map(|event| {
+            let regarding = event.regarding.unwrap();
+            (event.metadata.namespace.unwrap(), regarding.api_version.unwrap(), regarding.kind.unwrap())
+        })
+        .collect();
+    places.sort();
+    let expected = [("default", "v1", "Namespace"), ("kube-system", "apps/v1", "Deployment")];
+    assert_eq!(places, expected.map(|(a, b, c)| (a.to_owned(), b.to_owned(), c.to_owned())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hundred_equal_events_are_one_object_that_counts() {
+    let world = World::new();
+    let mut page = world.page().await;
+    for version in 0..100 {
+        page.metadata.resource_version = Some(version.to_string());
+        world.recorder.normal(&page, "Synced", "Sync", format_args!("in {version} ms"));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let events = world.events().await;
+    assert_eq!((events.len(), count(&events[0])), (1, 2), "the first repetition is written at once");
+    assert_eq!(world.requests(), ["POST", "PATCH"]);
+
+    let all = async || match count(&world.events().await[0]) {
+        100 => Ok(()),
+        count => Err(count),
+    };
+    eventually(Duration::from_mins(7), all).await.unwrap();
+    assert_eq!(world.requests(), ["POST", "PATCH", "PATCH"]);
+    let events = world.events().await;
+    assert_eq!(events[0].note.as_deref(), Some("in 0 ms"));
+    let last = events[0].series.as_ref().unwrap().last_observed_time.0;
+    assert_eq!(last.as_second() - events[0].event_time.as_ref().unwrap().0.as_second(), 99);
+}
+
+#[tokio::test(start_paused = true)]
+async fn equal_events_at_the_same_moment_are_one_write() {
+    let world = World::new();
+    let page = world.page().await;
+    for _ in 0..100 {
+        world.recorder.normal(&page, "Synced", "Sync", "");
+    }
+    assert_eq!(count(&world.eventually(1).await[0]), 100);
+    assert_eq!(world.requests(), ["POST"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_cannot_flood_an_object() {
+    let world = World::new();
+    let page = world.page().await;
+    for reason in 0..60 {
+        world.recorder.warning(&page, &format!("Reason{reason}"), "Sync", "");
+    }
+    world.eventually(25).await;
+    let limited = async || match world.events().await.len() {
+        25 => Ok(()),
+        count => Err(format!("{count} events")),
+    };
+    consistently(Duration::from_mins(1), limited).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_survives_an_outage() {
+    let world = World::with_way(Way::Broken);
+    let page = world.page().await;
+    world.recorder.normal(&page, "Synced", "Sync", "");
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    world.set(Way::Answers(503));
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let tries = world.requests().len();
+    assert!((5..=7).contains(&tries), "{tries} tries in a minute");
+    world.recorder.normal(&page, "Synced", "Sync", "");
+    world.set(Way::Open);
+    let there = async || match world.events().await.as_slice() {
+        [event] => Ok(count(event)),
+        events => Err(format!("{} events", events.len())),
+    };
+    assert_eq!(eventually(Duration::from_secs(13), there).await.unwrap(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_whose_answer_is_lost_is_not_written_twice() {
+    let world = World::with_way(Way::Unheard);
+    let page = world.page().await;
+    world.recorder.normal(&page, "Synced", "Sync", "");
+    world.eventually(1).await;
+    world.recorder.normal(&page, "Synced", "Sync", "");
+    world.set(Way::Open);
+    let counted = async || match world.events().await.as_slice() {
+        [event] if count(event) == 2 => Ok(()),
+        events => Err(format!("{events:?}")),
+    };
+    eventually(Duration::from_secs(13), counted).await.unwrap();
+    assert_eq!(world.requests(), ["POST", "POST", "PATCH"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_server_refuses_is_not_sent_again() {
+    let world = World::with_way(Way::Answers(403));
+    let page = world.page().await;
+    for _ in 0..10 {
+        world.recorder.normal(&page, "Synced", "Sync", "");
+        tokio::time::sleep(Duration::from_mins(1)).await;
+    }
+    assert_eq!(world.requests(), ["POST"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recorder_does_not_wait_for_a_server_that_hangs() {
+    let mut world = World::with_way(Way::Hangs);
+    let page = world.page().await;
+    let start = Instant::now();
+    for reason in 0..5000 {
+        world.recorder.normal(&page, &format!("Reason{reason}"), "Sync", "");
+    }
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(world.requests().len(), 4, "so many writes are under way");
+    assert_eq!(world.stop().await, Duration::from_secs(1), "the end does not wait for it either");
+    // Nobody takes it any more, and nobody is held up by it.
+    world.recorder.normal(&page, "Late", "Sync", "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_writes_what_is_left() {
+    let mut world = World::new();
+    let page = world.page().await;
+    world.recorder.normal(&page, "Synced", "Sync", "");
+    world.eventually(1).await;
+    for _ in 0..41 {
+        world.recorder.normal(&page, "Synced", "Sync", "");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    world.recorder.normal(&page, "Stopped", "Stop", "");
+    assert_eq!(world.stop().await, Duration::ZERO);
+    let counts: Vec<_> = world.events().await.iter().map(count).collect();
+    assert_eq!(counts, [42, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_expired_is_written_anew() {
+    let world = World::new();
+    let page = world.page().await;
+    world.recorder.normal(&page, "Synced", "Sync", "");
+    let event = world.eventually(1).await.remove(0);
+    let api: Api<Event> = Api::default_namespaced(world.client.clone());
+    api.delete(&event.name_any(), &DeleteParams::default()).await.unwrap();
+    world.recorder.normal(&page, "Synced", "Sync", "");
+    assert_eq!(count(&world.eventually(1).await[0]), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_seed_gives_the_same_writes() {
+    async fn names() -> Vec<String> {
+        let world = World::new();
+        let page = world.page().await;
+        for reason in ["A", "B", "C", "A"] {
+            world.recorder.normal(&page, reason, "Sync", "");
+        }
+        let odd = Api::<Namespace>::all(world.client.clone()).get("default").await.unwrap();
+        let mut odd = odd.clone();
+        odd.metadata.name = Some("system:odd".to_owned());
+        world.recorder.normal(&odd, "A", "Sync", "");
+        let mut names: Vec<_> = world.eventually(4).await.iter().map(ResourceExt::name_any).collect();
+        names.sort();
+        names
+    }
+    assert_eq!(names().await, names().await);
+}
