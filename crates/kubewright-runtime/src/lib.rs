@@ -24,6 +24,7 @@ pub mod events;
 mod eventually;
 mod key;
 mod kind;
+pub mod logs;
 pub mod owner;
 
 pub use cache::{Cache, CacheOptions, KindOptions};

@@ -12,8 +12,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::{Client, Resource, ResourceExt};
-use kubewright_apiserver::{ApiServer, Options};
+use kubewright_apiserver::ApiServer;
 use kubewright_runtime::events::{Broadcaster, Recorder};
+use kubewright_runtime::logs::{self, Format, Options};
 use kubewright_runtime::{Object, TokioClock, consistently, eventually};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -94,7 +95,11 @@ impl World {
     fn with_way(way: Way) -> Self {
         let start = "2026-01-01T00:00:00Z".parse::<Timestamp>().unwrap();
         let clock = kubewright_apiserver::clock::TokioClock::starting_at(start.as_microsecond());
-        let server = ApiServer::new(Options { clock: Arc::new(clock), seed: Some(1), ..Options::default() });
+        let server = ApiServer::new(kubewright_apiserver::Options {
+            clock: Arc::new(clock),
+            seed: Some(1),
+            ..kubewright_apiserver::Options::default()
+        });
         let client = Client::new(server.clone(), "default");
         let wire = Wire { server, way: Arc::new(Mutex::new(way)), requests: Arc::default() };
         let clock = Arc::new(TokioClock::starting_at(start));
@@ -146,6 +151,37 @@ impl World {
         drop(self.stop.take());
         (&mut self.broadcaster).await.unwrap();
         start.elapsed()
+    }
+}
+
+/// What is logged in this thread, where the whole test runs.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn start() -> (Self, tracing::subscriber::DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        let options = Options { format: Format::Text, level: Some("warn".to_owned()), ..Options::default() };
+        let subscriber = logs::subscriber(&options, move || writer.clone()).unwrap();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    /// The lines, without their time.
+    fn lines(&self) -> Vec<String> {
+        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        text.lines().map(|line| line[13..].to_owned()).collect()
+    }
+}
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 
@@ -314,7 +350,8 @@ async fn a_write_whose_answer_is_lost_is_not_written_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_server_refuses_is_not_sent_again() {
+async fn what_the_server_refuses_is_told_once_and_not_sent_again() {
+    let (log, _guard) = Log::start();
     let world = World::with_way(Way::Answers(403));
     let page = world.page().await;
     for _ in 0..10 {
@@ -322,6 +359,41 @@ async fn what_the_server_refuses_is_not_sent_again() {
         tokio::time::sleep(Duration::from_mins(1)).await;
     }
     assert_eq!(world.requests(), ["POST"]);
+    let [line] = log.lines().try_into().unwrap();
+    assert!(line.starts_with("WARN  the API server refused an event event=default/page."), "{line}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_in_a_namespace_that_ends_is_dropped_in_silence() {
+    let (log, _guard) = Log::start();
+    let world = World::new();
+    let namespaces: Api<Namespace> = Api::all(world.client.clone());
+    let pages: Api<ConfigMap> = Api::namespaced(world.client.clone(), "ending");
+    let namespace = serde_json::json!({"metadata": {"name": "ending"}});
+    let page = serde_json::json!({"metadata": {"name": "page", "finalizers": ["example.com/hold"]}});
+    namespaces.create(&PostParams::default(), &serde_json::from_value(namespace).unwrap()).await.unwrap();
+    let page = pages.create(&PostParams::default(), &serde_json::from_value(page).unwrap()).await.unwrap();
+    namespaces.delete("ending", &DeleteParams::default()).await.unwrap();
+
+    world.recorder.normal(&page, "Deleting", "Delete", "");
+    let sent = async || if world.requests().is_empty() { Err("no request") } else { Ok(()) };
+    eventually(SOON, sent).await.unwrap();
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    assert_eq!(world.requests(), ["POST"]);
+    assert_eq!(world.events().await, []);
+    assert_eq!(log.lines(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_oldest_are_dropped_when_there_are_too_many_and_the_log_says_so() {
+    let (log, _guard) = Log::start();
+    let world = World::new();
+    // The broadcaster has not run yet: nothing was awaited.
+    for _ in 0..1500 {
+        world.recorder.normal(&Pod::default(), "Synced", "Sync", "");
+    }
+    assert_eq!(count(&world.eventually(1).await[0]), 1000);
+    assert_eq!(log.lines(), ["WARN  events were not written dropped=500 suppressed=0"]);
 }
 
 #[tokio::test(start_paused = true)]
