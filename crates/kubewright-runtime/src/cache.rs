@@ -24,10 +24,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use self::entry::{Entry, Marks};
-pub(crate) use self::inbox::{Batch, Inbox};
+
 pub use self::informer::Informer;
 use self::informer::Settings;
-pub(crate) use self::reflector::{Chain, Selection};
+pub(crate) use self::reflector::Selection;
 pub use self::store::{Change, Occasion};
 use crate::client::Error;
 use crate::{Gvk, Key, Kind, List, Object};

@@ -44,6 +44,7 @@ const PAGE: usize = 500;
 pub struct Client {
     shared: Arc<Shared>,
     settings: Settings,
+    fence: Fence,
     ledger: Option<Ledger>,
 }
 
@@ -51,7 +52,6 @@ struct Shared {
     kube: kube::Client,
     cache: Option<Cache>,
     mapper: Mapper,
-    fence: Fence,
     applied: Applied,
 }
 
@@ -139,13 +139,23 @@ impl Naming<DynamicObject> for ApiResource {
 impl Client {
     /// A client without a cache: everything is asked of the server.
     pub fn new(kube: kube::Client) -> Self {
-        Self::with(kube, None, Fence::open())
+        Self::on(kube, None)
     }
 
-    /// A client that reads from a cache what the cache watches, and writes only while a fence is open.
-    pub fn with(kube: kube::Client, cache: Option<Cache>, fence: Fence) -> Self {
-        let shared = Shared { kube, cache, mapper: Mapper::default(), fence, applied: Applied::default() };
-        Self { shared: Arc::new(shared), settings: Settings::default(), ledger: None }
+    /// A client that reads from a cache what the cache watches.
+    pub fn cached(kube: kube::Client, cache: Cache) -> Self {
+        Self::on(kube, Some(cache))
+    }
+
+    fn on(kube: kube::Client, cache: Option<Cache>) -> Self {
+        let shared = Shared { kube, cache, mapper: Mapper::default(), applied: Applied::default() };
+        Self { shared: Arc::new(shared), settings: Settings::default(), fence: Fence::open(), ledger: None }
+    }
+
+    /// The same client, whose writes leave only while a fence is open.
+    #[must_use]
+    pub fn fenced(&self, fence: Fence) -> Self {
+        Self { fence, ..self.clone() }
     }
 
     /// kube's client below.
@@ -209,7 +219,7 @@ impl Client {
     pub async fn get<K: Object>(&self, key: &Key) -> Result<Arc<K>, Error> {
         let kind = Kind::of::<K>();
         let key = self.placed_key(&kind, key)?;
-        if let Some(informer) = self.cached(&kind, K::metadata_api(), key.namespace()) {
+        if let Some(informer) = self.watched(&kind, K::metadata_api(), key.namespace()) {
             informer.synced().await?;
             return match informer.entry(&key) {
                 Some(entry) => informer.decode(&entry),
@@ -229,7 +239,7 @@ impl Client {
     pub async fn list<K: Object>(&self, list: &List) -> Result<Vec<Arc<K>>, Error> {
         let kind = Kind::of::<K>();
         let list = self.placed_list(list);
-        if let Some(informer) = self.cached(&kind, K::metadata_api(), list.namespace.as_deref()) {
+        if let Some(informer) = self.watched(&kind, K::metadata_api(), list.namespace.as_deref()) {
             informer.synced().await?;
             return informer.entries(&list)?.iter().map(|entry| informer.decode(entry)).collect();
         }
@@ -248,7 +258,7 @@ impl Client {
     pub async fn get_dynamic(&self, gvk: &Gvk, key: &Key) -> Result<Arc<DynamicObject>, Error> {
         let kind = self.kind(gvk).await?;
         let key = self.placed_key(&kind, key)?;
-        if let Some(informer) = self.cached(&kind, false, key.namespace()) {
+        if let Some(informer) = self.watched(&kind, false, key.namespace()) {
             informer.synced().await?;
             return match informer.entry(&key) {
                 Some(entry) => informer.decode_dynamic(&entry),
@@ -263,7 +273,7 @@ impl Client {
     pub async fn list_dynamic(&self, gvk: &Gvk, list: &List) -> Result<Vec<Arc<DynamicObject>>, Error> {
         let kind = self.kind(gvk).await?;
         let list = self.placed_list(list);
-        if let Some(informer) = self.cached(&kind, false, list.namespace.as_deref()) {
+        if let Some(informer) = self.watched(&kind, false, list.namespace.as_deref()) {
             informer.synced().await?;
             return informer.entries(&list)?.iter().map(|entry| informer.decode_dynamic(entry)).collect();
         }
@@ -276,7 +286,7 @@ impl Client {
         self.fetch_all(&kind, &list, false, read).await
     }
 
-    fn cached(
+    fn watched(
         &self,
         kind: &Kind,
         metadata_only: bool,

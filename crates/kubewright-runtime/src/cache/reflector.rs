@@ -17,6 +17,7 @@ use tracing::{debug, warn};
 use super::entry::Entry;
 use super::informer::{Informer, Part};
 use crate::client::Error;
+use crate::error::Chain;
 use crate::query::Query;
 use crate::wire::{self, Lines};
 
@@ -329,20 +330,5 @@ impl Failures {
         self.count = self.count.saturating_add(1);
         let pause = BACKOFF_FIRST.saturating_mul(1 << (self.count - 1).min(8)).min(BACKOFF_MOST);
         pause.mul_f64(1.0 + rng.f64())
-    }
-}
-
-/// An error with everything behind it, in one line.
-pub(crate) struct Chain<'a>(pub(crate) &'a dyn std::error::Error);
-
-impl std::fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut source = self.0.source();
-        while let Some(error) = source {
-            write!(f, ": {error}")?;
-            source = error.source();
-        }
-        Ok(())
     }
 }

@@ -49,7 +49,7 @@ impl Ledger {
 }
 
 impl Debt {
-    fn is_paid(&self) -> bool {
+    pub(crate) fn is_paid(&self) -> bool {
         self.paid_by(&self.informer)
     }
 

@@ -87,7 +87,7 @@ impl Client {
         let wish = hash(&patch, self.settings.field_owner.as_deref());
         if !self.settings.dry_run
             && let Some(version) = self.shared.applied.version(&id, wish)
-            && let Some(informer) = self.cached(&kind, false, key.namespace())
+            && let Some(informer) = self.watched(&kind, false, key.namespace())
             && let Some(entry) = informer.entry(&key)
             && entry.version() == version
         {
@@ -187,8 +187,7 @@ impl Client {
             .header(header::ACCEPT, "application/json")
             .body(body)
             .map_err(Error::Build)?;
-        let shared = &self.shared;
-        shared.fence.guard(wire::send(&shared.kube, request)).await.map_err(|_| Error::Fenced)?
+        self.fence.guard(wire::send(&self.shared.kube, request)).await.map_err(|_| Error::Fenced)?
     }
 
     pub(super) fn parameters(&self, mut query: Query, owned: bool) -> Query {

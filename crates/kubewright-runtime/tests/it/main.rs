@@ -1,16 +1,15 @@
-//! The runtime as its users see it.
-
-mod queue;
-mod queue_shuttle;
 //! The runtime against the embedded API server.
 
+mod condition;
 mod connect;
 mod connect_relay;
+mod controller;
+mod events;
+mod faults;
 mod health;
 mod metrics;
-mod serve;
-//! The runtime on the embedded API server.
-
-mod condition;
-mod events;
 mod owner;
+mod queue;
+mod queue_shuttle;
+mod serve;
+mod world;

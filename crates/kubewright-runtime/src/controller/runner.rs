@@ -1,0 +1,370 @@
+//! One controller at work: sources fill the queue, workers empty it.
+//!
+//! Invariants: no worker starts before every source has told what was there; one key is never reconciled twice at
+//! once; a key waits until the cache has seen what its last reconcile wrote; a panic or a timeout ends one reconcile
+//! and nothing else.
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, debug, error, info, info_span, warn};
+
+use super::metrics::{ControllerMetrics, Counts};
+use super::source::{Cause, ChannelSource, KindSource, Requests, What};
+use super::{ControllerError, Options};
+use crate::cache::{Cache, Informer};
+use crate::client::Client;
+use crate::client::ledger::{Debt, Ledger};
+use crate::events::Recorder;
+use crate::queue::{DEFAULT_PRIORITY, QueueMetrics, Taken};
+use crate::reconcile::{Context, Error, Outcome, ReconcileId};
+use crate::{Clock, Key, Kind};
+
+/// How long a key waits for the cache to see its own writes, before it is reconciled all the same.
+const OWN_WRITES: Duration = Duration::from_secs(10);
+
+/// A reconciler without its type.
+pub(crate) trait Reconcile: Send + Sync {
+    fn run<'a>(&'a self, key: &'a Key, cx: &'a Context) -> BoxFuture<'a, Result<Outcome, Error>>;
+}
+
+/// A controller without its types.
+pub(crate) struct Controller {
+    pub(crate) name: Arc<str>,
+    pub(crate) kind: Option<Kind>,
+    pub(crate) reconciler: Arc<dyn Reconcile>,
+    pub(crate) sources: Vec<KindSource>,
+    pub(crate) channels: Vec<ChannelSource>,
+    pub(crate) options: Options,
+}
+
+/// What a controller gets from its manager.
+pub(crate) struct Surroundings {
+    pub(crate) client: Client,
+    pub(crate) cache: Cache,
+    pub(crate) recorder: Recorder,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) queue_metrics: QueueMetrics,
+    pub(crate) metrics: ControllerMetrics,
+    pub(crate) rng: fastrand::Rng,
+}
+
+impl Controller {
+    /// Runs until cancelled; then what runs is waited for, and what waits is dropped.
+    pub(crate) async fn run(
+        mut self,
+        around: Surroundings,
+        cancel: CancellationToken,
+    ) -> Result<(), ControllerError> {
+        let queue: Requests = around.queue_metrics.queue(&self.name, self.options.queue.clone());
+        let mut pumps = JoinSet::new();
+        let informer =
+            self.sources.first().filter(|_| self.kind.is_some()).map(|it| it.informer(&around.cache));
+        let told = self.follow(&around.cache, &queue, &mut pumps);
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Ok(()),
+            synced = self.synced(told) => synced?,
+        }
+        info!(controller = &*self.name, workers = self.options.concurrency, "started");
+
+        let shared = Arc::new(Shared {
+            counts: around.metrics.of(&self.name, self.options.concurrency),
+            name: self.name.clone(),
+            kind: self.kind,
+            informer,
+            reconciler: self.reconciler,
+            timeout: self.options.timeout,
+            client: around.client,
+            recorder: around.recorder,
+            clock: around.clock,
+            cancel: cancel.clone(),
+            rng: Mutex::new(around.rng),
+            debts: Mutex::default(),
+            queue: queue.clone(),
+        });
+        let mut workers = JoinSet::new();
+        for _ in 0..self.options.concurrency {
+            let shared = shared.clone();
+            workers.spawn(async move { shared.work().await });
+        }
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => {}
+            // Sources end with the cache only, so this is the cache's end.
+            () = async { while pumps.join_next().await.is_some() {} }, if !pumps.is_empty() => {}
+        }
+        queue.close();
+        pumps.shutdown().await;
+        while let Some(worker) = workers.join_next().await {
+            if let Err(failed) = worker {
+                error!(controller = &*self.name, %failed, "a worker ended");
+            }
+        }
+        info!(controller = &*self.name, "stopped");
+        Ok(())
+    }
+
+    /// Begins to queue what sources tell. Each says when it has told what was there at the start.
+    fn follow(
+        &mut self,
+        cache: &Cache,
+        queue: &Requests,
+        pumps: &mut JoinSet<()>,
+    ) -> Vec<(Arc<Informer>, watch::Receiver<bool>)> {
+        for channel in self.channels.drain(..) {
+            pumps.spawn(pump_channel(channel, queue.clone()));
+        }
+        let sources = self.sources.drain(..).map(|source| {
+            let informer = source.informer(cache);
+            let (told, telling) = watch::channel(false);
+            pumps.spawn(pump(source, informer.clone(), cache.clone(), queue.clone(), told));
+            (informer, telling)
+        });
+        sources.collect()
+    }
+
+    async fn synced(
+        &self,
+        sources: Vec<(Arc<Informer>, watch::Receiver<bool>)>,
+    ) -> Result<(), ControllerError> {
+        let deadline = Instant::now() + self.options.sync_timeout;
+        for (informer, mut told) in sources {
+            let kind = informer.kind().gvk().clone();
+            match tokio::time::timeout_at(deadline, told.wait_for(|told| *told)).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(_)) => {
+                    return Err(ControllerError::Stopped { controller: self.name.to_string(), kind });
+                }
+                Err(_) => {
+                    return Err(ControllerError::NotSynced {
+                        controller: self.name.to_string(),
+                        kind,
+                        after: self.options.sync_timeout,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Hands changes to the queue, as long as there are any.
+async fn pump(
+    source: KindSource,
+    informer: Arc<Informer>,
+    cache: Cache,
+    queue: Requests,
+    told: watch::Sender<bool>,
+) {
+    let inbox = informer.follow();
+    let mut synced = false;
+    while let Some(batch) = inbox.take(synced).await {
+        for change in &batch.changes {
+            source.handle(change, &informer, &cache, &queue);
+        }
+        if batch.synced && !synced {
+            synced = true;
+            told.send_replace(true);
+        }
+    }
+}
+
+async fn pump_channel(mut channel: ChannelSource, queue: Requests) {
+    while let Some(key) = channel.recv().await {
+        let cause = Cause { what: What::Asked, kind: None, object: key.clone() };
+        queue.add(key, DEFAULT_PRIORITY, cause);
+    }
+    // A channel that nobody can send to any more is no reason to stop.
+    std::future::pending().await
+}
+
+/// What the workers of a controller share.
+struct Shared {
+    name: Arc<str>,
+    kind: Option<Kind>,
+    /// Where the objects are that the controller is for.
+    informer: Option<Arc<Informer>>,
+    reconciler: Arc<dyn Reconcile>,
+    timeout: Option<Duration>,
+    client: Client,
+    recorder: Recorder,
+    clock: Arc<dyn Clock>,
+    cancel: CancellationToken,
+    counts: Counts,
+    rng: Mutex<fastrand::Rng>,
+    /// What reconciles wrote that the cache had not seen when they ended.
+    debts: Mutex<HashMap<Key, Vec<Debt>>>,
+    queue: Requests,
+}
+
+/// How a reconcile ended.
+enum End {
+    Outcome(Outcome),
+    Failed(Error),
+    Panicked(String),
+    TimedOut,
+}
+
+impl Shared {
+    async fn work(self: Arc<Self>) {
+        let mut waits = JoinSet::new();
+        while let Some(taken) = self.queue.take().await {
+            while waits.try_join_next().is_some() {}
+            match self.debts(&taken.item) {
+                None => self.reconcile(taken).await,
+                Some(debts) => {
+                    let (shared, key) = (self.clone(), taken.item.clone());
+                    self.queue.hold(taken);
+                    waits.spawn(async move { shared.wait(key, debts).await });
+                }
+            }
+        }
+    }
+
+    /// What the cache has still to see before a key may run.
+    fn debts(&self, key: &Key) -> Option<Vec<Debt>> {
+        let mut debts = self.debts.lock().unwrap_or_else(PoisonError::into_inner).remove(key)?;
+        debts.retain(|debt| !debt.is_paid());
+        (!debts.is_empty()).then_some(debts)
+    }
+
+    async fn wait(&self, key: Key, debts: Vec<Debt>) {
+        let all = async {
+            for debt in debts {
+                debt.paid().await;
+            }
+        };
+        if tokio::time::timeout(OWN_WRITES, all).await.is_err() {
+            warn!(controller = &*self.name, object = %key, "the cache has not seen what was written; reconciling all the same");
+        }
+        self.queue.release(&key);
+    }
+
+    async fn reconcile(&self, taken: Taken<Key, Cause>) {
+        let key = taken.item.clone();
+        let id = ReconcileId(self.rng.lock().unwrap_or_else(PoisonError::into_inner).u128(..));
+        let span = info_span!(
+            "reconcile",
+            controller = &*self.name,
+            controller_group = self.kind.as_ref().map(|kind| &*kind.gvk().group),
+            controller_kind = self.kind.as_ref().map(Kind::name),
+            object = %key,
+            reconcile_id = %id,
+        );
+        let ledger = Ledger::default();
+        let cx = Context {
+            client: self.client.noting(ledger.clone()),
+            key: taken.item,
+            informer: self.informer.clone(),
+            id,
+            controller: self.name.clone(),
+            recorder: self.recorder.clone(),
+            clock: self.clock.clone(),
+            cancel: self.cancel.clone(),
+            causes: taken.causes,
+            retries: taken.retries,
+        };
+        let started = Instant::now();
+        self.counts.active.inc();
+        let end = self.contained(&key, &cx).instrument(span.clone()).await;
+        self.counts.active.dec();
+        self.counts.time.observe(started.elapsed().as_secs_f64());
+        let unpaid = ledger.unpaid();
+        if !unpaid.is_empty() {
+            self.debts.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), unpaid);
+        }
+        span.in_scope(|| self.follow_up(&key, taken.priority, end));
+        self.queue.done(&key);
+    }
+
+    /// Runs the reconciler so that nothing but its result comes out.
+    async fn contained(&self, key: &Key, cx: &Context) -> End {
+        let run = AssertUnwindSafe(self.reconciler.run(key, cx)).catch_unwind();
+        let result = match self.timeout {
+            None => run.await,
+            Some(timeout) => match tokio::time::timeout(timeout, run).await {
+                Ok(result) => result,
+                Err(_) => return End::TimedOut,
+            },
+        };
+        match result {
+            Ok(Ok(outcome)) => End::Outcome(outcome),
+            Ok(Err(error)) => End::Failed(error),
+            Err(panic) => End::Panicked(said(&*panic)),
+        }
+    }
+
+    /// Counts, logs, and queues what follows. The key is still running, so it is queued for afterwards.
+    fn follow_up(&self, key: &Key, priority: i32, end: End) {
+        let counts = &self.counts;
+        match end {
+            End::Outcome(Outcome::Done) => {
+                counts.success.inc();
+                self.queue.forget(key);
+            }
+            End::Outcome(Outcome::After(time)) => {
+                counts.requeue_after.inc();
+                self.queue.forget(key);
+                self.queue.add_after(key.clone(), priority, self.again(key, What::Requeued), time);
+            }
+            End::Outcome(Outcome::Backoff) => {
+                counts.requeue.inc();
+                let pause =
+                    self.queue.add_rate_limited(key.clone(), priority, self.again(key, What::Requeued));
+                debug!(again_in = ?pause, "reconcile asks for another");
+            }
+            End::Outcome(Outcome::Terminal) => {
+                counts.error.inc();
+                counts.errors.inc();
+                counts.terminal_errors.inc();
+                self.queue.forget(key);
+                error!("reconcile failed; waiting for a change");
+            }
+            End::Failed(failure) if failure.is_terminal() => {
+                counts.error.inc();
+                counts.errors.inc();
+                counts.terminal_errors.inc();
+                self.queue.forget(key);
+                error!(error = %failure, "reconcile failed; waiting for a change");
+            }
+            End::Failed(failure) => {
+                let pause = self.retry(key, priority);
+                error!(error = %failure, again_in = ?pause, "reconcile failed");
+            }
+            End::Panicked(message) => {
+                counts.panics.inc();
+                let pause = self.retry(key, priority);
+                error!(panic = message, again_in = ?pause, "reconcile panicked");
+            }
+            End::TimedOut => {
+                counts.timeouts.inc();
+                let pause = self.retry(key, priority);
+                error!(timeout = ?self.timeout, again_in = ?pause, "reconcile took too long, and was ended");
+            }
+        }
+    }
+
+    fn retry(&self, key: &Key, priority: i32) -> Duration {
+        self.counts.error.inc();
+        self.counts.errors.inc();
+        self.queue.add_rate_limited(key.clone(), priority, self.again(key, What::Retried))
+    }
+
+    fn again(&self, key: &Key, what: What) -> Cause {
+        Cause { what, kind: self.kind.clone(), object: key.clone() }
+    }
+}
+
+fn said(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}

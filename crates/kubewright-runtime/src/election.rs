@@ -1,0 +1,299 @@
+//! Leader election: of several replicas, one acts.
+//!
+//! This is the shell around [`state`]: it carries out what the protocol asks for, one request at a time, and tells
+//! the world how it stands. It decides nothing. Whoever writes to the cluster as the leader does so through the
+//! election's [`Fence`], whose deadline moves before anything else learns of a change; a leader that loses finds its
+//! fence closed before it hears of it.
+
+mod metrics;
+mod options;
+#[cfg(test)]
+mod simulation;
+mod state;
+
+use std::fmt;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use kube::api::PostParams;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+pub use self::metrics::ElectionMetrics;
+use self::metrics::LeaseMetrics;
+pub use self::options::{ElectionOptions, ElectionOptionsError};
+pub use self::state::ElectionEnd;
+use self::state::{Contender, Event, Moment, Request, Step};
+use crate::fence::Gate;
+use crate::{Clock, Fence};
+
+/// How a replica stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leadership {
+    /// It waits for the Lease.
+    Standby {
+        /// Who held the Lease when it was last read; none if nobody did, or if it was not read yet.
+        leader: Option<String>,
+    },
+    /// It leads.
+    Leading {
+        /// How often the Lease changed hands before. Grows with each leader, as long as the Lease is not deleted.
+        transitions: i32,
+    },
+    /// It does not lead, and does not try to any more.
+    Lost,
+}
+
+/// One replica's part in the election of a leader, by a `coordination.k8s.io/v1` Lease.
+///
+/// The protocol is client-go's: replicas in Go and in Rust can contend for one Lease. The replica needs the verbs
+/// get, create and update on leases.
+///
+/// ```
+/// use std::sync::Arc;
+/// use kubewright_runtime::{Election, ElectionEnd, ElectionOptions, Fenced, Leadership, SystemClock};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kubewright_apiserver::ApiServer::new(kubewright_apiserver::Options::default());
+/// # let client = kube::Client::new(server, "default");
+/// let options = ElectionOptions {
+///     namespace: Some("default".to_owned()), // in a pod, its own namespace is the default
+///     ..ElectionOptions::new("guestbook.example.com")
+/// };
+/// let election = Election::new(client, options, Arc::new(SystemClock), fastrand::Rng::new())?;
+///
+/// let (fence, mut leadership) = (election.fence(), election.leadership());
+/// let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+/// let running = tokio::spawn(election.run(async { stopped.await.unwrap_or_default() }));
+///
+/// leadership.wait_for(|now| matches!(now, Leadership::Leading { .. })).await?;
+/// assert_eq!(fence.guard(async { "written" }).await, Ok("written"));
+///
+/// drop(stop);
+/// assert_eq!(running.await?, ElectionEnd::Cancelled);
+/// assert_eq!(fence.check(), Err(Fenced::NotLeading));
+/// # Ok(())
+/// # }
+/// ```
+pub struct Election {
+    contender: Contender,
+    leases: Api<Lease>,
+    /// The Lease, for requests.
+    name: String,
+    identity: String,
+    clock: Arc<dyn Clock>,
+    /// What the contender counts from.
+    zero: Instant,
+    gate: Gate,
+    fence: Fence,
+    leadership: watch::Sender<Leadership>,
+    metrics: LeaseMetrics,
+    leader: Option<String>,
+    on_new_leader: Option<Box<dyn FnMut(&str) + Send + Sync>>,
+}
+
+impl Election {
+    /// A contender that does nothing until it is [`run`](Self::run). Must be called within a runtime.
+    ///
+    /// `clock` tells the time of day for the records; `rng` spreads the tries of contenders, and makes the identity
+    /// if the options have none. Replicas need different seeds.
+    pub fn new(
+        client: kube::Client,
+        options: ElectionOptions,
+        clock: Arc<dyn Clock>,
+        mut rng: fastrand::Rng,
+    ) -> Result<Self, ElectionOptionsError> {
+        let settings = options.settle(&mut rng)?;
+        let (gate, fence) = Fence::closed(clock.clone());
+        Ok(Self {
+            leases: Api::namespaced(client, &settings.namespace),
+            name: settings.name.clone(),
+            identity: settings.identity.clone(),
+            contender: Contender::new(settings, rng),
+            clock,
+            zero: Instant::now(),
+            gate,
+            fence,
+            leadership: watch::Sender::new(Leadership::Standby { leader: None }),
+            metrics: LeaseMetrics::default(),
+            leader: None,
+            on_new_leader: None,
+        })
+    }
+
+    /// Counts in `metrics`, by the name of the Lease.
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: &ElectionMetrics) -> Self {
+        self.metrics = metrics.of(&self.name);
+        self
+    }
+
+    /// Calls `report` with the identity of each new leader that is seen, this replica included. It must not block.
+    #[must_use]
+    pub fn on_new_leader(mut self, report: impl FnMut(&str) + Send + Sync + 'static) -> Self {
+        self.on_new_leader = Some(Box::new(report));
+        self
+    }
+
+    /// Who this replica is in the Lease.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// The fence that is open while this replica leads.
+    pub fn fence(&self) -> Fence {
+        self.fence.clone()
+    }
+
+    /// How this replica stands, now and whenever it changes. When it says that this replica leads, the fence is open.
+    pub fn leadership(&self) -> watch::Receiver<Leadership> {
+        self.leadership.subscribe()
+    }
+
+    /// Contends until the leadership is won and lost again, or until `cancelled`. In the latter case the fence closes
+    /// first, and then the Lease is released (if the options say so).
+    ///
+    /// Dropping the future closes the fence and leaves the Lease to expire.
+    pub async fn run(mut self, cancelled: impl Future<Output = ()>) -> ElectionEnd {
+        let mut cancelled = pin!(cancelled);
+        let mut cancelling = false;
+        let mut event = Event::Wake;
+        tracing::info!(lease = self.name, identity = self.identity, "contends for the leadership");
+        loop {
+            let step = self.contender.step(self.now(), event);
+            self.publish();
+            if let Step::End(end) = step {
+                return end;
+            }
+            event = tokio::select! {
+                biased;
+                () = &mut cancelled, if !cancelling => {
+                    cancelling = true;
+                    Event::Cancelled
+                }
+                event = self.carry_out(step) => event,
+            };
+        }
+    }
+
+    fn now(&self) -> Moment {
+        Moment { at: self.zero.elapsed(), wall: self.clock.now() }
+    }
+
+    fn instant(&self, at: Duration) -> Instant {
+        self.zero + at
+    }
+
+    async fn carry_out(&self, step: Step) -> Event {
+        match step {
+            Step::Send { request, until } => {
+                let answer = timeout_at(self.instant(until), self.send(request)).await;
+                answer.unwrap_or_else(|_| {
+                    tracing::warn!(lease = self.name, "the API server did not answer in time");
+                    Event::Failed
+                })
+            }
+            Step::Wait { until } => {
+                sleep_until(self.instant(until)).await;
+                Event::Wake
+            }
+            Step::End(_) => unreachable!("the caller returns"),
+        }
+    }
+
+    async fn send(&self, request: Request) -> Event {
+        let params = PostParams::default();
+        let (verb, answer) = match request {
+            Request::Get => {
+                ("read", self.leases.get(&self.name).await.map(|lease| Event::Read(lease.into())))
+            }
+            Request::Create(lease) => (
+                "create",
+                self.leases.create(&params, &lease).await.map(|lease| Event::Written(lease.into())),
+            ),
+            Request::Update(lease) => {
+                let answer = self.leases.replace(&self.name, &params, &lease).await;
+                ("update", answer.map(|lease| Event::Written(lease.into())))
+            }
+        };
+        answer.unwrap_or_else(|error| {
+            let event = match &error {
+                kube::Error::Api(status) if status.code == 404 => Event::NotFound,
+                kube::Error::Api(status) if status.code == 409 => Event::Conflict,
+                _ => Event::Failed,
+            };
+            // That there is no Lease yet, or that another was faster, is what contenders live on.
+            let expected = match verb {
+                "read" => matches!(event, Event::NotFound),
+                _ => matches!(event, Event::Conflict),
+            };
+            if !expected {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(lease = self.name, error, "could not {verb} the lease");
+            }
+            event
+        })
+    }
+
+    /// Makes known how the contender stands, the fence first.
+    fn publish(&mut self) {
+        let held = self.contender.held();
+        match held {
+            Some(held) => self.gate.hold(self.instant(held.at), held.wall),
+            None => self.gate.close(),
+        }
+        self.metrics.master_status.set(held.is_some().into());
+        self.metrics.slowpath.inc_by(self.contender.take_slow_paths());
+        let leader = self.contender.leader().map(str::to_owned);
+        let transitions = self.contender.transitions();
+        self.set_leadership(|before| match (before, held) {
+            (_, Some(_)) => Leadership::Leading { transitions },
+            (Leadership::Standby { .. }, None) => Leadership::Standby { leader: leader.clone() },
+            (Leadership::Leading { .. } | Leadership::Lost, None) => Leadership::Lost,
+        });
+        if self.leader != leader {
+            self.leader = leader;
+            if let Some(leader) = &self.leader {
+                tracing::info!(lease = self.name, leader, "there is a new leader");
+                if let Some(report) = &mut self.on_new_leader {
+                    report(leader);
+                }
+            }
+        }
+    }
+
+    fn set_leadership(&self, next: impl FnOnce(&Leadership) -> Leadership) {
+        self.leadership.send_if_modified(|now| {
+            let next = next(now);
+            let changed = *now != next;
+            if changed {
+                tracing::debug!(lease = self.name, from = ?now, to = ?next, "leadership");
+                *now = next;
+            }
+            changed
+        });
+    }
+}
+
+impl Drop for Election {
+    /// However it ends, even by a panic or by an abort of its task.
+    fn drop(&mut self) {
+        self.gate.close();
+        self.metrics.master_status.set(0);
+        self.set_leadership(|_| Leadership::Lost);
+    }
+}
+
+impl fmt::Debug for Election {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Election")
+            .field("lease", &self.name)
+            .field("identity", &self.identity)
+            .field("leadership", &*self.leadership.borrow())
+            .finish_non_exhaustive()
+    }
+}

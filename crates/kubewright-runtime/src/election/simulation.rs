@@ -1,0 +1,391 @@
+//! Contenders in a hostile world: clocks that run wrong, requests and answers that are late, lost or doubled, processes
+//! that stand still, crash, end and start again at any point.
+//!
+//! The world knows the true time, the contenders only their own. It checks at each step that no two of them may act as
+//! the leader at the same true time, and that some time after the faults end there is a leader that stays.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use proptest::prelude::*;
+
+use super::options::Settings;
+use super::state::{Contender, Event, Moment, Request, Step};
+use crate::ElectionOptions;
+
+/// True time, in microseconds.
+type Time = u64;
+
+const SECOND: Time = 1_000_000;
+const FAULTS_END: Time = 200 * SECOND;
+/// For how long a leader must stay after the faults.
+const STABLE: Time = 60 * SECOND;
+/// The longest time that a message is under way, or a process stands still: longer than any lease here.
+const WORST: Time = 40 * SECOND;
+/// How soon a process that ended starts again.
+const RESTART: Time = 5 * SECOND;
+
+#[derive(Debug, Clone)]
+struct Plan {
+    seed: u64,
+    /// How wrong each contender's clock runs, in millionths.
+    drifts: Vec<i32>,
+    lease_seconds: u64,
+    /// The renew deadline, in hundredths of the lease duration.
+    renew: u32,
+    /// The retry period, in hundredths of the renew deadline.
+    retry: u32,
+    /// How many messages in a hundred meet a fault.
+    faults: u32,
+}
+
+fn plans() -> impl Strategy<Value = Plan> {
+    let drifts = prop::collection::vec(prop_oneof![-10_000..=10_000, Just(-10_000), Just(10_000)], 2..6);
+    let usual = Just((15, 66, 20));
+    let unusual = (2_u64..20, prop_oneof![40_u32..=98, Just(98)], prop_oneof![1_u32..80, 1_u32..5]);
+    (any::<u64>(), drifts, prop_oneof![usual, unusual], 0_u32..40).prop_map(
+        |(seed, drifts, (lease_seconds, renew, retry), faults)| Plan {
+            seed,
+            drifts,
+            lease_seconds,
+            renew,
+            retry,
+            faults,
+        },
+    )
+}
+
+impl Plan {
+    fn settings(&self, identity: String) -> Settings {
+        let lease_duration = Duration::from_secs(self.lease_seconds);
+        let renew_deadline = lease_duration * self.renew / 100;
+        let options = ElectionOptions {
+            namespace: Some("default".to_owned()),
+            identity: Some(identity),
+            lease_duration,
+            renew_deadline,
+            retry_period: renew_deadline * self.retry / 100,
+            ..ElectionOptions::new("lock")
+        };
+        options.settle(&mut fastrand::Rng::with_seed(0)).expect("the plan's own options work")
+    }
+
+    /// How long after the last fault there is a leader: a process starts again, or waits for an answer that is lost;
+    /// sees the old record; waits for it to expire; and may be beaten by one that leads. All on the slowest clock.
+    fn recovery(&self) -> Time {
+        let settings = self.settings("any".to_owned());
+        let tries = settings.retry_period.mul_f64(2.2) * 3;
+        let local = settings.renew_deadline / 2 + tries + Duration::from_secs(self.lease_seconds);
+        RESTART + micros(local) * 102 / 100 + SECOND
+    }
+}
+
+fn micros(span: Duration) -> Time {
+    u64::try_from(span.as_micros()).expect("spans here are short")
+}
+
+/// What the world has in store.
+enum Happening {
+    /// A process starts.
+    Start { node: usize },
+    /// A request reaches the server.
+    Arrival { from: Waiting, request: Request },
+    /// Something reaches a process: an answer, a timer, a signal.
+    Told { whom: Waiting, event: Event },
+}
+
+/// A process, and what it waits for.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    node: usize,
+    /// Which of the node's processes.
+    life: u32,
+    /// Which of its waits. An answer to an earlier one is not heard.
+    turn: u32,
+}
+
+/// A turn that is always heard.
+const ANY: u32 = u32::MAX;
+
+struct Node {
+    contender: Option<Contender>,
+    /// How wrong its clock runs, in millionths.
+    drift: i32,
+    /// What its clock showed at first.
+    offset: Time,
+    /// What it takes the time of day for.
+    wall: Timestamp,
+    life: u32,
+    turn: u32,
+    stands_still_until: Time,
+}
+
+impl Node {
+    fn local(&self, time: Time) -> Duration {
+        let drifted = i128::from(time) * i128::from(1_000_000 + self.drift) / 1_000_000;
+        Duration::from_micros(self.offset + u64::try_from(drifted).expect("time goes on"))
+    }
+
+    /// The first true time at which the local clock shows `local`.
+    fn time(&self, local: Duration) -> Time {
+        let local = u128::from(micros(local).saturating_sub(self.offset));
+        let rate = u128::from((1_000_000 + self.drift).unsigned_abs());
+        u64::try_from((local * 1_000_000).div_ceil(rate)).expect("times here are short") + 1
+    }
+
+    fn moment(&self, time: Time) -> Moment {
+        Moment { at: self.local(time), wall: self.wall + self.local(time) }
+    }
+
+    /// Whether its fence is open.
+    fn leads(&self, time: Time) -> bool {
+        let held = self.contender.as_ref().and_then(Contender::held);
+        held.is_some_and(|held| self.local(time) < held.at)
+    }
+}
+
+struct World {
+    plan: Plan,
+    rng: fastrand::Rng,
+    now: Time,
+    nodes: Vec<Node>,
+    lease: Option<Box<Lease>>,
+    version: u64,
+    /// What is to come; the count keeps the order of what comes at the same time.
+    agenda: BTreeMap<(Time, u64), Happening>,
+    count: u64,
+    trace: String,
+}
+
+impl World {
+    fn new(plan: Plan) -> Self {
+        let mut rng = fastrand::Rng::with_seed(plan.seed);
+        let mut nodes = Vec::new();
+        for &drift in &plan.drifts {
+            nodes.push(Node {
+                contender: None,
+                drift,
+                offset: rng.u64(..1000 * SECOND),
+                wall: Timestamp::from_second(rng.i64(1_700_000_000..1_800_000_000))
+                    .expect("a time of these years"),
+                life: 0,
+                turn: 0,
+                stands_still_until: 0,
+            });
+        }
+        let mut world = Self {
+            plan,
+            rng,
+            now: 0,
+            nodes,
+            lease: None,
+            version: 0,
+            agenda: BTreeMap::new(),
+            count: 0,
+            trace: String::new(),
+        };
+        for node in 0..world.nodes.len() {
+            let at = world.rng.u64(..RESTART);
+            world.later(at, Happening::Start { node });
+        }
+        world
+    }
+
+    /// Lets the world go to its end, and tells what happened, or what should not have.
+    fn run(mut self) -> Result<String, String> {
+        let recovered = FAULTS_END + self.plan.recovery();
+        let mut leader = None;
+        while let Some(((time, _), happening)) = self.agenda.pop_first()
+            && time < recovered + STABLE
+        {
+            self.now = time;
+            self.happen(happening)?;
+            if time < recovered {
+                continue;
+            }
+            let leading = self.nodes.iter().position(|node| node.leads(time));
+            if leading.is_none() || leader.is_some_and(|leader| leading != Some(leader)) {
+                return Err(self.complaint(&format!("{leading:?} leads after {leader:?}")));
+            }
+            leader = leading;
+        }
+        match leader {
+            Some(_) => Ok(self.trace),
+            None => Err(self.complaint("nothing happens any more")),
+        }
+    }
+
+    fn complaint(&self, what: &str) -> String {
+        format!("at {} us {what}:\n{}", self.now, self.trace)
+    }
+
+    fn note(&mut self, node: usize, what: &str) {
+        writeln!(self.trace, "{:>9} {node}.{} {what}", self.now, self.nodes[node].life)
+            .expect("memory is there");
+    }
+
+    fn later(&mut self, time: Time, happening: Happening) {
+        self.count += 1;
+        self.agenda.insert((time, self.count), happening);
+    }
+
+    /// Whether something goes wrong here.
+    fn fault(&mut self) -> bool {
+        self.now < FAULTS_END && self.rng.u32(..100) < self.plan.faults
+    }
+
+    /// How long a message is under way. All that is late arrives when the faults end.
+    fn delay(&mut self) -> Time {
+        if self.fault() { self.long() } else { self.rng.u64(100..SECOND / 20) }
+    }
+
+    fn long(&mut self) -> Time {
+        self.rng.u64(..WORST).min(FAULTS_END.saturating_sub(self.now))
+    }
+
+    fn happen(&mut self, happening: Happening) -> Result<(), String> {
+        match happening {
+            Happening::Start { node } => {
+                let whom = self.start(node);
+                self.tell(whom, Event::Wake)
+            }
+            Happening::Arrival { from, request } => {
+                let event = self.serve(request);
+                if !self.fault() {
+                    let at = self.now + self.delay();
+                    self.later(at, Happening::Told { whom: from, event });
+                }
+                Ok(())
+            }
+            Happening::Told { whom, event } => self.tell(whom, event),
+        }
+    }
+
+    /// A new process, with a name of its own.
+    fn start(&mut self, node: usize) -> Waiting {
+        let rng = self.rng.fork();
+        let place = &mut self.nodes[node];
+        place.life += 1;
+        let settings = self.plan.settings(format!("{node}.{}", place.life));
+        place.contender = Some(Contender::new(settings, rng));
+        Waiting { node, life: place.life, turn: ANY }
+    }
+
+    fn end(&mut self, node: usize, how: &str) {
+        self.note(node, how);
+        self.nodes[node].contender = None;
+        let at = self.now + self.rng.u64(..RESTART);
+        self.later(at, Happening::Start { node });
+    }
+
+    /// The server: one object, and a version that grows.
+    fn serve(&mut self, request: Request) -> Event {
+        let version = |lease: &Lease| lease.metadata.resource_version.clone();
+        match (request, &self.lease) {
+            (Request::Get, Some(lease)) => return Event::Read(lease.clone()),
+            (Request::Get | Request::Update(_), None) => return Event::NotFound,
+            (Request::Create(_), Some(_)) => return Event::Conflict,
+            (Request::Update(new), Some(old)) if version(&new) != version(old) => return Event::Conflict,
+            (Request::Create(new) | Request::Update(new), _) => self.lease = Some(new),
+        }
+        self.version += 1;
+        let lease = self.lease.as_mut().expect("it was just stored");
+        lease.metadata.resource_version = Some(self.version.to_string());
+        Event::Written(lease.clone())
+    }
+
+    /// Hands `event` to a process, as soon as it goes on, if it waits for it.
+    fn tell(&mut self, whom: Waiting, event: Event) -> Result<(), String> {
+        let place = &mut self.nodes[whom.node];
+        if self.now < place.stands_still_until {
+            let at = place.stands_still_until;
+            self.later(at, Happening::Told { whom, event });
+            return Ok(());
+        }
+        let moment = place.moment(self.now);
+        let heard = place.life == whom.life && (place.turn == whom.turn || whom.turn == ANY);
+        let Some(contender) = place.contender.as_mut().filter(|_| heard) else { return Ok(()) };
+        place.turn += 1;
+        let whom = Waiting { turn: place.turn, ..whom };
+        let told = name(&event);
+        let before = contender.held();
+        let step = contender.step(moment, event);
+        let held = contender.held();
+        self.note(whom.node, &format!("{told} -> {} {held:?}", name(&step)));
+        if held.is_some() && held != before {
+            let mut others = self.nodes.iter().enumerate().filter(|(index, _)| *index != whom.node);
+            if let Some((other, _)) = others.find(|(_, node)| node.leads(self.now)) {
+                return Err(self.complaint(&format!("{} may lead while {other} may", whom.node)));
+            }
+        }
+        self.carry_out(whom, step);
+        if self.fault() {
+            self.hit(whom);
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, whom: Waiting, step: Step) {
+        match step {
+            Step::Send { request, until } => {
+                let at = self.nodes[whom.node].time(until);
+                self.later(at, Happening::Told { whom, event: Event::Failed });
+                let lost = self.fault() && self.rng.bool();
+                let copies = if lost { 0 } else { 1 + u8::from(self.fault()) };
+                for _ in 0..copies {
+                    let at = self.now + self.delay();
+                    self.later(at, Happening::Arrival { from: whom, request: request.clone() });
+                }
+            }
+            Step::Wait { until } => {
+                let at = self.nodes[whom.node].time(until);
+                self.later(at, Happening::Told { whom, event: Event::Wake });
+            }
+            Step::End(_) => self.end(whom.node, "ends"),
+        }
+    }
+
+    /// Something goes wrong with a process itself.
+    fn hit(&mut self, whom: Waiting) {
+        if self.nodes[whom.node].contender.is_none() {
+            return;
+        }
+        match self.rng.u32(..10) {
+            0 => self.end(whom.node, "crashes"),
+            1 => {
+                let at = self.now + self.rng.u64(..SECOND);
+                self.later(
+                    at,
+                    Happening::Told { whom: Waiting { turn: ANY, ..whom }, event: Event::Cancelled },
+                );
+            }
+            _ => self.nodes[whom.node].stands_still_until = self.now + self.long(),
+        }
+    }
+}
+
+/// The name of a variant, for the trace.
+fn name(value: &impl std::fmt::Debug) -> String {
+    let text = format!("{value:?}");
+    let end = text.find(|c: char| !c.is_alphabetic()).unwrap_or(text.len());
+    text[..end].to_owned()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn two_never_lead_at_once_and_one_leads_when_the_faults_end(plan in plans()) {
+        if let Err(complaint) = World::new(plan).run() {
+            return Err(TestCaseError::fail(complaint));
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_trace(plan in plans()) {
+        prop_assert_eq!(World::new(plan.clone()).run(), World::new(plan).run());
+    }
+}

@@ -1,0 +1,530 @@
+//! The manager: what an operator runs in.
+//!
+//! It owns the connection, the cache, the controllers and everything beside them, and starts and ends them in order:
+//!
+//! 1. the servers of health and metrics, so that probes are answered from the start;
+//! 2. the recorder of events, and the cache, whose watches begin at once: a replica that does not lead is warm;
+//! 3. what runs on every replica;
+//! 4. the election, and what runs on the leader only.
+//!
+//! It ends in the other order: what reconciles first, then cache, events, servers, and the Lease last, so that nobody
+//! else leads while something here still runs. Whoever loses the Lease ends at once.
+
+mod error;
+mod group;
+mod options;
+mod signals;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, error, info, warn};
+
+pub use self::error::{ManagerError, RegisterError};
+use self::group::{Group, deadline};
+pub use self::options::ManagerOptions;
+use crate::cache::Cache;
+use crate::certs::Certificates;
+use crate::client::Client;
+use crate::controller::{Controller, ControllerMetrics, Surroundings};
+use crate::election::{Election, ElectionEnd, ElectionMetrics, Leadership};
+use crate::events::{Broadcaster, Recorder};
+use crate::fence::Fence;
+use crate::health::{self, Checks};
+use crate::metrics::{Guard, Metrics};
+use crate::queue::QueueMetrics;
+use crate::reconcile;
+use crate::serve::Server;
+
+/// Runs controllers and what they need. Cheap to clone; clones are the same manager.
+///
+/// ```
+/// use std::sync::Arc;
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kubewright_runtime::{Context, Manager, ManagerOptions, Outcome, Reconciler, Result};
+///
+/// struct Logger;
+///
+/// impl Reconciler for Logger {
+///     type Object = ConfigMap;
+///
+///     async fn reconcile(&self, _: Arc<ConfigMap>, cx: &Context) -> Result<Outcome> {
+///         tracing::info!("{} changed", cx.key());
+///         Ok(Outcome::done())
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kubewright_apiserver::ApiServer::new(kubewright_apiserver::Options::default());
+/// # let client = kube::Client::new(server, "default");
+/// let manager = Manager::new(client, ManagerOptions::new("logger"))?;
+/// manager.controller(Logger).register()?;
+/// # let stop = async {};
+/// manager.run_until(stop).await?; // or run(), until SIGTERM
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Manager {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    kube: kube::Client,
+    client: Client,
+    fence: Fence,
+    cache: Cache,
+    healthz: Checks,
+    readyz: Checks,
+    recorder: Recorder,
+    elected: watch::Sender<bool>,
+    queue_metrics: QueueMetrics,
+    controller_metrics: ControllerMetrics,
+    options: ManagerOptions,
+    state: Mutex<State>,
+}
+
+struct State {
+    rng: fastrand::Rng,
+    names: BTreeSet<String>,
+    controllers: Vec<Controller>,
+    tasks: Vec<Task>,
+    broadcaster: Option<Broadcaster>,
+    election: Option<Election>,
+    running: bool,
+}
+
+struct Task {
+    name: String,
+    needs_leader: bool,
+    start: Box<dyn FnOnce(TaskContext) -> BoxFuture<'static, Result<(), reconcile::Error>> + Send>,
+}
+
+/// What a task may use.
+#[derive(Clone)]
+pub struct TaskContext {
+    client: Client,
+    stop: CancellationToken,
+}
+
+impl TaskContext {
+    /// The client. Of tasks that run on the leader only, it writes only as long as that is so.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Resolves when the task must end.
+    pub fn stopped(&self) -> impl Future<Output = ()> + '_ {
+        self.stop.cancelled()
+    }
+
+    /// Whether the task must end.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+}
+
+impl Manager {
+    /// A manager on a connection. Must be called within a runtime. Nothing starts before [`Manager::run`].
+    pub fn new(kube: kube::Client, options: ManagerOptions) -> Result<Self, ManagerError> {
+        let mut rng = options.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
+        let mut cache = options.cache.clone();
+        cache.seed = cache.seed.or(Some(rng.u64(..)));
+        let cache = Cache::new(cache);
+        let (queue_metrics, controller_metrics, election_metrics) =
+            options.metrics.with_registry(|registry| {
+                let election = options.leader_election.is_some().then(|| ElectionMetrics::register(registry));
+                (QueueMetrics::register(registry), ControllerMetrics::register(registry), election)
+            });
+        let election = match &options.leader_election {
+            Some(election) => {
+                let election =
+                    Election::new(kube.clone(), election.clone(), options.clock.clone(), rng.fork())?;
+                Some(match &election_metrics {
+                    Some(metrics) => election.with_metrics(metrics),
+                    None => election,
+                })
+            }
+            None => None,
+        };
+        let broadcaster = Broadcaster::new(&hostname(), options.clock.clone(), rng.fork());
+        let client = Client::cached(kube.clone(), cache.clone()).field_owner(&options.name);
+        let readyz = Checks::new("readyz");
+        let watched = cache.clone();
+        readyz.add("informer-sync", move || match watched.unsynced().as_slice() {
+            [] => Ok(()),
+            some => {
+                let kinds: Vec<String> = some.iter().map(ToString::to_string).collect();
+                Err(format!("not listed yet: {}", kinds.join("; ")))
+            }
+        });
+        Ok(Self {
+            inner: Arc::new(Inner {
+                kube,
+                client,
+                fence: election.as_ref().map_or_else(Fence::open, Election::fence),
+                cache,
+                healthz: Checks::new("healthz"),
+                readyz,
+                recorder: broadcaster.recorder(&options.name),
+                elected: watch::Sender::new(false),
+                queue_metrics,
+                controller_metrics,
+                state: Mutex::new(State {
+                    rng,
+                    names: BTreeSet::new(),
+                    controllers: Vec::new(),
+                    tasks: Vec::new(),
+                    broadcaster: Some(broadcaster),
+                    election,
+                    running: false,
+                }),
+                options,
+            }),
+        })
+    }
+
+    /// The client: reads from the cache where it watches, from the server otherwise. No fence holds it back.
+    pub fn client(&self) -> &Client {
+        &self.inner.client
+    }
+
+    /// The cache.
+    pub fn cache(&self) -> &Cache {
+        &self.inner.cache
+    }
+
+    /// Where things are counted; register your own metrics here.
+    pub fn metrics(&self) -> &Metrics {
+        &self.inner.options.metrics
+    }
+
+    /// Records events in the operator's name.
+    pub fn events(&self) -> &Recorder {
+        &self.inner.recorder
+    }
+
+    /// The checks of `/healthz`: whether the process must be restarted.
+    pub fn healthz(&self) -> &Checks {
+        &self.inner.healthz
+    }
+
+    /// The checks of `/readyz`: whether the process is of use now.
+    pub fn readyz(&self) -> &Checks {
+        &self.inner.readyz
+    }
+
+    /// Resolves once this replica leads; at once after the start if there is no election.
+    pub async fn elected(&self) {
+        let _ = self.inner.elected.subscribe().wait_for(|elected| *elected).await;
+    }
+
+    /// Runs a task on the leader only. The manager ends if it fails.
+    pub fn task<F>(
+        &self,
+        name: &str,
+        task: impl FnOnce(TaskContext) -> F + Send + 'static,
+    ) -> Result<(), RegisterError>
+    where
+        F: Future<Output = Result<(), reconcile::Error>> + Send + 'static,
+    {
+        self.add_task(name, true, task)
+    }
+
+    /// Runs a task on every replica. The manager ends if it fails.
+    pub fn task_without_leader<F>(
+        &self,
+        name: &str,
+        task: impl FnOnce(TaskContext) -> F + Send + 'static,
+    ) -> Result<(), RegisterError>
+    where
+        F: Future<Output = Result<(), reconcile::Error>> + Send + 'static,
+    {
+        self.add_task(name, false, task)
+    }
+
+    fn add_task<F>(
+        &self,
+        name: &str,
+        needs_leader: bool,
+        task: impl FnOnce(TaskContext) -> F + Send + 'static,
+    ) -> Result<(), RegisterError>
+    where
+        F: Future<Output = Result<(), reconcile::Error>> + Send + 'static,
+    {
+        let mut state = self.state();
+        if state.running {
+            return Err(RegisterError::Running(name.to_owned()));
+        }
+        let start = Box::new(|cx| -> BoxFuture<'static, _> { Box::pin(task(cx)) });
+        state.tasks.push(Task { name: name.to_owned(), needs_leader, start });
+        Ok(())
+    }
+
+    pub(crate) fn add_controller(&self, controller: Controller) -> Result<(), RegisterError> {
+        let name = controller.name.to_string();
+        let mut state = self.state();
+        if state.running {
+            return Err(RegisterError::Running(name));
+        }
+        if name.is_empty() {
+            return Err(RegisterError::Nameless);
+        }
+        if controller.sources.is_empty() && controller.channels.is_empty() {
+            return Err(RegisterError::NoSource(name));
+        }
+        if !state.names.insert(name.clone()) {
+            return Err(RegisterError::NameTaken(name));
+        }
+        state.controllers.push(controller);
+        Ok(())
+    }
+
+    /// Runs until SIGTERM or SIGINT, or until something fails. A second signal does not wait for what still runs.
+    pub async fn run(self) -> Result<(), ManagerError> {
+        let signals = signals::Signals::new().map_err(ManagerError::Signals)?;
+        signals.around(|stop| self.run_until(stop)).await
+    }
+
+    /// Runs until `stop` resolves, or until something fails.
+    pub async fn run_until(self, stop: impl Future<Output = ()>) -> Result<(), ManagerError> {
+        let Started { mut servers, mut always, mut leading, election, broadcaster, later } =
+            self.start().await?;
+        let inner = &self.inner;
+        let (cache_stop, events_stop) = (CancellationToken::new(), CancellationToken::new());
+        let cache = tokio::spawn({
+            let (cache, kube, stop) = (inner.cache.clone(), inner.kube.clone(), cache_stop.clone());
+            async move { cache.run(kube, stop).await }
+        });
+        let events = tokio::spawn({
+            let (kube, stop) = (inner.kube.clone(), events_stop.clone());
+            async move { broadcaster.run(kube, stop.cancelled()).await }
+        });
+
+        let election_stop = CancellationToken::new();
+        let mut contest = Contest::begin(election, election_stop.clone());
+        let mut later = Some(later);
+        let mut stop = std::pin::pin!(stop);
+        let failure = loop {
+            tokio::select! {
+                biased;
+                () = &mut stop => break None,
+                failure = servers.failure() => break Some(failure),
+                failure = always.failure() => break Some(failure),
+                failure = leading.failure() => break Some(failure),
+                standing = contest.next(later.is_some()) => match standing {
+                    Standing::Leads => {
+                        inner.elected.send_replace(true);
+                        for start in later.take().into_iter().flatten() {
+                            start(&mut leading);
+                        }
+                    }
+                    Standing::Lost => break Some(ManagerError::LeadershipLost),
+                },
+            }
+        };
+        match &failure {
+            None => info!("stopping"),
+            Some(failure) => error!(error = %crate::error::Chain(failure), "stopping"),
+        }
+
+        // Who no longer leads must not finish what it began.
+        let lost = matches!(failure, Some(ManagerError::LeadershipLost));
+        let timeout =
+            if lost { Some(std::time::Duration::ZERO) } else { inner.options.graceful_shutdown_timeout };
+        let until = deadline(timeout);
+        let ((mut first, mut still), (second, more)) = tokio::join!(always.end(until), leading.end(until));
+        first = first.or(second);
+        still.extend(more);
+        cache_stop.cancel();
+        let _ = cache.await;
+        events_stop.cancel();
+        let _ = events.await;
+        let (third, more) = servers.end(until).await;
+        first = first.or(third);
+        still.extend(more);
+        election_stop.cancel();
+        contest.end().await;
+        let timed_out = (!still.is_empty() && !lost)
+            .then(|| ManagerError::ShutdownTimedOut { after: timeout.unwrap_or_default(), still });
+        match failure.or(first).or(timed_out) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// Binds what listens, and starts what runs on every replica.
+    async fn start(&self) -> Result<Started, ManagerError> {
+        let inner = &self.inner;
+        let (controllers, tasks, broadcaster, election, mut rng) = {
+            let mut state = self.state();
+            let broadcaster =
+                state.broadcaster.take().filter(|_| !state.running).ok_or(ManagerError::RanBefore)?;
+            state.running = true;
+            let rng = state.rng.fork();
+            (
+                std::mem::take(&mut state.controllers),
+                std::mem::take(&mut state.tasks),
+                broadcaster,
+                state.election.take(),
+                rng,
+            )
+        };
+        let mut servers = Group::default();
+        self.serve(&mut servers).await?;
+        let (mut always, leading) = (Group::default(), Group::default());
+        let mut later: Vec<Start> = Vec::new();
+        for controller in controllers {
+            // All watches begin now, so that a replica that comes to lead knows everything already.
+            for source in &controller.sources {
+                source.informer(&inner.cache);
+            }
+            let needs_leader = controller.options.needs_leader;
+            let around = Surroundings {
+                client: self.client_for(needs_leader),
+                cache: inner.cache.clone(),
+                recorder: inner.recorder.clone(),
+                clock: inner.options.clock.clone(),
+                queue_metrics: inner.queue_metrics.clone(),
+                metrics: inner.controller_metrics.clone(),
+                rng: rng.fork(),
+            };
+            let start: Start = Box::new(move |group: &mut Group| {
+                let stop = group.stop.clone();
+                let name = format!("controller {}", controller.name);
+                group.spawn(&name, async move { Ok(controller.run(around, stop).await?) });
+            });
+            if needs_leader { later.push(start) } else { start(&mut always) }
+        }
+        for task in tasks {
+            let client = self.client_for(task.needs_leader);
+            let needs_leader = task.needs_leader;
+            let start: Start = Box::new(move |group: &mut Group| {
+                let cx = TaskContext { client, stop: group.stop.clone() };
+                let (name, running) = (task.name, (task.start)(cx));
+                group.spawn(&name.clone(), async move {
+                    running.await.map_err(|failure| ManagerError::Task { name, failure })
+                });
+            });
+            if needs_leader { later.push(start) } else { start(&mut always) }
+        }
+        Ok(Started { servers, always, leading, election, broadcaster, later })
+    }
+
+    fn client_for(&self, needs_leader: bool) -> Client {
+        let client = &self.inner.client;
+        if needs_leader { client.fenced(self.inner.fence.clone()) } else { client.clone() }
+    }
+
+    async fn serve(&self, servers: &mut Group) -> Result<(), ManagerError> {
+        let Inner { options, healthz, readyz, .. } = &*self.inner;
+        let health = Server::bind(&options.health_probe_bind_address, "--health-probe-bind-address").await?;
+        let metrics = Server::bind(&options.metrics_bind_address, "--metrics-bind-address").await?;
+        if let Some(server) = health {
+            info!(address = %server.address(), "serving health probes");
+            let (handler, stop) = (health::handler(healthz.clone(), readyz.clone()), servers.stop.clone());
+            servers.spawn("health probes", async move {
+                server.run(handler, stop.cancelled_owned()).await;
+                Ok(())
+            });
+        }
+        let Some(mut server) = metrics else { return Ok(()) };
+        info!(address = %server.address(), secure = options.metrics_secure, "serving metrics");
+        let mut guard = None;
+        if options.metrics_secure {
+            let certificates = match &options.metrics_cert_path {
+                Some(folder) => Certificates::from_files(folder.join("tls.crt"), folder.join("tls.key"))?,
+                None => Certificates::self_signed(&["localhost"], &*options.clock)?,
+            };
+            server = server.with_tls(certificates);
+            guard = Some(Guard::new(self.inner.kube.clone()));
+        }
+        let (handler, stop) = (options.metrics.handler(guard), servers.stop.clone());
+        servers.spawn("metrics", async move {
+            server.run(handler, stop.cancelled_owned()).await;
+            Ok(())
+        });
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+type Start = Box<dyn FnOnce(&mut Group) + Send>;
+
+struct Started {
+    servers: Group,
+    always: Group,
+    leading: Group,
+    election: Option<Election>,
+    broadcaster: Broadcaster,
+    later: Vec<Start>,
+}
+
+enum Standing {
+    Leads,
+    Lost,
+}
+
+/// The election of this replica, if there is one.
+enum Contest {
+    /// Nobody else is there.
+    Alone,
+    Running {
+        leadership: watch::Receiver<Leadership>,
+        running: tokio::task::JoinHandle<ElectionEnd>,
+    },
+}
+
+impl Contest {
+    fn begin(election: Option<Election>, stop: CancellationToken) -> Self {
+        let Some(election) = election else { return Self::Alone };
+        let leadership = election.leadership();
+        let running = tokio::spawn(async move { election.run(stop.cancelled()).await });
+        Self::Running { leadership, running }
+    }
+
+    /// Waits until this replica leads, or, once it does, until it no longer does.
+    async fn next(&mut self, waiting: bool) -> Standing {
+        match self {
+            Self::Alone if waiting => Standing::Leads,
+            Self::Alone => std::future::pending().await,
+            Self::Running { leadership, .. } => {
+                let settled = leadership
+                    .wait_for(|now| match now {
+                        Leadership::Standby { .. } => false,
+                        Leadership::Leading { .. } => waiting,
+                        Leadership::Lost => true,
+                    })
+                    .await
+                    .map(|now| matches!(*now, Leadership::Leading { .. }));
+                if settled.unwrap_or(false) { Standing::Leads } else { Standing::Lost }
+            }
+        }
+    }
+
+    async fn end(self) {
+        if let Self::Running { running, .. } = self {
+            match running.await {
+                Ok(end) => debug!(?end, "the election ended"),
+                Err(failed) => warn!(%failed, "the election ended"),
+            }
+        }
+    }
+}
+
+fn hostname() -> String {
+    std::env::var("HOSTNAME")
+        .ok()
+        .or_else(|| {
+            std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned())
+        })
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "localhost".to_owned())
+}

@@ -1,0 +1,82 @@
+//! Why a manager did not start, or ended.
+
+use std::time::Duration;
+
+use crate::ElectionOptionsError;
+use crate::certs::CertificateError;
+use crate::controller::ControllerError;
+use crate::reconcile;
+use crate::serve::BindError;
+
+/// A controller or a task that a manager cannot take.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegisterError {
+    /// Another one has that name.
+    #[error("two controllers are named {0:?}: give one of them another name with named()")]
+    NameTaken(String),
+    /// It has no name.
+    #[error("a controller has no name: give it one with named()")]
+    Nameless,
+    /// Nothing would ever be reconciled.
+    #[error("controller {0:?} has no source: add watches() or channel()")]
+    NoSource(String),
+    /// The manager runs already.
+    #[error("{0:?} comes too late: the manager runs already")]
+    Running(String),
+}
+
+/// Why a manager did not start, or ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ManagerError {
+    /// A port could not be had.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The certificate of the metrics cannot be used.
+    #[error("the metrics cannot be served over TLS")]
+    Certificate(#[from] CertificateError),
+    /// Leader election cannot work like this.
+    #[error("leader election cannot start")]
+    Election(#[from] ElectionOptionsError),
+    /// A controller could not start.
+    #[error(transparent)]
+    Controller(#[from] ControllerError),
+    /// A task failed.
+    #[error("{name} failed: {failure}")]
+    Task {
+        /// The task.
+        name: String,
+        /// What it said.
+        failure: reconcile::Error,
+    },
+    /// A task panicked.
+    #[error("{name} panicked")]
+    Panicked {
+        /// The task.
+        name: String,
+        /// The panic.
+        #[source]
+        source: tokio::task::JoinError,
+    },
+    /// Another replica leads now. The process must end: what it knows may be old.
+    #[error("the leadership was lost")]
+    LeadershipLost,
+    /// Signals cannot be received.
+    #[error("signals cannot be received")]
+    Signals(#[source] std::io::Error),
+    /// A second signal came before everything had ended.
+    #[error("ended by a second signal before everything had ended")]
+    Interrupted,
+    /// Something did not end in time, and was dropped.
+    #[error("not everything ended within {after:?}: {}", still.join(", "))]
+    ShutdownTimedOut {
+        /// How long it was waited for.
+        after: Duration,
+        /// What was still running.
+        still: Vec<String>,
+    },
+    /// The manager was run before.
+    #[error("a manager runs once")]
+    RanBefore,
+}

@@ -1,0 +1,69 @@
+//! SIGTERM and SIGINT: the first asks to end, the second insists.
+
+use std::io;
+
+use tokio_util::sync::CancellationToken;
+
+use super::ManagerError;
+
+#[cfg(unix)]
+pub(super) struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    pub(super) fn new() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            biased;
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+#[cfg(not(unix))]
+pub(super) struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn next(&mut self) {
+        let _ = tokio::signal::ctrl_c().await;
+    }
+}
+
+impl Signals {
+    /// Runs something that ends when the first signal comes, and drops it when the second does.
+    pub(super) async fn around<F>(
+        mut self,
+        run: impl FnOnce(tokio_util::sync::WaitForCancellationFutureOwned) -> F,
+    ) -> Result<(), ManagerError>
+    where
+        F: Future<Output = Result<(), ManagerError>>,
+    {
+        let stop = CancellationToken::new();
+        let mut run = std::pin::pin!(run(stop.clone().cancelled_owned()));
+        tokio::select! {
+            biased;
+            ended = &mut run => return ended,
+            () = self.next() => {}
+        }
+        tracing::info!("asked to end; a second signal ends at once");
+        stop.cancel();
+        tokio::select! {
+            biased;
+            ended = &mut run => ended,
+            () = self.next() => Err(ManagerError::Interrupted),
+        }
+    }
+}
