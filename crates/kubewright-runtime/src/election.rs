@@ -93,8 +93,11 @@ pub struct Election {
     leadership: watch::Sender<Leadership>,
     metrics: LeaseMetrics,
     leader: Option<String>,
-    on_new_leader: Option<Box<dyn FnMut(&str) + Send + Sync>>,
+    on_new_leader: Option<Report>,
 }
+
+/// Who hears of new leaders.
+type Report = Box<dyn FnMut(&str) + Send + Sync>;
 
 impl Election {
     /// A contender that does nothing until it is [`run`](Self::run). Must be called within a runtime.

@@ -21,25 +21,6 @@
 //!
 //! A leader that gives the Lease up closes its fence before it says so to the server.
 //!
-//! # What it cannot promise
-//!
-//! - A request whose bytes have left cannot be called back: one that was sent at the last moment may be stored
-//!   later. The time between `R` and `D` is what it has to arrive. What must hold without exception needs a
-//!   precondition, such as a `resourceVersion`.
-//! - Only what goes through the fence is fenced, and a future that hands work to another task takes it out of
-//!   [`Fence::guard`]'s reach.
-//! - Whoever deletes the Lease, or writes another holder into it, takes it by force.
-//! - Two processes with one identity are one contender to everybody.
-//!
-//! # A process that stood still
-//!
-//! Tokio's clock (`CLOCK_MONOTONIC` on Linux) goes on while a process is stopped (SIGSTOP, a debugger, a frozen
-//! cgroup), so that the first check after it refuses. It does not go on while the *machine* is suspended, and a
-//! virtual machine that was paused may not notice either. Therefore each renewal also notes the time of day, and a
-//! check refuses when the [`Clock`] is past it by the same span. A time of day that is set forward by hand closes the
-//! fence too, until the next renewal; that costs a retry period and no safety. A machine that is suspended *and* has
-//! its time of day set back by as much goes unnoticed.
-//!
 //! [`ElectionOptions`]: crate::ElectionOptions
 
 use std::fmt;
@@ -71,7 +52,30 @@ use crate::Clock;
 /// ```
 ///
 /// The fence of an election comes from [`Election::fence`](crate::Election::fence). It is closed until the election
-/// is won.
+/// is won, and again when the renew deadline has passed since the last renewal was *sent*, which is before any other
+/// contender may consider the Lease expired.
+///
+/// # A process that stood still
+///
+/// Tokio's clock (`CLOCK_MONOTONIC` on Linux) goes on while a process is stopped (SIGSTOP, a debugger, a frozen
+/// cgroup), so that the first check after it refuses. It does not go on while the *machine* is suspended, and a
+/// virtual machine that was paused may not notice either. Therefore each renewal also notes the time of day, and a
+/// check refuses when the [`Clock`] is past it by the same span. A time of day that is set forward by hand closes
+/// the fence too, until the next renewal; that costs a retry period and no safety. A machine that is suspended *and*
+/// has its time of day set back by as much goes unnoticed.
+///
+/// # What it cannot promise
+///
+/// - A request whose bytes have left cannot be called back: one that was sent at the last moment may be stored
+///   later. The time between renew deadline and lease duration is what it has to arrive. What must hold without
+///   exception needs a precondition, such as a `resourceVersion`.
+/// - Only what goes through the fence is fenced, and a future that hands work to another task takes it out of
+///   [`guard`](Self::guard)'s reach.
+/// - Whoever deletes the Lease, or writes another holder into it, takes it by force.
+/// - Two processes with one identity are one contender to everybody.
+/// - Contenders in Go see two renewals within one second of the time of day as one, because client-go compares
+///   records to the second. Beside them, a retry period below 1 s wants a renew deadline that is 1 s shorter than the
+///   lease duration; the defaults are far from it.
 #[derive(Clone)]
 pub struct Fence(Option<Arc<Shared>>);
 

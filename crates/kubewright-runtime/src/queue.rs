@@ -31,11 +31,13 @@
 //! Two things are not promised: that priorities hold for every single hand-out (see starvation), and that an item
 //! keeps its place when its priority rises: it joins its group there as the last.
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::hash::BuildHasher;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashTable};
 use slab::Slab;
 
 mod backoff;
@@ -130,9 +132,11 @@ pub struct Taken<T, C = ()> {
 pub struct Queue<T: Item, C = ()> {
     options: Options,
     bucket: Option<Bucket>,
-    /// Every item of which anything is known. Its order never shows.
-    index: HashMap<T, u32>,
+    /// Every item of which anything is known.
     slots: Slab<Slot<T, C>>,
+    /// The slots by the hashes of their items. Its order never shows.
+    index: HashTable<u32>,
+    hasher: DefaultHashBuilder,
     lines: Lines<T::Group>,
     /// The slots in line, the one that became ready first in front.
     ready: List,
@@ -156,8 +160,9 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         Self {
             bucket: options.rate_limit.map(Bucket::new),
             options,
-            index: HashMap::new(),
             slots: Slab::new(),
+            index: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
             lines: Lines::default(),
             ready: List::default(),
             running: List::default(),
@@ -188,7 +193,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         if self.closed {
             return Duration::ZERO;
         }
-        let at = self.find(item.clone());
+        let at = self.find_or_insert(item.clone());
         let failures = &mut self.slots[at as usize].failures;
         let delay = self.options.backoff.delay(*failures);
         *failures = failures.saturating_add(1);
@@ -201,7 +206,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
     /// Forgets the failures of an item: it works again, or is not to be tried again. Does not take it out of the
     /// queue.
     pub fn forget(&mut self, item: &T) {
-        if let Some(&at) = self.index.get(item) {
+        if let Some(at) = self.find(item) {
             self.slots[at as usize].failures = 0;
             self.drop_if_unknown(at);
         }
@@ -209,7 +214,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
 
     /// How often an item failed since it was last forgotten.
     pub fn retries(&self, item: &T) -> u32 {
-        self.index.get(item).map_or(0, |&at| self.slots[at as usize].failures)
+        self.find(item).map_or(0, |at| self.slots[at as usize].failures)
     }
 
     /// Hands out the next item, if one is ready.
@@ -258,7 +263,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
     /// again. Nothing happens if the item does not run.
     pub fn done(&mut self, item: &T, now: Duration) -> Option<Duration> {
         self.advance(now);
-        let at = *self.index.get(item)?;
+        let at = self.find(item)?;
         let slot = &mut self.slots[at as usize];
         let next = match slot.state {
             State::Running => State::Known,
@@ -281,7 +286,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
     /// [`release`](Self::release), which must follow; adds are merged into it until then. `false` if the item does
     /// not run.
     pub fn hold(&mut self, taken: Taken<T, C>) -> bool {
-        let Some(&at) = self.index.get(&taken.item) else { return false };
+        let Some(at) = self.find(&taken.item) else { return false };
         let slot = &mut self.slots[at as usize];
         let mut causes = taken.causes;
         let mut priority = taken.priority;
@@ -317,7 +322,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
     /// Makes an item that is held ready, at the front of its group. `false` if it is not held.
     pub fn release(&mut self, item: &T, now: Duration) -> bool {
         self.advance(now);
-        let Some(&at) = self.index.get(item) else { return false };
+        let Some(at) = self.find(item) else { return false };
         let slot = &mut self.slots[at as usize];
         if slot.state != State::Held {
             return false;
@@ -341,7 +346,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         self.held = List::default();
         self.held_count = 0;
         self.delayed = BTreeMap::new();
-        self.slots.retain(|_, slot| match slot.state {
+        self.slots.retain(|at, slot| match slot.state {
             State::Running | State::RunningAgain | State::RunningDelayed(_) => {
                 slot.state = State::Running;
                 slot.causes = Causes::default();
@@ -349,7 +354,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
                 true
             }
             State::Known | State::Delayed(_) | State::Ready | State::Held => {
-                self.index.remove(&slot.item);
+                unlist(&mut self.index, slot.hash, number(at));
                 false
             }
         });
@@ -363,7 +368,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         if due > now {
             self.counts.retries += 1;
         }
-        let at = self.find(item);
+        let at = self.find_or_insert(item);
         let slot = &mut self.slots[at as usize];
         // What waits already keeps its priority unless this one is higher. A state that waits for nothing has none.
         let raised = slot.priority.max(priority);
@@ -406,14 +411,18 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         };
     }
 
+    fn find(&self, item: &T) -> Option<u32> {
+        let hash = self.hasher.hash_one(item);
+        self.index.find(hash, |&at| self.slots[at as usize].item == *item).copied()
+    }
+
     /// The slot of an item, a new one if nothing is known of it.
-    fn find(&mut self, item: T) -> u32 {
-        match self.index.entry(item) {
+    fn find_or_insert(&mut self, item: T) -> u32 {
+        let Self { slots, index, hasher, .. } = self;
+        let hash = hasher.hash_one(&item);
+        match index.entry(hash, |&at| slots[at as usize].item == item, |&at| slots[at as usize].hash) {
             Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(new) => {
-                let at = number(self.slots.insert(Slot::new(new.key().clone())));
-                *new.insert(at)
-            }
+            Entry::Vacant(new) => *new.insert(number(slots.insert(Slot::new(item, hash)))).get(),
         }
     }
 
@@ -453,8 +462,15 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
     fn drop_if_unknown(&mut self, at: u32) {
         let slot = &self.slots[at as usize];
         if slot.state == State::Known && slot.failures == 0 {
-            let slot = self.slots.remove(at as usize);
-            self.index.remove(&slot.item);
+            let hash = self.slots.remove(at as usize).hash;
+            unlist(&mut self.index, hash, at);
         }
+    }
+}
+
+/// Takes a slot out of the index.
+fn unlist(index: &mut HashTable<u32>, hash: u64, at: u32) {
+    if let Ok(listed) = index.find_entry(hash, |&other| other == at) {
+        listed.remove();
     }
 }

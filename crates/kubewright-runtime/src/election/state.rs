@@ -216,7 +216,7 @@ impl Contender {
         }
         let transitions = self.transitions().saturating_add(1);
         let spec = self.record(now, None, transitions);
-        self.claim(now, false, |lease| Request::Update(lease), Lease { spec: Some(spec), ..lease })
+        self.claim(now, false, Request::Update, Lease { spec: Some(spec), ..lease })
     }
 
     /// Whether the last record names another that may still lead. A record without a duration lasts as long as ours.
@@ -239,7 +239,7 @@ impl Contender {
             ..ObjectMeta::default()
         };
         let spec = self.record(now, None, 0);
-        self.claim(now, false, |lease| Request::Create(lease), Lease { metadata, spec: Some(spec) })
+        self.claim(now, false, Request::Create, Lease { metadata, spec: Some(spec) })
     }
 
     /// Writes the version at hand again, with a new time.
@@ -247,7 +247,7 @@ impl Contender {
         let Some(lease) = self.lease.clone() else { return self.ask(now, Asked::Read, Request::Get) };
         let acquired = lease.spec.as_ref().and_then(|spec| spec.acquire_time.clone());
         let spec = self.record(now, acquired, self.transitions());
-        self.claim(now, fast, |lease| Request::Update(lease), Lease { spec: Some(spec), ..*lease })
+        self.claim(now, fast, Request::Update, Lease { spec: Some(spec), ..*lease })
     }
 
     /// What the Lease is to say when this replica holds it.
@@ -282,7 +282,7 @@ impl Contender {
         &mut self,
         now: Moment,
         fast: bool,
-        request: impl FnOnce(Box<Lease>) -> Request,
+        request: fn(Box<Lease>) -> Request,
         mut lease: Lease,
     ) -> Step {
         self.claimed = true;

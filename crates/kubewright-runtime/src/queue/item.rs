@@ -6,10 +6,10 @@ use std::hash::{Hash, Hasher};
 
 use crate::Key;
 
-/// Something that can be queued. Copying one should be cheap: the queue keeps two.
+/// Something that can be queued. Copying one should be cheap.
 pub trait Item: Clone + Eq + Hash + Send + 'static {
     /// Who takes turns: of items with the same priority each group in turn has one handed out.
-    type Group: Clone + Eq + Hash + Send + 'static;
+    type Group: Eq + Hash + Send + 'static;
 
     /// The group of this item. It never changes.
     fn group(&self) -> Self::Group;

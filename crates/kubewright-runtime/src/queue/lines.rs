@@ -5,9 +5,11 @@
 //! Everything takes constant time but for finding a priority, of which there are few. It knows nothing of time.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
-use std::hash::Hash;
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hash};
 
+use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashTable};
 use slab::Slab;
 
 use super::list::{Links, List, number};
@@ -19,6 +21,7 @@ const REMEMBERED: usize = 8;
 
 pub(super) struct Lines<G> {
     bands: BTreeMap<Reverse<i32>, Band<G>>,
+    hasher: DefaultHashBuilder,
     ready: usize,
     waiting: usize,
 }
@@ -26,7 +29,8 @@ pub(super) struct Lines<G> {
 /// All of one priority.
 struct Band<G> {
     lines: Slab<Line<G>>,
-    line_of: HashMap<G, u32>,
+    /// The lines by the hashes of their groups. Its order never shows.
+    index: HashTable<u32>,
     /// The lines that are not empty, the one whose turn it is first.
     ring: List,
     /// How many items wait at this priority, those in no line yet among them.
@@ -36,6 +40,8 @@ struct Band<G> {
 /// One group of one priority. Never empty.
 struct Line<G> {
     group: G,
+    /// Of the group.
+    hash: u64,
     items: List,
     in_ring: Links,
 }
@@ -49,11 +55,11 @@ pub(super) enum End {
 
 impl<G> Default for Lines<G> {
     fn default() -> Self {
-        Self { bands: BTreeMap::new(), ready: 0, waiting: 0 }
+        Self { bands: BTreeMap::new(), hasher: DefaultHashBuilder::default(), ready: 0, waiting: 0 }
     }
 }
 
-impl<G: Eq + Hash + Clone> Lines<G> {
+impl<G: Eq + Hash> Lines<G> {
     /// How many items are in line.
     pub(super) fn ready(&self) -> usize {
         self.ready
@@ -89,18 +95,20 @@ impl<G: Eq + Hash + Clone> Lines<G> {
     /// Puts a slot into the line of its priority and group.
     pub(super) fn push<T, C>(&mut self, slots: &mut Slab<Slot<T, C>>, at: u32, group: G, end: End) {
         self.ready += 1;
-        let band = self.band(slots[at as usize].priority);
-        let line = if let Some(&line) = band.line_of.get(&group) {
-            line
-        } else {
-            let new = Line { group: group.clone(), items: List::default(), in_ring: Links::default() };
-            let line = number(band.lines.insert(new));
-            band.line_of.insert(group, line);
-            band.ring.push_back(&mut band.lines, line, |line| &mut line.in_ring);
-            line
+        let hash = self.hasher.hash_one(&group);
+        let Band { lines, index, ring, .. } = self.band(slots[at as usize].priority);
+        let known = |&line: &u32| lines[line as usize].group == group;
+        let line = match index.entry(hash, known, |&line| lines[line as usize].hash) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                let empty = Line { group, hash, items: List::default(), in_ring: Links::default() };
+                let line = number(lines.insert(empty));
+                ring.push_back(lines, line, |line| &mut line.in_ring);
+                *new.insert(line).get()
+            }
         };
         slots[at as usize].line = line;
-        let items = &mut band.lines[line as usize].items;
+        let items = &mut lines[line as usize].items;
         match end {
             End::Front => items.push_front(slots, at, Slot::in_line),
             End::Back => items.push_back(slots, at, Slot::in_line),
@@ -116,8 +124,10 @@ impl<G: Eq + Hash + Clone> Lines<G> {
         items.remove(slots, at, Slot::in_line);
         if items.first().is_none() {
             band.ring.remove(&mut band.lines, line, |line| &mut line.in_ring);
-            let gone = band.lines.remove(line as usize);
-            band.line_of.remove(&gone.group);
+            let hash = band.lines.remove(line as usize).hash;
+            if let Ok(listed) = band.index.find_entry(hash, |&other| other == line) {
+                listed.remove();
+            }
         }
     }
 
@@ -134,7 +144,7 @@ impl<G: Eq + Hash + Clone> Lines<G> {
     fn band(&mut self, priority: i32) -> &mut Band<G> {
         self.bands.entry(Reverse(priority)).or_insert_with(|| Band {
             lines: Slab::new(),
-            line_of: HashMap::new(),
+            index: HashTable::new(),
             ring: List::default(),
             waiting: 0,
         })

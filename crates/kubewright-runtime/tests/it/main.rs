@@ -4,6 +4,8 @@ mod condition;
 mod connect;
 mod connect_relay;
 mod controller;
+mod election;
+mod election_world;
 mod events;
 mod faults;
 mod health;

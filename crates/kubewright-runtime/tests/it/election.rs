@@ -1,0 +1,293 @@
+//! Leader election against the embedded server, on the paused clock.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Patch, PatchParams, PostParams};
+use kubewright_runtime::{ElectionEnd, ElectionMetrics, Fenced, Leadership};
+use prometheus_client::registry::Registry;
+use tokio::time::{sleep, timeout};
+
+use crate::election_world::{Line, Replica, World};
+
+const LEASE_DURATION: Duration = Duration::from_secs(15);
+const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+const RETRY_PERIOD: Duration = Duration::from_secs(2);
+/// The longest time between two tries of a contender: the retry period and the jitter.
+const TRY: Duration = Duration::from_millis(4400);
+/// How long a write and the pause after it take.
+const WRITE: Duration = Duration::from_millis(100);
+
+#[tokio::test(start_paused = true)]
+async fn the_first_leads_and_the_second_knows_who_does() {
+    let world = World::new();
+    let mut first = world.replica("first", 1);
+    first.leads().await;
+    let mut second = world.replica("second", 2);
+    let standby = Leadership::Standby { leader: Some("first".to_owned()) };
+    second.leadership.wait_for(|now| *now == standby).await.unwrap();
+
+    assert!(first.fence.check().is_ok());
+    assert_eq!(second.fence.check(), Err(Fenced::NotLeading));
+    // It stays so.
+    sleep(Duration::from_mins(10)).await;
+    assert_eq!(*first.leadership.borrow(), Leadership::Leading { transitions: 0 });
+    assert_eq!(*second.leadership.borrow(), standby);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_looks_as_client_go_would_have_written_it() {
+    let world = World::new();
+    let mut first = world.replica("first", 1);
+    first.leads().await;
+    sleep(Duration::from_secs(3)).await;
+    let lease = world.leases().get("lock").await.unwrap();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&lease.spec).unwrap(), @r#"
+    {
+      "acquireTime": "2026-01-01T00:00:00.000000Z",
+      "holderIdentity": "first",
+      "leaseDurationSeconds": 15,
+      "leaseTransitions": 0,
+      "renewTime": "2026-01-01T00:00:02.000000Z"
+    }
+    "#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_stands_still_is_overtaken_and_writes_nothing_after() {
+    let world = Arc::new(World::new());
+    let mut first = world.replica("first", 1);
+    first.leads().await;
+    let mut second = world.replica("second", 2);
+    // Each writes all the time, as soon as its fence lets it.
+    let writes = Arc::new(Mutex::new(Vec::new()));
+    for (name, fence) in [("first", first.fence.clone()), ("second", second.fence.clone())] {
+        let (world, writes) = (world.clone(), writes.clone());
+        tokio::spawn(async move {
+            loop {
+                let write = fence.guard(async {
+                    sleep(WRITE / 2).await;
+                    writes.lock().unwrap().push((world.elapsed(), name));
+                });
+                let _refused = write.await;
+                sleep(WRITE / 2).await;
+            }
+        });
+    }
+
+    sleep(Duration::from_mins(1)).await;
+    let paused = world.elapsed();
+    first.pause();
+    second.leads().await;
+    let overtaken = world.elapsed();
+    // The last renewal was sent a retry period before the pause at most.
+    assert!(overtaken + RETRY_PERIOD >= paused + LEASE_DURATION, "{overtaken:?}");
+    assert!(overtaken <= paused + LEASE_DURATION + 2 * TRY, "{overtaken:?}");
+    assert_eq!(first.fence.check(), Err(Fenced::Expired));
+    assert_eq!(*second.leadership.borrow(), Leadership::Leading { transitions: 1 });
+    // The first still believes that it leads; only the fence knows better.
+    assert_eq!(*first.leadership.borrow(), Leadership::Leading { transitions: 0 });
+
+    sleep(Duration::from_secs(5)).await;
+    let writes = writes.lock().unwrap().clone();
+    let last = writes.iter().filter(|(_, name)| *name == "first").map(|(time, _)| *time).max().unwrap();
+    let took_over = writes.iter().filter(|(_, name)| *name == "second").map(|(time, _)| *time).min().unwrap();
+    assert!(last + RETRY_PERIOD + WRITE > paused + RENEW_DEADLINE, "it wrote up to its deadline: {last:?}");
+    assert!(last <= paused + RENEW_DEADLINE, "and not after it: {last:?}");
+    assert!(took_over > last, "{took_over:?} > {last:?}");
+
+    first.resume();
+    assert_eq!(first.running.await.unwrap(), ElectionEnd::Lost);
+    assert_eq!(*first.leadership.borrow(), Leadership::Lost);
+    assert_eq!(first.fence.check(), Err(Fenced::NotLeading));
+    assert!(second.fence.check().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clean_end_lets_the_next_one_lead_at_its_next_try() {
+    let world = World::new();
+    let mut first = world.replica("first", 1);
+    first.leads().await;
+    let mut second = world.replica("second", 2);
+    sleep(Duration::from_secs(30)).await;
+
+    first.stop();
+    assert_eq!(first.running.await.unwrap(), ElectionEnd::Cancelled);
+    assert_eq!(first.fence.check(), Err(Fenced::NotLeading));
+    assert_eq!(*first.leadership.borrow(), Leadership::Lost);
+    let lease = world.leases().get("lock").await.unwrap();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&lease.spec).unwrap(), @r#"
+    {
+      "acquireTime": "2026-01-01T00:00:30.000000Z",
+      "holderIdentity": "",
+      "leaseDurationSeconds": 1,
+      "leaseTransitions": 0,
+      "renewTime": "2026-01-01T00:00:30.000000Z"
+    }
+    "#);
+
+    timeout(TRY, second.leads()).await.expect("the lease is free");
+    assert_eq!(*second.leadership.borrow(), Leadership::Leading { transitions: 1 });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_without_its_server_has_lost_at_the_renew_deadline() {
+    for broken in [Line::Refusing, Line::Hanging] {
+        let world = World::new();
+        let mut first = world.replica("first", 1);
+        first.leads().await;
+        // Renewed at 0, 2, 4 and 6 seconds.
+        sleep(Duration::from_secs(7)).await;
+        first.line.send_replace(broken);
+
+        assert_eq!(first.running.await.unwrap(), ElectionEnd::Lost);
+        assert_eq!(world.elapsed().as_millis() / 10, 1600, "{broken:?}: {:#?}", world.trace());
+        assert_eq!(first.fence.check(), Err(Fenced::NotLeading));
+        assert_eq!(*first.leadership.borrow(), Leadership::Lost);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_survives_an_outage_that_is_shorter_than_the_renew_deadline() {
+    for broken in [Line::Refusing, Line::Hanging] {
+        let world = World::new();
+        let mut first = world.replica("first", 1);
+        first.leads().await;
+        first.line.send_replace(broken);
+        sleep(Duration::from_secs(6)).await;
+        first.line.send_replace(Line::Up);
+        sleep(Duration::from_mins(1)).await;
+        assert!(first.fence.check().is_ok(), "{broken:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_outlasts_an_outage() {
+    let world = World::new();
+    let mut first = world.replica("first", 1);
+    first.line.send_replace(Line::Hanging);
+    sleep(Duration::from_mins(2)).await;
+    assert_eq!(*first.leadership.borrow(), Leadership::Standby { leader: None });
+    first.line.send_replace(Line::Up);
+    timeout(RENEW_DEADLINE + TRY, first.leads()).await.expect("nobody else contends");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_whose_task_is_aborted_is_fenced_at_once_and_leaves_the_lease() {
+    let world = World::new();
+    let mut first = world.replica("first", 1);
+    first.leads().await;
+    first.running.abort();
+    assert!(first.running.await.unwrap_err().is_cancelled());
+    assert_eq!(first.fence.check(), Err(Fenced::NotLeading));
+    assert_eq!(*first.leadership.borrow(), Leadership::Lost);
+    let spec = world.leases().get("lock").await.unwrap().spec.unwrap();
+    assert_eq!(spec.holder_identity.as_deref(), Some("first"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn somebody_who_takes_the_lease_by_force_has_it_at_the_next_renewal() {
+    let world = World::new();
+    let mut first = world.replica("first", 1);
+    first.leads().await;
+    let force = serde_json::json!({"spec": {"holderIdentity": "kubectl"}});
+    world.leases().patch("lock", &PatchParams::default(), &Patch::Merge(force)).await.unwrap();
+    assert_eq!(timeout(Duration::from_secs(3), first.running).await.unwrap().unwrap(), ElectionEnd::Lost);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_in_go_is_waited_for_and_reported() {
+    let world = World::new();
+    let lease: Lease = serde_json::from_value(serde_json::json!({
+        "metadata": {"name": "lock"},
+        "spec": {
+            "holderIdentity": "guestbook-x2x7l_0f0e9a46-8f9f-4d07-8d6a-6e3f2f8f5b0b",
+            "leaseDurationSeconds": 30,
+            "acquireTime": "2020-01-01T00:00:00.000000Z",
+            "renewTime": "2020-01-01T00:00:00.000000Z",
+            "leaseTransitions": 7,
+        },
+    }))
+    .unwrap();
+    world.leases().create(&PostParams::default(), &lease).await.unwrap();
+
+    let leaders = Arc::new(Mutex::new(Vec::new()));
+    let (election, line) = world.election("first", 1);
+    let heard = leaders.clone();
+    let election = election.on_new_leader(move |leader| heard.lock().unwrap().push(leader.to_owned()));
+    let mut first = Replica::start(election, line);
+    first.leads().await;
+
+    let waited = world.elapsed();
+    assert!((Duration::from_secs(30)..Duration::from_secs(30) + TRY).contains(&waited), "{waited:?}");
+    assert_eq!(*first.leadership.borrow(), Leadership::Leading { transitions: 8 });
+    let leaders = leaders.lock().unwrap().join(", ");
+    assert_eq!(leaders, "guestbook-x2x7l_0f0e9a46-8f9f-4d07-8d6a-6e3f2f8f5b0b, first");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_metrics_have_the_names_that_dashboards_ask_for() {
+    let shown = |registry: &Registry| {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
+        text.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n")
+    };
+    let world = World::new();
+    let mut registry = Registry::default();
+    let metrics = ElectionMetrics::register(&mut registry);
+    let (election, line) = world.election("first", 1);
+    let election = election.with_metrics(&metrics);
+    insta::assert_snapshot!(shown(&registry), @r#"
+    leader_election_master_status{name="lock"} 0
+    leader_election_slowpath_total{name="lock"} 0
+    "#);
+
+    let mut first = Replica::start(election, line);
+    first.leads().await;
+    let label = serde_json::json!({"metadata": {"labels": {"seen": "yes"}}});
+    world.leases().patch("lock", &PatchParams::default(), &Patch::Merge(label)).await.unwrap();
+    sleep(Duration::from_secs(5)).await;
+    insta::assert_snapshot!(shown(&registry), @r#"
+    leader_election_master_status{name="lock"} 1
+    leader_election_slowpath_total{name="lock"} 1
+    "#);
+
+    first.stop();
+    first.running.await.unwrap();
+    insta::assert_snapshot!(shown(&registry), @r#"
+    leader_election_master_status{name="lock"} 0
+    leader_election_slowpath_total{name="lock"} 1
+    "#);
+}
+
+/// Three contend, one is cut off, one ends; who leads when, and every request.
+fn trace(seed: u64) -> Vec<String> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let world = World::new();
+        let mut replicas: Vec<_> =
+            (0..3).map(|index| world.replica(&format!("replica-{index}"), seed + index)).collect();
+        sleep(Duration::from_secs(30)).await;
+        let leading =
+            |replicas: &[Replica]| replicas.iter().position(|replica| replica.fence.check().is_ok());
+        let first = leading(&replicas).expect("one leads");
+        replicas[first].line.send_replace(Line::Hanging);
+        sleep(Duration::from_mins(1)).await;
+        let second = leading(&replicas).expect("another leads");
+        replicas[second].stop();
+        sleep(Duration::from_mins(1)).await;
+        let third = leading(&replicas).expect("the last leads");
+        let mut trace = world.trace();
+        trace.push(format!("{first} {second} {third}"));
+        trace
+    })
+}
+
+#[test]
+fn the_same_seeds_give_the_same_trace() {
+    let once = trace(1);
+    assert_eq!(once, trace(1));
+    assert_ne!(once, trace(100), "the seeds decide when contenders try");
+}
