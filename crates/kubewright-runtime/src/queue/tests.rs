@@ -176,9 +176,9 @@ fn a_delay_outlasts_the_run_during_which_it_was_asked_for() {
 }
 
 #[test]
-fn delays_that_end_at_once_are_handed_out_in_the_order_of_their_adds() {
+fn delays_that_end_together_are_handed_out_in_the_order_of_their_first_adds() {
     let mut test = Test::new(strict());
-    for item in ["a/3", "a/1", "a/2"] {
+    for item in ["a/3", "a/1", "a/2", "a/3"] {
         test.0.add_after(key(item), DEFAULT_PRIORITY, "later", Duration::from_millis(5), START);
     }
     assert_eq!(test.all(ms(5)), ["a/3", "a/1", "a/2"]);

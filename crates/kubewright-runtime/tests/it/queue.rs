@@ -11,7 +11,7 @@ use kubewright_runtime::Key;
 use kubewright_runtime::queue::{DEFAULT_PRIORITY, LOW_PRIORITY, Options, QueueMetrics, SharedQueue};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
-use tokio::time::{Instant, advance};
+use tokio::time::{Instant, advance, timeout};
 
 fn queue() -> SharedQueue<Key> {
     SharedQueue::new(Options::default())
@@ -19,6 +19,11 @@ fn queue() -> SharedQueue<Key> {
 
 fn key(name: &str) -> Key {
     Key::namespaced("default", name)
+}
+
+/// Fails instead of waiting for ever.
+async fn soon<F: Future>(future: F) -> F::Output {
+    timeout(Duration::from_hours(1), future).await.expect("it never came")
 }
 
 /// Counts how often it is called.
@@ -52,7 +57,7 @@ async fn a_worker_that_waits_gets_what_is_added() {
     });
     tokio::task::yield_now().await;
     queue.add(key("web"), 3, ());
-    let taken = worker.await.unwrap().unwrap();
+    let taken = soon(worker).await.unwrap().unwrap();
     assert_eq!((taken.item, taken.priority), (key("web"), 3));
 }
 
@@ -62,9 +67,9 @@ async fn a_delayed_item_comes_at_its_time() {
     let start = Instant::now();
     queue.add_after(key("later"), DEFAULT_PRIORITY, (), Duration::from_secs(50));
     queue.add_after(key("sooner"), DEFAULT_PRIORITY, (), Duration::from_secs(10));
-    assert_eq!(queue.take().await.unwrap().item, key("sooner"));
+    assert_eq!(soon(queue.take()).await.unwrap().item, key("sooner"));
     assert_eq!(start.elapsed(), Duration::from_secs(10));
-    assert_eq!(queue.take().await.unwrap().item, key("later"));
+    assert_eq!(soon(queue.take()).await.unwrap().item, key("later"));
     assert_eq!(start.elapsed(), Duration::from_secs(50));
 }
 
@@ -79,7 +84,7 @@ async fn a_shorter_delay_that_is_added_later_wakes_who_watches_the_clock() {
     });
     advance(Duration::from_secs(1)).await;
     queue.add_after(key("sooner"), DEFAULT_PRIORITY, (), Duration::from_secs(1));
-    assert_eq!(worker.await.unwrap(), (key("sooner"), Duration::from_secs(2)));
+    assert_eq!(soon(worker).await.unwrap(), (key("sooner"), Duration::from_secs(2)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,7 +94,7 @@ async fn an_item_that_keeps_failing_is_tried_after_5_10_20_and_40_ms() {
     queue.add(key("web"), DEFAULT_PRIORITY, ());
     let mut tries = Vec::new();
     for retries in 0..5 {
-        let taken = queue.take().await.unwrap();
+        let taken = soon(queue.take()).await.unwrap();
         assert_eq!(taken.retries, retries);
         tries.push(start.elapsed().as_millis());
         queue.add_rate_limited(taken.item.clone(), taken.priority, ());
@@ -171,7 +176,7 @@ async fn items_that_become_ready_together_wake_as_many_workers() {
     let start = Instant::now();
     let mut items = Vec::new();
     for worker in workers {
-        items.push(worker.await.unwrap());
+        items.push(soon(worker).await.unwrap());
     }
     assert_eq!(start.elapsed(), Duration::from_secs(5));
     items.sort();
@@ -191,17 +196,17 @@ async fn closing_ends_every_worker() {
     tokio::task::yield_now().await;
     queue.close();
     for worker in workers {
-        assert_eq!(worker.await.unwrap(), None);
+        assert_eq!(soon(worker).await.unwrap(), None);
     }
     queue.add(key("late"), DEFAULT_PRIORITY, ());
-    assert_eq!(queue.take().await, None);
+    assert_eq!(soon(queue.take()).await, None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_held_item_reaches_a_worker_after_its_release() {
     let queue = queue();
     queue.add(key("web"), DEFAULT_PRIORITY, ());
-    let taken = queue.take().await.unwrap();
+    let taken = soon(queue.take()).await.unwrap();
     assert!(queue.hold(taken));
     let worker = tokio::spawn({
         let queue = queue.clone();
@@ -210,26 +215,26 @@ async fn a_held_item_reaches_a_worker_after_its_release() {
     advance(Duration::from_secs(1)).await;
     assert!(!worker.is_finished());
     assert!(queue.release(&key("web")));
-    assert_eq!(worker.await.unwrap(), key("web"));
+    assert_eq!(soon(worker).await.unwrap(), key("web"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn idle_waits_for_what_waits_runs_and_is_held_but_not_for_delays() {
     let queue = queue();
-    queue.idle().await;
+    soon(queue.idle()).await;
     queue.add_after(key("later"), DEFAULT_PRIORITY, (), Duration::from_secs(5));
-    queue.idle().await;
+    soon(queue.idle()).await;
 
     let calls = Arc::<Calls>::default();
     let mut idle = pin!(queue.idle());
     queue.add(key("web"), DEFAULT_PRIORITY, ());
     assert!(poll(&mut idle, &calls).is_pending());
-    let taken = queue.take().await.unwrap();
+    let taken = soon(queue.take()).await.unwrap();
     assert!(poll(&mut idle, &calls).is_pending());
     queue.hold(taken);
     assert!(poll(&mut idle, &calls).is_pending());
     queue.release(&key("web"));
-    queue.take().await.unwrap();
+    soon(queue.take()).await.unwrap();
     assert_eq!(calls.get(), 0);
     queue.done(&key("web"));
     assert_eq!(calls.get(), 1);
@@ -239,7 +244,7 @@ async fn idle_waits_for_what_waits_runs_and_is_held_but_not_for_delays() {
     advance(Duration::from_secs(5)).await;
     assert!(poll(&mut pin!(queue.idle()), &calls).is_pending());
     queue.close();
-    queue.idle().await;
+    soon(queue.idle()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -252,12 +257,12 @@ async fn the_metrics_are_those_of_controller_runtime() {
     queue.add(key("3"), LOW_PRIORITY, ());
     queue.add_after(key("4"), LOW_PRIORITY, (), Duration::from_hours(1));
     advance(Duration::from_millis(20)).await;
-    let first = queue.take().await.unwrap().item;
+    let first = soon(queue.take()).await.unwrap().item;
     advance(Duration::from_secs(2)).await;
     queue.done(&first);
-    queue.take().await.unwrap();
+    soon(queue.take()).await.unwrap();
     advance(Duration::from_secs(3)).await;
-    queue.take().await.unwrap();
+    soon(queue.take()).await.unwrap();
     advance(Duration::from_secs(1)).await;
     queue.add(key("5"), LOW_PRIORITY, ());
 
