@@ -10,6 +10,7 @@
 //! - What was seen is never unseen: an informer tells how far it has come, so a controller can wait for its own writes.
 
 mod entry;
+mod follower;
 mod inbox;
 mod informer;
 mod reflector;
@@ -22,9 +23,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tracing::error;
 
 pub use self::entry::{Entry, Marks};
-
+pub use self::follower::Follower;
 pub use self::informer::Informer;
 use self::informer::Settings;
 pub(crate) use self::reflector::Selection;
@@ -66,6 +68,16 @@ impl CacheOptions {
     }
 }
 
+/// How often the objects of a kind are told again.
+#[derive(Clone, Copy, Default)]
+enum Resync {
+    /// As often as the cache says.
+    #[default]
+    AsAll,
+    /// So often, or never.
+    Own(Option<Duration>),
+}
+
 /// How one kind is kept.
 #[derive(Clone, Default)]
 pub struct KindOptions {
@@ -73,8 +85,9 @@ pub struct KindOptions {
     labels: String,
     fields: String,
     keep_managed_fields: bool,
-    resync: Option<Option<Duration>>,
+    resync: Resync,
     transform: Option<entry::Transform>,
+    transforms_metadata: bool,
 }
 
 impl KindOptions {
@@ -114,13 +127,17 @@ impl KindOptions {
     /// Tells every object again so often, or never.
     #[must_use]
     pub fn resync(mut self, every: Option<Duration>) -> Self {
-        self.resync = Some(every);
+        self.resync = Resync::Own(every);
         self
     }
 
     /// Changes every object before it is kept, for example to drop what nobody reads.
+    ///
+    /// Fields that `K` does not know are dropped as well. Where whole objects are changed, those of which only the
+    /// metadata is kept are not, and the other way round.
     #[must_use]
     pub fn transform<K: Object>(mut self, change: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
+        self.transforms_metadata = K::metadata_api();
         self.transform = Some(Arc::new(move |json| {
             let mut object: K = serde_json::from_slice(json)?;
             change(&mut object);
@@ -139,9 +156,12 @@ pub struct Cache {
 struct Inner {
     options: CacheOptions,
     informers: Mutex<BTreeMap<Id, Running>>,
-    starts: mpsc::UnboundedSender<(Arc<Informer>, CancellationToken)>,
-    started: Mutex<Option<mpsc::UnboundedReceiver<(Arc<Informer>, CancellationToken)>>>,
+    starts: mpsc::UnboundedSender<Running>,
+    /// What is to be run; taken by [`Cache::run`].
+    started: Mutex<Option<Started>>,
 }
+
+type Started = mpsc::UnboundedReceiver<Running>;
 
 #[derive(Clone)]
 struct Running {
@@ -187,11 +207,11 @@ impl Cache {
             return running.informer.clone();
         }
         let informer = Arc::new(Informer::new(kind.clone(), self.settings(kind, id.selection.clone())));
-        let cancel = CancellationToken::new();
-        informers.insert(id, Running { informer: informer.clone(), cancel: cancel.clone() });
+        let running = Running { informer: informer.clone(), cancel: CancellationToken::new() };
+        informers.insert(id, running.clone());
         drop(informers);
         // If nobody runs the cache any more, the informer never syncs, and says so.
-        if self.inner.starts.send((informer.clone(), cancel)).is_err() {
+        if self.inner.starts.send(running).is_err() {
             informer.stop();
         }
         informer
@@ -200,16 +220,26 @@ impl Cache {
     fn settings(&self, kind: &Kind, selection: Selection) -> Settings {
         let Inner { options, .. } = &*self.inner;
         let own = options.kinds.get(kind.gvk()).cloned().unwrap_or_default();
-        let namespaces = match kind.scope() {
+        let mut namespaces = match kind.scope() {
             crate::Scope::Namespaced => own.namespaces.unwrap_or_else(|| options.namespaces.clone()),
             crate::Scope::Cluster => Vec::new(),
         };
+        namespaces.sort();
+        namespaces.dedup();
+        if namespaces.iter().any(String::is_empty) {
+            // As everywhere in Kubernetes, the empty name stands for all.
+            namespaces.clear();
+        }
+        let metadata_only = selection.metadata_only;
         Settings {
             selection,
             namespaces,
-            transform: own.transform,
+            transform: own.transform.filter(|_| own.transforms_metadata == metadata_only),
             keep_managed_fields: own.keep_managed_fields,
-            resync: own.resync.unwrap_or(options.resync),
+            resync: match own.resync {
+                Resync::AsAll => options.resync,
+                Resync::Own(every) => every,
+            },
             hot_bytes: HOT_BYTES,
         }
     }
@@ -243,13 +273,14 @@ impl Cache {
         of_kind.map(|(_, running)| running.informer.clone()).collect()
     }
 
-    /// Stops watching a type and forgets its objects. Controllers that follow it hear nothing more.
+    /// Stops watching a type and forgets its objects and indexes. Controllers that follow it hear nothing more.
     pub fn remove<K: Object>(&self) {
         let kind = Kind::of::<K>();
         self.informers().retain(|id, running| {
             let keep = id.kind != kind || id.selection.metadata_only != K::metadata_api();
             if !keep {
                 running.cancel.cancel();
+                running.informer.stop();
             }
             keep
         });
@@ -299,43 +330,59 @@ impl Cache {
         behind.map(|running| running.informer.kind().gvk().clone()).collect()
     }
 
-    /// Runs all watches until cancelled. Can be called once.
+    /// Runs all watches until cancelled or dropped; whoever waits for the cache then is told so. Can be called once.
     pub async fn run(&self, client: kube::Client, cancel: CancellationToken) {
         let started = self.inner.started.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut started = started.expect("a cache is run once");
+        let mut run = Run { cache: self, started: started.expect("a cache is run once") };
         let mut rng = self.inner.options.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let mut watches = JoinSet::new();
         loop {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => break,
-                Some((informer, own)) = started.recv() => {
-                    let (client, mut rng, all) = (client.clone(), rng.fork(), cancel.clone());
+                Some(Running { informer, cancel }) = run.started.recv() => {
+                    let (client, rng, watch) = (client.clone(), rng.fork(), Watch(informer));
                     watches.spawn(async move {
-                        let either = CancellationToken::new();
-                        tokio::select! {
-                            biased;
-                            () = all.cancelled() => informer.stop(),
-                            () = own.cancelled() => informer.stop(),
-                            () = informer.run(&client, &either, &mut rng) => {}
-                        }
+                        cancel.run_until_cancelled(watch.0.run(&client, rng)).await;
                     });
                 }
-                Some(_) = watches.join_next() => {}
+                Some(ended) = watches.join_next() => {
+                    // Only an index or a transform can do that, and its informer cannot go on.
+                    if let Err(error) = ended && error.is_panic() {
+                        error!(%error, "an index or a transform panicked: its kind is watched no more");
+                    }
+                }
             }
         }
-        // Whoever asks for an informer from now on is told that there will be none.
-        started.close();
-        while let Ok((informer, _)) = started.try_recv() {
-            informer.stop();
-        }
         watches.shutdown().await;
-        for running in self.informers().values() {
-            running.informer.stop();
-        }
     }
 
     fn informers(&self) -> MutexGuard<'_, BTreeMap<Id, Running>> {
         self.inner.informers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A cache that is run. When it is not any more, nobody waits for it in vain.
+struct Run<'a> {
+    cache: &'a Cache,
+    started: Started,
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        // In this order: an informer that comes now is stopped below, or by whoever cannot start it.
+        self.started.close();
+        for running in self.cache.informers().values() {
+            running.informer.stop();
+        }
+    }
+}
+
+/// An informer that is run. However that ends, nobody waits for it in vain.
+struct Watch(Arc<Informer>);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.stop();
     }
 }

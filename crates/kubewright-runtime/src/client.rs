@@ -34,7 +34,7 @@ pub use self::upsert::Upsert;
 use self::write::Applied;
 use crate::cache::Cache;
 use crate::fence::Fence;
-use crate::query::Query;
+use crate::query::{self, Query};
 use crate::{Gvk, Key, Kind, List, Object, Scope, wire};
 
 const PAGE: usize = 500;
@@ -227,7 +227,7 @@ impl Client {
             };
         }
         let body = self.fetch(&kind, &key, K::metadata_api()).await?;
-        self.read(&kind, &body).map(Arc::new)
+        read(&kind, &body).map(Arc::new)
     }
 
     /// One object, or none if it is not there.
@@ -238,7 +238,7 @@ impl Client {
     /// Objects of a type. From the cache if it watches the type, else from the server.
     pub async fn list<K: Object>(&self, list: &List) -> Result<Vec<Arc<K>>, Error> {
         let kind = Kind::of::<K>();
-        let list = self.placed_list(list);
+        let list = self.placed_list(&kind, list)?;
         if let Some(informer) = self.watched(&kind, K::metadata_api(), list.namespace.as_deref()) {
             informer.synced().await?;
             return informer.entries(&list)?.iter().map(|entry| informer.decode(entry)).collect();
@@ -266,13 +266,13 @@ impl Client {
             };
         }
         let body = self.fetch(&kind, &key, false).await?;
-        self.read(&kind, &body).map(Arc::new)
+        read(&kind, &body).map(Arc::new)
     }
 
     /// Objects of a kind that is known at run time only.
     pub async fn list_dynamic(&self, gvk: &Gvk, list: &List) -> Result<Vec<Arc<DynamicObject>>, Error> {
         let kind = self.kind(gvk).await?;
-        let list = self.placed_list(list);
+        let list = self.placed_list(&kind, list)?;
         if let Some(informer) = self.watched(&kind, false, list.namespace.as_deref()) {
             informer.synced().await?;
             return informer.entries(&list)?.iter().map(|entry| informer.decode_dynamic(entry)).collect();
@@ -312,29 +312,38 @@ impl Client {
         read: impl Fn(&RawValue) -> Result<T, Error>,
     ) -> Result<Vec<T>, Error> {
         let accept = if metadata_only { wire::METADATA_LIST } else { "application/json" };
-        let (mut found, mut token) = (Vec::new(), String::new());
+        let most = list.limit.unwrap_or(usize::MAX);
+        let (mut found, mut token, mut in_pages) = (Vec::new(), String::new(), true);
+        if most == 0 {
+            // A server takes a limit of zero for none.
+            return Ok(found);
+        }
         loop {
             let mut query = selection(kind, list)?;
-            let page = list.limit.map_or(PAGE, |limit| (limit - found.len()).min(PAGE));
-            query.push("limit", page);
+            if in_pages {
+                query.push("limit", PAGE.min(most - found.len()));
+            }
             if !token.is_empty() {
                 query.push("continue", &token);
             }
             let request = Request::get(query.as_str()).header(header::ACCEPT, accept).body(Vec::new());
-            let body = wire::send(&self.shared.kube, request.map_err(Error::Build)?).await?;
+            let body = match wire::send(&self.shared.kube, request.map_err(Error::Build)?).await {
+                // The rest of the list is forgotten: all of it in one piece, which cannot be.
+                Err(error) if error.is_expired() && !token.is_empty() => {
+                    (found, token, in_pages) = (Vec::new(), String::new(), false);
+                    continue;
+                }
+                body => body?,
+            };
             let page: Page<'_> = serde_json::from_slice(&body).map_err(|source| unreadable(kind, source))?;
-            for item in page.items.unwrap_or_default() {
+            for item in page.items.unwrap_or_default().into_iter().take(most - found.len()) {
                 found.push(read(item)?);
             }
             token = page.metadata.r#continue;
-            if token.is_empty() || list.limit.is_some_and(|limit| found.len() >= limit) {
+            if token.is_empty() || found.len() >= most {
                 return Ok(found);
             }
         }
-    }
-
-    fn read<T: DeserializeOwned>(&self, kind: &Kind, body: &[u8]) -> Result<T, Error> {
-        serde_json::from_slice(body).map_err(|source| unreadable(kind, source))
     }
 
     /// The key within the namespace of this client.
@@ -360,12 +369,22 @@ impl Client {
         }
     }
 
-    fn placed_list(&self, list: &List) -> List {
-        let mut list = list.clone();
-        if list.namespace.is_none() {
-            list.namespace = self.settings.namespace.as_deref().map(str::to_owned);
-        }
-        list
+    /// The list within the namespace of this client.
+    fn placed_list(&self, kind: &Kind, list: &List) -> Result<List, Error> {
+        let wanted = list.namespace.as_deref().filter(|namespace| !namespace.is_empty());
+        let namespace = match (kind.scope(), wanted, self.settings.namespace.as_deref()) {
+            (Scope::Cluster, _, _) => None,
+            (_, Some(namespace), Some(client)) if namespace != client => {
+                return Err(Error::OtherNamespace {
+                    kind: kind.name().to_owned(),
+                    name: "*".to_owned(),
+                    namespace: namespace.to_owned(),
+                    client: client.to_owned(),
+                });
+            }
+            (_, wanted, client) => wanted.or(client).map(str::to_owned),
+        };
+        Ok(List { namespace, ..list.clone() })
     }
 }
 
@@ -387,7 +406,8 @@ struct PageMeta {
 fn path(kind: &Kind, key: &Key, subresource: Option<&str>) -> String {
     let mut path = kind.path(key.namespace());
     path.push('/');
-    path.push_str(key.name());
+    // Names of roles may have any letters.
+    query::encode(&mut path, key.name());
     if let Some(subresource) = subresource {
         path.push('/');
         path.push_str(subresource);
@@ -406,6 +426,10 @@ fn selection(kind: &Kind, list: &List) -> Result<Query, Error> {
         query.push("fieldSelector", list.field_selector());
     }
     Ok(query)
+}
+
+fn read<T: DeserializeOwned>(kind: &Kind, body: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(body).map_err(|source| unreadable(kind, source))
 }
 
 fn unreadable(kind: &Kind, source: serde_json::Error) -> Error {

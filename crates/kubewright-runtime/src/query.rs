@@ -17,9 +17,7 @@ impl Query {
         self.text.push(if std::mem::take(&mut self.empty) { '?' } else { '&' });
         self.text.push_str(name);
         self.text.push('=');
-        // What is neither a letter nor a digit nor one of these four is written as its bytes.
-        let mut encoded = Encoded(&mut self.text);
-        write!(encoded, "{value}").expect("a text takes everything");
+        encode(&mut self.text, value);
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -27,12 +25,17 @@ impl Query {
     }
 }
 
+/// Writes what is neither a letter nor a digit nor one of five marks as its bytes.
+pub(crate) fn encode(text: &mut String, value: impl Display) {
+    write!(Encoded(text), "{value}").expect("a text takes everything");
+}
+
 struct Encoded<'a>(&'a mut String);
 
 impl std::fmt::Write for Encoded<'_> {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         for byte in text.bytes() {
-            if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            if byte.is_ascii_alphanumeric() || b"-_.~:".contains(&byte) {
                 self.0.push(byte.into());
             } else {
                 write!(self.0, "%{byte:02X}")?;

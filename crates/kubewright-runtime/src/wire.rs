@@ -5,7 +5,7 @@
 
 use bytes::{Bytes, BytesMut};
 use http::{Request, Response, StatusCode};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Collected};
 use kube::client::Body;
 use kube::core::Status;
 
@@ -36,7 +36,7 @@ pub(crate) async fn open(client: &kube::Client, request: Request<Vec<u8>>) -> Re
 }
 
 async fn read(body: Body) -> Result<Bytes, Error> {
-    body.collect().await.map(|body| body.to_bytes()).map_err(Error::Send)
+    body.collect().await.map(Collected::to_bytes).map_err(Error::Send)
 }
 
 fn failure(code: StatusCode, body: &[u8]) -> Status {

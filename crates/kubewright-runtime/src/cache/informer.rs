@@ -10,9 +10,9 @@ use std::time::Duration;
 use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 use super::entry::{Entry, Hot, Transform};
+use super::follower::Follower;
 use super::inbox::Inbox;
 use super::reflector::{Reflector, Selection};
 use super::store::{Change, IndexFn, Occasion, Store};
@@ -60,6 +60,17 @@ struct Progress {
     synced: bool,
     version: u64,
     stopped: bool,
+}
+
+impl Part {
+    /// Everything up to a version has been seen.
+    pub(crate) fn reached(&self, version: u64) {
+        self.progress.send_if_modified(|progress| {
+            let further = version > progress.version;
+            progress.version = progress.version.max(version);
+            further
+        });
+    }
 }
 
 impl Informer {
@@ -136,7 +147,8 @@ impl Informer {
                 let mut found = self.find(&shared.store, field, value, namespace)?;
                 for (field, value) in more {
                     let also = self.find(&shared.store, field, value, namespace)?;
-                    found.retain(|entry| also.iter().any(|other| other.key() == entry.key()));
+                    // Both are in the order of their keys.
+                    found.retain(|entry| also.binary_search_by(|other| other.key().cmp(entry.key())).is_ok());
                 }
                 found
             }
@@ -159,24 +171,25 @@ impl Informer {
         namespace: Option<&str>,
     ) -> Result<Vec<Arc<Entry>>, Error> {
         // These two need no index: they are the key.
-        match field {
-            "metadata.name" => {
-                let entries = store.iter(namespace);
-                return Ok(entries.filter(|entry| entry.key().name() == value).cloned().collect());
+        match (field, namespace) {
+            ("metadata.name", Some(namespace)) => {
+                return Ok(store
+                    .get(Key::namespaced(namespace, value).as_str())
+                    .cloned()
+                    .into_iter()
+                    .collect());
             }
-            "metadata.namespace" => {
-                let entries = store.iter(Some(value));
-                let wanted =
-                    |entry: &&Arc<Entry>| namespace.is_none_or(|it| entry.key().namespace() == Some(it));
-                return Ok(entries.filter(wanted).cloned().collect());
+            ("metadata.name", None) => {
+                return Ok(store.iter(None).filter(|entry| entry.key().name() == value).cloned().collect());
             }
+            ("metadata.namespace", Some(namespace)) if namespace != value => return Ok(Vec::new()),
+            ("metadata.namespace", _) => return Ok(store.iter(Some(value)).cloned().collect()),
             _ => {}
         }
         let found = store
-            .find(field, value)
+            .find(field, value, namespace)
             .ok_or_else(|| Error::NoIndex { kind: self.kind.gvk().to_string(), index: field.to_owned() })?;
-        let within = |entry: &&Arc<Entry>| namespace.is_none_or(|it| entry.key().namespace() == Some(it));
-        Ok(found.filter(within).cloned().collect())
+        Ok(found.cloned().collect())
     }
 
     /// An entry as its Rust type.
@@ -199,6 +212,13 @@ impl Informer {
     /// Adds an index over what is there and what comes.
     pub(crate) fn add_index(&self, name: &str, values: IndexFn) {
         self.write().store.add_index(name, values);
+    }
+
+    /// Follows everything that is there and that happens.
+    ///
+    /// Whoever follows may be slow: the watch waits for nobody.
+    pub fn follower(&self) -> Follower {
+        Follower::new(self.follow())
     }
 
     /// Follows everything that is there and that happens.
@@ -237,20 +257,17 @@ impl Informer {
     pub(crate) async fn wait_until(&self, namespace: Option<&str>, mut seen: impl FnMut(&Self) -> bool) {
         let Some(part) = self.part(namespace) else { return };
         let mut progress = part.progress.subscribe();
-        while !seen(self) {
-            if progress.borrow_and_update().stopped || progress.changed().await.is_err() {
+        loop {
+            // Before asking: what happens in between is then still news.
+            let stopped = progress.borrow_and_update().stopped;
+            if stopped || seen(self) || progress.changed().await.is_err() {
                 return;
             }
         }
     }
 
-    /// Watches until cancelled.
-    pub(crate) async fn run(
-        &self,
-        client: &kube::Client,
-        cancel: &CancellationToken,
-        rng: &mut fastrand::Rng,
-    ) {
+    /// Watches for ever.
+    pub(crate) async fn run(&self, client: &kube::Client, mut rng: fastrand::Rng) {
         let parts = self.parts.iter().map(|part| {
             let rng = rng.fork();
             async move { Reflector::new(self, part, client, rng).run().await }
@@ -258,11 +275,9 @@ impl Informer {
         let watches = futures_util::future::join_all(parts);
         tokio::select! {
             biased;
-            () = cancel.cancelled() => {}
             () = self.resync() => {}
             _ = watches => {}
         }
-        self.stop();
     }
 
     async fn resync(&self) {
@@ -281,6 +296,7 @@ impl Informer {
         }
     }
 
+    /// Says that nothing more will come, to those who follow and to those who wait.
     pub(crate) fn stop(&self) {
         let mut shared = self.write();
         shared.stopped = true;
@@ -330,7 +346,7 @@ impl Informer {
             shared.tell(change);
         }
         drop(shared);
-        self.reached(part, version);
+        part.reached(version);
     }
 
     /// Takes the end of an object.
@@ -342,16 +358,7 @@ impl Informer {
             shared.tell(change);
         }
         drop(shared);
-        self.reached(part, version);
-    }
-
-    /// Everything up to a version has been seen.
-    pub(crate) fn reached(&self, part: &Part, version: u64) {
-        part.progress.send_if_modified(|progress| {
-            let further = version > progress.version;
-            progress.version = progress.version.max(version);
-            further
-        });
+        part.reached(version);
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Shared> {

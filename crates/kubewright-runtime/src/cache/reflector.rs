@@ -2,7 +2,8 @@
 //!
 //! The list is streamed where the server can do that, and read in pages where it cannot. A watch that ends is
 //! opened again where it stood; only when the server has forgotten that moment is everything listed again, and then
-//! the difference is what followers are told. Failures back off, and never end a reflector.
+//! the difference is what followers are told. Failures back off, and never end a reflector. Nothing is waited for
+//! without a limit: a server that says nothing has failed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,15 +25,17 @@ use crate::wire::{self, Lines};
 /// The page of a list; the same as kubectl's.
 const PAGE: u32 = 500;
 /// A watch is asked to end after one to two times this, so that not all of them end at once.
-const WATCH: Duration = Duration::from_secs(300);
+const WATCH: Duration = Duration::from_mins(5);
 /// A watch that has not ended this long after it should have is dead.
 const OVERDUE: Duration = Duration::from_secs(15);
-/// A watch that ends sooner than this without an error is a failure all the same.
+/// How long an answer may take to begin, and a list to go on: as long as a server gives itself for a request.
+const ANSWER: Duration = Duration::from_mins(1);
+/// A watch that ends sooner than this is a failure even if it ends well.
 const SHORT: Duration = Duration::from_secs(1);
 const BACKOFF_FIRST: Duration = Duration::from_millis(800);
 const BACKOFF_MOST: Duration = Duration::from_secs(30);
-/// After this long without a failure, the next one counts as the first.
-const BACKOFF_RESET: Duration = Duration::from_secs(120);
+/// After a watch that was open for this long, the next failure counts as the first.
+const STEADY: Duration = Duration::from_secs(30);
 
 /// What of a kind is watched.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,7 +52,10 @@ pub(crate) struct Reflector<'a> {
     part: &'a Part,
     client: &'a kube::Client,
     rng: fastrand::Rng,
+    /// Whether the server can stream lists, as far as we know.
     streams: bool,
+    /// Since when the watch is open.
+    opened: Option<Instant>,
 }
 
 /// What a line of a watch says.
@@ -97,7 +103,7 @@ impl<'a> Reflector<'a> {
         client: &'a kube::Client,
         rng: fastrand::Rng,
     ) -> Self {
-        Self { informer, part, client, rng, streams: true }
+        Self { informer, part, client, rng, streams: true, opened: None }
     }
 
     /// Lists and watches for ever.
@@ -106,21 +112,28 @@ impl<'a> Reflector<'a> {
         // Where the next watch begins; empty when everything must be listed first.
         let mut from = String::new();
         loop {
-            let started = Instant::now();
+            self.opened = None;
             let step = if from.is_empty() { self.list(&mut from).await } else { self.watch(&mut from).await };
+            let open = self.opened.map(|opened| opened.elapsed());
+            if open.is_some_and(|open| open >= STEADY) {
+                failures = Failures::default();
+            }
+            let short = open.is_some_and(|open| open < SHORT);
             let Err(error) = step else {
                 // One that ends as soon as it begins would be asked for without a pause.
-                if from.is_empty() || started.elapsed() < SHORT {
-                    tokio::time::sleep(failures.next(started.elapsed(), &mut self.rng)).await;
+                if short {
+                    tokio::time::sleep(failures.next(&mut self.rng)).await;
                 }
                 continue;
             };
-            if error.is_gone() {
-                debug!(kind = ?self.informer.kind(), namespace = self.part.namespace, "the watch is too old: listing again");
+            // A kind that is not served any more may come back with other objects.
+            if error.is_gone() || error.is_not_found() {
                 from.clear();
             }
-            let pause = failures.next(started.elapsed(), &mut self.rng);
-            if error.is_gone() && failures.count == 1 {
+            let pause = failures.next(&mut self.rng).max(error.retry_after().unwrap_or_default());
+            // What broke after it had worked is taken up at once, the first time.
+            if failures.count == 1 && (error.is_gone() || open.is_some_and(|open| open >= SHORT)) {
+                debug!(kind = ?self.informer.kind(), namespace = self.part.namespace, error = %Chain(&error), "again");
                 continue;
             }
             warn!(
@@ -139,13 +152,15 @@ impl<'a> Reflector<'a> {
         if self.streams {
             match self.stream(from).await {
                 // Servers that cannot stream say so in one of these ways.
-                Err(error) if error.is_invalid() || error.is_bad_request() => {
-                    debug!(kind = ?self.informer.kind(), "the server streams no lists: reading pages");
-                    self.streams = false;
-                }
+                Err(error) if error.is_invalid() || error.is_bad_request() => {}
+                // Or they do not know the words, and never say where the list ends.
+                Ok(()) if from.is_empty() => {}
                 done => return done,
             }
+            debug!(kind = ?self.informer.kind(), "the server streams no lists: reading pages");
+            self.streams = false;
         }
+        self.opened = None;
         self.pages(from).await
     }
 
@@ -159,7 +174,8 @@ impl<'a> Reflector<'a> {
             if !token.is_empty() {
                 query.push("continue", &token);
             }
-            let body = wire::send(self.client, self.request(&query, wire::METADATA_LIST)?).await?;
+            let request = self.request(&query, wire::METADATA_LIST)?;
+            let body = answer(wire::send(self.client, request)).await?;
             let page: Page<'_> = serde_json::from_slice(&body).map_err(|source| self.unreadable(source))?;
             for item in page.items.unwrap_or_default() {
                 entries.extend(self.entry(item));
@@ -173,14 +189,15 @@ impl<'a> Reflector<'a> {
         }
     }
 
-    /// Reads the list as the first events of a watch, and goes on with that watch.
+    /// Reads the list as the first events of a watch, and goes on with that watch. If it ends well without `from`, it
+    /// ended before the list did.
     async fn stream(&mut self, from: &mut String) -> Result<(), Error> {
         let mut query = self.query();
         query.push("sendInitialEvents", true);
         query.push("resourceVersionMatch", "NotOlderThan");
         let (mut lines, deadline) = self.open(&mut query).await?;
         let mut entries: Vec<Arc<Entry>> = Vec::new();
-        while let Some(line) = next(&mut lines, deadline).await? {
+        while let Some(line) = next(&mut lines, Instant::now() + ANSWER).await? {
             let line = self.line(&line)?;
             match line.what {
                 "ADDED" | "MODIFIED" => entries.extend(self.entry(line.object)),
@@ -200,7 +217,6 @@ impl<'a> Reflector<'a> {
                 _ => return Err(failed(line.object)),
             }
         }
-        // The stream ended before the list did: begin again.
         Ok(())
     }
 
@@ -217,7 +233,9 @@ impl<'a> Reflector<'a> {
         query.push("allowWatchBookmarks", true);
         query.push("timeoutSeconds", seconds);
         let deadline = Instant::now() + Duration::from_secs(seconds) + OVERDUE;
-        let response = wire::open(self.client, self.request(query, wire::METADATA)?).await?;
+        let request = self.request(query, wire::METADATA)?;
+        let response = answer(wire::open(self.client, request)).await?;
+        self.opened = Some(Instant::now());
         Ok((Lines::new(response.into_body()), deadline))
     }
 
@@ -228,7 +246,7 @@ impl<'a> Reflector<'a> {
             match line.what {
                 "BOOKMARK" => {
                     *from = self.bookmark(line.object)?.resource_version;
-                    self.informer.reached(self.part, number(from));
+                    self.part.reached(number(from));
                 }
                 "ADDED" | "MODIFIED" | "DELETED" => {
                     let Some(entry) = self.entry(line.object) else { continue };
@@ -297,12 +315,18 @@ impl<'a> Reflector<'a> {
     }
 }
 
+/// The next line; none if there is none in time.
 async fn next(lines: &mut Lines, deadline: Instant) -> Result<Option<Bytes>, Error> {
     match tokio::time::timeout_at(deadline, lines.next()).await {
         Ok(line) => line,
         // The server should have ended it itself: whatever stands between us is dead.
         Err(_) => Ok(None),
     }
+}
+
+/// Waits for an answer, but not for ever: nobody else would notice that it never comes.
+async fn answer<T>(asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    tokio::time::timeout(ANSWER, asked).await.unwrap_or(Err(Error::Silent(ANSWER)))
 }
 
 fn failed(object: &RawValue) -> Error {
@@ -323,10 +347,7 @@ struct Failures {
 }
 
 impl Failures {
-    fn next(&mut self, since_start: Duration, rng: &mut fastrand::Rng) -> Duration {
-        if since_start > BACKOFF_RESET {
-            self.count = 0;
-        }
+    fn next(&mut self, rng: &mut fastrand::Rng) -> Duration {
         self.count = self.count.saturating_add(1);
         let pause = BACKOFF_FIRST.saturating_mul(1 << (self.count - 1).min(8)).min(BACKOFF_MOST);
         pause.mul_f64(1.0 + rng.f64())

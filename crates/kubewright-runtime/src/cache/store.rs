@@ -1,7 +1,8 @@
 //! The objects of one informer and their indexes: a state machine without async.
 //!
 //! Invariants: an index names exactly the keys whose objects say so; [`Store::replace`] reports everything that
-//! went away as a deletion, so that nobody who follows the changes misses one.
+//! went away as a deletion, so that nobody who follows the changes misses one; a change is of one object, never of
+//! one and its namesake.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -41,7 +42,7 @@ impl Change {
         self.new.as_ref().or(self.old.as_ref()).expect("a change has an object")
     }
 
-    /// Joins what happened later to this, for one who looks only now.
+    /// Joins what happened later to the same object to this, for one who looks only now.
     pub(crate) fn then(&mut self, later: Change) {
         // Somebody who saw the object before must hear of its end; for somebody who did not, it still was there.
         if self.old.is_none() && later.new.is_none() {
@@ -115,24 +116,19 @@ impl Store {
 
     /// All objects in a namespace, or all, in the order of their keys.
     pub(crate) fn iter(&self, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Entry>> {
-        let bounds = match namespace {
-            Some(namespace) => {
-                // '0' follows '/', so this is what starts with `namespace/`.
-                (
-                    Bound::Included(Key::cluster(&format!("{namespace}/"))),
-                    Bound::Excluded(Key::cluster(&format!("{namespace}0"))),
-                )
-            }
-            None => (Bound::Unbounded, Bound::Unbounded),
-        };
-        self.objects.range::<Key, _>(bounds).map(|(_, entry)| entry)
+        self.objects.range::<Key, _>(within(namespace)).map(|(_, entry)| entry)
     }
 
-    /// The objects that an index has under a value; `None` if there is no such index.
-    pub(crate) fn find(&self, index: &str, value: &str) -> Option<impl Iterator<Item = &Arc<Entry>>> {
+    /// The objects that an index has under a value, in a namespace or in all; `None` if there is no such index.
+    pub(crate) fn find(
+        &self,
+        index: &str,
+        value: &str,
+        namespace: Option<&str>,
+    ) -> Option<impl Iterator<Item = &Arc<Entry>>> {
         let (_, index) = self.indexes.get(index)?;
-        let keys = index.by_value.get(value).into_iter().flatten();
-        Some(keys.filter_map(|key| self.objects.get(key)))
+        let keys = index.by_value.get(value).map(|keys| keys.range::<Key, _>(within(namespace)));
+        Some(keys.into_iter().flatten().filter_map(|key| self.objects.get(key)))
     }
 
     /// Adds an index over what is there and what comes.
@@ -180,8 +176,26 @@ impl Store {
             .collect();
         drop(keys);
         let mut changes: Vec<Change> = gone.iter().filter_map(|key| self.remove(key, None)).collect();
-        changes.extend(now.into_iter().filter_map(|entry| self.put(entry)));
+        for entry in now {
+            let namesake = |old: &Arc<Entry>| old.version() != entry.version() && old.uid() != entry.uid();
+            if self.objects.get(entry.key()).is_some_and(namesake) {
+                changes.extend(self.remove(entry.key(), None));
+            }
+            changes.extend(self.put(entry));
+        }
         changes
+    }
+}
+
+/// The keys of a namespace, or all.
+fn within(namespace: Option<&str>) -> (Bound<Key>, Bound<Key>) {
+    match namespace {
+        // '0' follows '/', so this is what starts with `namespace/`.
+        Some(namespace) => (
+            Bound::Included(Key::cluster(&format!("{namespace}/"))),
+            Bound::Excluded(Key::cluster(&format!("{namespace}0"))),
+        ),
+        None => (Bound::Unbounded, Bound::Unbounded),
     }
 }
 

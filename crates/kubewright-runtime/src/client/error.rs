@@ -16,6 +16,9 @@ pub enum Error {
     /// No answer: the server could not be reached, or the connection broke.
     #[error("no answer from the API server")]
     Send(#[source] kube::Error),
+    /// No answer in time.
+    #[error("no answer from the API server within {0:?}")]
+    Silent(std::time::Duration),
     /// The answer is not what the type says.
     #[error("{what} does not read as its Rust type says")]
     Decode {
@@ -95,6 +98,29 @@ pub enum Error {
     CacheStopped(String),
 }
 
+/// The reasons that a Kubernetes API server gives.
+const REASONS: [&str; 19] = [
+    "Unauthorized",
+    "Forbidden",
+    "NotFound",
+    "AlreadyExists",
+    "Conflict",
+    "Gone",
+    "Invalid",
+    "ServerTimeout",
+    "StorageReadError",
+    "Timeout",
+    "TooManyRequests",
+    "BadRequest",
+    "MethodNotAllowed",
+    "NotAcceptable",
+    "RequestEntityTooLarge",
+    "UnsupportedMediaType",
+    "InternalError",
+    "Expired",
+    "ServiceUnavailable",
+];
+
 fn said(status: &Status) -> String {
     match (status.message.is_empty(), status.reason.is_empty()) {
         (false, _) => status.message.clone(),
@@ -116,13 +142,17 @@ impl Error {
         self.status().is_some_and(|status| status.reason == reason)
     }
 
-    fn code(&self) -> u16 {
-        self.status().map_or(0, |status| status.code)
+    /// Whether the server gave this reason, or no reason that we know and this code: proxies and servers of others
+    /// have reasons of their own.
+    fn is(&self, reason: &str, code: u16) -> bool {
+        self.status().is_some_and(|status| {
+            status.reason == reason || (status.code == code && !REASONS.contains(&&*status.reason))
+        })
     }
 
     /// The object is not there.
     pub fn is_not_found(&self) -> bool {
-        self.has("NotFound") || self.code() == 404
+        self.is("NotFound", 404)
     }
 
     /// An object of that name is there already.
@@ -132,47 +162,47 @@ impl Error {
 
     /// The object changed since it was read, or fields belong to somebody else.
     pub fn is_conflict(&self) -> bool {
-        self.has("Conflict") || (self.code() == 409 && !self.is_already_exists())
+        self.is("Conflict", 409)
     }
 
     /// The object breaks a rule of its kind.
     pub fn is_invalid(&self) -> bool {
-        self.has("Invalid") || self.code() == 422
+        self.is("Invalid", 422)
     }
 
     /// The request makes no sense to the server.
     pub fn is_bad_request(&self) -> bool {
-        self.has("BadRequest") || self.code() == 400
+        self.is("BadRequest", 400)
     }
 
     /// The caller may not do that.
     pub fn is_forbidden(&self) -> bool {
-        self.has("Forbidden") || self.code() == 403
+        self.is("Forbidden", 403)
     }
 
     /// The server does not know who calls.
     pub fn is_unauthorized(&self) -> bool {
-        self.has("Unauthorized") || self.code() == 401
+        self.is("Unauthorized", 401)
     }
 
-    /// What was asked for lies too far in the past.
+    /// What was asked for is there no more: a resourceVersion or a continue token is too old, or a whole resource.
     pub fn is_gone(&self) -> bool {
         self.has("Gone") || self.is_expired()
     }
 
     /// A resourceVersion or a continue token is too old.
     pub fn is_expired(&self) -> bool {
-        self.has("Expired") || self.code() == 410
+        self.is("Expired", 410)
     }
 
     /// The server asks to come back later.
     pub fn is_too_many_requests(&self) -> bool {
-        self.has("TooManyRequests") || self.code() == 429
+        self.is("TooManyRequests", 429)
     }
 
-    /// The server did not get the work done in time.
+    /// The work was not done in time.
     pub fn is_timeout(&self) -> bool {
-        self.has("Timeout") || self.is_server_timeout()
+        matches!(self, Self::Silent(_)) || self.is("Timeout", 504) || self.is_server_timeout()
     }
 
     /// The server could not start the work in time; it may be asked again.
@@ -182,12 +212,12 @@ impl Error {
 
     /// The server, or something behind it, is out of order.
     pub fn is_internal(&self) -> bool {
-        self.has("InternalError") || self.code() == 500
+        self.is("InternalError", 500)
     }
 
     /// The server cannot answer now.
     pub fn is_service_unavailable(&self) -> bool {
-        self.has("ServiceUnavailable") || self.code() == 503
+        self.is("ServiceUnavailable", 503)
     }
 
     /// The kind is not served: its CRD is missing, or its name is wrong.

@@ -4,7 +4,7 @@ use http::{Method, Request};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Client, Error, Patch, Writable, path};
+use super::{Client, Error, Patch, Writable, path, read};
 use crate::query::Query;
 use crate::{Key, Kind, Object, wire};
 
@@ -57,7 +57,7 @@ impl Subresource<'_> {
         let (kind, path) = self.path::<K>(key)?;
         let request = Request::get(path).body(Vec::new()).map_err(Error::Build)?;
         let body = wire::send(self.client.kube(), request).await?;
-        self.client.read(&kind, &body)
+        read(&kind, &body)
     }
 
     /// Replaces a part that is of a type of its own, such as a Scale.
@@ -66,30 +66,42 @@ impl Subresource<'_> {
         key: &Key,
         part: &P,
     ) -> Result<P, Error> {
-        self.send::<K, P>(Method::PUT, key, part).await
+        self.send::<K, P, P>(Method::PUT, key, part).await
     }
 
-    /// Posts to a part, such as an Eviction or a TokenRequest.
-    pub async fn create<K: Object, P: Serialize + DeserializeOwned>(
+    /// Posts to a part. Some answer with the part as it is then, as a TokenRequest does; others with a
+    /// [`Status`](kube::core::Status), as an Eviction or a Binding does.
+    ///
+    /// ```no_run
+    /// # use kubewright_runtime::{Client, Key};
+    /// # use k8s_openapi::api::{core::v1::Pod, policy::v1::Eviction};
+    /// # use kube::core::Status;
+    /// # async fn example(client: Client, pod: Key) -> Result<(), kubewright_runtime::client::Error> {
+    /// let eviction = Eviction::default();
+    /// client.subresource("eviction").create::<Pod, _, Status>(&pod, &eviction).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn create<K: Object, P: Serialize, A: DeserializeOwned>(
         &self,
         key: &Key,
         part: &P,
-    ) -> Result<P, Error> {
-        self.send::<K, P>(Method::POST, key, part).await
+    ) -> Result<A, Error> {
+        self.send::<K, P, A>(Method::POST, key, part).await
     }
 
-    async fn send<K: Object, P: Serialize + DeserializeOwned>(
+    async fn send<K: Object, P: Serialize, A: DeserializeOwned>(
         &self,
         method: Method,
         key: &Key,
         part: &P,
-    ) -> Result<P, Error> {
+    ) -> Result<A, Error> {
         let (kind, path) = self.path::<K>(key)?;
         let query = self.client.parameters(Query::new(path), true);
         let body = serde_json::to_vec(part)
             .map_err(|source| Error::Encode { what: format!("{} of {}", self.name, kind.name()), source })?;
         let body = self.client.write(&kind, method, query, "application/json", body).await?;
-        self.client.read(&kind, &body)
+        read(&kind, &body)
     }
 
     fn path<K: Object>(&self, key: &Key) -> Result<(Kind, String), Error> {

@@ -37,11 +37,13 @@ impl Client {
     ) -> Result<(Upsert, K), E> {
         let patch = async |client: &Self, before: &K, now: &K| {
             let whole = client.patch(now, &Patch::between(before, now)?).await?;
-            let (old, new) = (status(&whole)?, status(now)?);
-            if old == new {
+            // What `change` did to the status, and no more: the status as it is may be somebody else's.
+            let (old, new) = (status(before)?, status(now)?);
+            let change = Patch::between(&old, &new)?;
+            if change.is_empty() || status(&whole)? == new {
                 Ok(whole)
             } else {
-                client.status().patch(now, &Patch::between(&old, &new)?).await
+                client.status().patch(now, &change).await
             }
         };
         self.upsert(object, change, patch).await

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::ledger::Wrote;
-use super::{Client, Delete, Error, Patch, Writable, path, selection};
+use super::{Client, Delete, Error, Patch, Writable, path, read, selection};
 use crate::query::Query;
 use crate::{Key, Kind, List, Object, wire};
 
@@ -34,7 +34,7 @@ impl Client {
         let query = self.parameters(Query::new(kind.path(place.namespace())), true);
         let body =
             self.write(&kind, Method::POST, query, "application/json", encoded(&kind, object)?).await?;
-        let created: K = self.read(&kind, &body)?;
+        let created: K = read(&kind, &body)?;
         self.note(&kind, &created);
         Ok(created)
     }
@@ -48,7 +48,7 @@ impl Client {
         let (kind, key) = self.locate(object).await?;
         let query = self.parameters(Query::new(path(&kind, &key, part)), true);
         let body = self.write(&kind, Method::PUT, query, "application/json", encoded(&kind, object)?).await?;
-        let updated: K = self.read(&kind, &body)?;
+        let updated: K = read(&kind, &body)?;
         self.note(&kind, &updated);
         Ok(updated)
     }
@@ -71,7 +71,7 @@ impl Client {
         }
         let bytes = serde_json::to_vec(patch.value()).map_err(|source| unwritable(&kind, source))?;
         let body = self.write(&kind, Method::PATCH, query, patch.content_type(), bytes).await?;
-        let patched: K = self.read(&kind, &body)?;
+        let patched: K = read(&kind, &body)?;
         self.note(&kind, &patched);
         Ok(patched)
     }
@@ -123,24 +123,10 @@ impl Client {
         let body = self
             .write(kind, Method::DELETE, Query::new(path(kind, key, None)), "application/json", body)
             .await?;
-        #[derive(Deserialize)]
-        #[serde(default)]
-        #[derive(Default)]
-        struct Answer {
-            kind: String,
-            details: Option<Details>,
-            metadata: Value,
-        }
-        #[derive(Deserialize)]
-        struct Details {
-            #[serde(default)]
-            uid: String,
-        }
-        // Gone at once, or marked as going: a Status or the object.
-        let answer: Answer = self.read(kind, &body)?;
+        let answer: Deleted = read(kind, &body)?;
         match (answer.kind.as_str(), answer.details) {
             ("Status", Some(details)) if !details.uid.is_empty() => {
-                self.wrote(kind, key, &Wrote::Gone(details.uid))
+                self.wrote(kind, key, &Wrote::Gone(details.uid));
             }
             ("Status", _) => {}
             _ => {
@@ -154,7 +140,7 @@ impl Client {
     /// Deletes all objects of a list in one request per namespace.
     pub async fn delete_all_of<K: Object>(&self, list: &List, how: &Delete) -> Result<(), Error> {
         let kind = Kind::of::<K>();
-        let list = self.placed_list(list);
+        let list = self.placed_list(&kind, list)?;
         if kind.scope() == crate::Scope::Namespaced && list.namespace.is_none() {
             return Err(Error::NamespaceMissing { kind: kind.name().to_owned(), name: "*".to_owned() });
         }
@@ -234,6 +220,21 @@ impl Client {
             ledger.note(cache, kind, key, wrote);
         }
     }
+}
+
+/// The answer to a deletion. Gone at once, or marked as going: a Status or the object.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Deleted {
+    kind: String,
+    details: Option<Details>,
+    metadata: Value,
+}
+
+#[derive(Deserialize)]
+struct Details {
+    #[serde(default)]
+    uid: String,
 }
 
 fn version<K: Writable>(object: &K) -> u64 {

@@ -7,6 +7,7 @@ mod controller;
 mod election;
 mod election_world;
 mod events;
+mod cache;
 mod faults;
 mod health;
 mod metrics;

@@ -142,9 +142,11 @@ pub(crate) async fn eventually(what: &str, so: impl FnMut() -> bool) {
 /// Waits until something is so, but no longer than this.
 pub(crate) async fn eventually_within(limit: Duration, what: &str, mut so: impl FnMut() -> bool) {
     within(limit, what, async {
+        let mut pause = Duration::from_millis(1);
         while !so() {
             // On the paused clock: everybody who can do something does it first.
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            tokio::time::sleep(pause).await;
+            pause = (pause * 9 / 8).min(Duration::from_millis(100));
         }
     })
     .await;

@@ -50,8 +50,8 @@ fn an_index_that_comes_late_knows_what_is_there() {
     let mut store = Store::default();
     store.put(entry("n", "a", 1, "red"));
     store.add_index("color", by_color());
-    assert_eq!(names(store.find("color", "red").unwrap()), ["n/a"]);
-    assert!(store.find("shape", "red").is_none());
+    assert_eq!(names(store.find("color", "red", None).unwrap()), ["n/a"]);
+    assert!(store.find("shape", "red", None).is_none());
 }
 
 #[test]
@@ -69,10 +69,37 @@ fn changes_that_nobody_read_are_joined() {
     let mut brief = event(None, Some(&first));
     brief.then(event(Some(&first), None));
     assert!(brief.new.is_none() && brief.old.is_some());
-    // Went and came again: an update.
-    let mut again = event(Some(&first), None);
-    again.then(event(None, Some(&third)));
-    assert_eq!((again.old.unwrap().version(), again.new.unwrap().version()), (1, 3));
+}
+
+#[test]
+fn a_new_list_tells_an_object_from_its_namesake() {
+    let object = |version: u64, uid: &str| {
+        let json = json!({"metadata": {"name": "a", "resourceVersion": version.to_string(), "uid": uid}})
+            .to_string();
+        Arc::new(Entry::read(json.as_bytes(), false).unwrap())
+    };
+    let mut store = Store::default();
+    store.put(object(1, "x"));
+    assert!(store.replace(None, vec![object(1, "x")]).is_empty());
+    let changed = store.replace(None, vec![object(2, "x")]);
+    assert!(matches!(&changed[..], [Change { old: Some(_), new: Some(_), .. }]));
+    let other = store.replace(None, vec![object(3, "y")]);
+    assert!(matches!(
+        &other[..],
+        [Change { old: Some(_), new: None, .. }, Change { old: None, new: Some(_), .. }]
+    ));
+}
+
+#[test]
+fn an_index_is_asked_for_one_namespace_too() {
+    let mut store = Store::default();
+    store.add_index("color", by_color());
+    for (namespace, name) in [("a", "x"), ("a-b", "x"), ("b", "y")] {
+        store.put(entry(namespace, name, 1, "red"));
+    }
+    assert_eq!(names(store.find("color", "red", Some("a")).unwrap()), ["a/x"]);
+    assert_eq!(store.find("color", "red", None).unwrap().count(), 3);
+    assert_eq!(store.find("color", "blue", Some("a")).unwrap().count(), 0);
 }
 
 #[derive(Debug, Clone)]
@@ -97,9 +124,7 @@ proptest! {
         let mut store = Store::default();
         store.add_index("color", by_color());
         let mut follower: BTreeMap<Key, u64> = BTreeMap::new();
-        let mut version = 0;
-        for step in steps {
-            version += 1;
+        for (version, step) in (1u64..).zip(steps) {
             let make = |name: u8, color: u8| entry("n", &name.to_string(), version, &color.to_string());
             let changes: Vec<Change> = match step {
                 Step::Put(name, color) => store.put(make(name, color)).into_iter().collect(),
@@ -122,7 +147,7 @@ proptest! {
             for color in ["0", "1", "2"] {
                 let scanned: Vec<String> =
                     names(store.iter(None).filter(|it| it.marks().labels["color"] == color));
-                prop_assert_eq!(names(store.find("color", color).unwrap()), scanned);
+                prop_assert_eq!(names(store.find("color", color, None).unwrap()), scanned);
             }
         }
     }

@@ -109,6 +109,8 @@ pub(crate) enum Effect {
     Hang,
     /// The server sees it so much later.
     Delay(Duration),
+    /// A watch is opened, and delivers nothing until [`Faults::heal`].
+    Mute,
 }
 
 type Matcher = Box<dyn Fn(&Asked) -> bool + Send>;
@@ -134,7 +136,6 @@ struct Valve {
     state: Mutex<ValveState>,
 }
 
-#[derive(Default)]
 struct ValveState {
     fate: Option<Fate>,
     waker: Option<Waker>,
@@ -283,8 +284,9 @@ impl Service<Request<Body>> for Connection {
         let asked = Asked::new(&request);
         let effect = faults.note(&asked);
         Box::pin(async move {
+            let fate = matches!(effect, Some(Effect::Mute)).then_some(Fate::Stall);
             match effect {
-                None => {}
+                None | Some(Effect::Mute) => {}
                 Some(Effect::Status(code, reason)) => return Ok(status(code, reason)),
                 Some(Effect::Answer(code, body)) => return Ok(answer(code, body)),
                 Some(Effect::Refuse) => return Err(io::ErrorKind::ConnectionRefused.into()),
@@ -296,7 +298,8 @@ impl Service<Request<Body>> for Connection {
                 }
             }
             let response = server.handle(request).await;
-            let valve = asked.is_watch().then(|| Arc::new(Valve { asked, state: Mutex::default() }));
+            let state = Mutex::new(ValveState { fate, waker: None });
+            let valve = asked.is_watch().then(|| Arc::new(Valve { asked, state }));
             if let Some(valve) = &valve {
                 faults.state().watches.push(Arc::downgrade(valve));
             }

@@ -1,0 +1,85 @@
+//! Objects found by what is in them.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, PostParams};
+use kubewright_runtime::client::Error;
+use kubewright_runtime::{CacheOptions, List};
+
+use crate::world::{World, eventually, pod, soon};
+
+fn names(pods: &[Arc<Pod>]) -> Vec<&str> {
+    pods.iter().map(|pod| pod.metadata.name.as_deref().unwrap()).collect()
+}
+
+async fn create(world: &World, name: &str, node: &str) -> Result<()> {
+    let mut pod = pod(name);
+    pod.spec.as_mut().unwrap().node_name = Some(node.to_owned());
+    world.api().create(&PostParams::default(), &pod).await?;
+    Ok(())
+}
+
+fn node(pod: &Pod) -> Vec<String> {
+    pod.spec.iter().filter_map(|spec| spec.node_name.clone()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_index_finds_objects_by_a_field() -> Result<()> {
+    let world = World::new();
+    create(&world, "a", "node-1").await?;
+    let running = world.cache(CacheOptions::default());
+    // One before there is anything, one after.
+    running.cache.index("spec.nodeName", node);
+    let client = world.cached(&running.cache);
+    let on = |node: &str| List::all().field("spec.nodeName", node);
+    assert_eq!(names(&soon("the list", client.list::<Pod>(&on("node-1"))).await?), ["a"]);
+    running.cache.index("image", |pod: &Pod| {
+        let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+        containers.filter_map(|container| container.image.clone()).collect()
+    });
+    create(&world, "b", "node-1").await?;
+    create(&world, "c", "node-2").await?;
+    let informer = running.cache.informer::<Pod>();
+    eventually("the events", || informer.len() == 3).await;
+    assert_eq!(names(&client.list::<Pod>(&on("node-1")).await?), ["a", "b"]);
+    assert_eq!(names(&client.list::<Pod>(&on("node-2")).await?), ["c"]);
+    assert_eq!(names(&client.list::<Pod>(&on("node-3")).await?), Vec::<&str>::new());
+    let both = on("node-1").field("image", "nginx");
+    assert_eq!(names(&client.list::<Pod>(&both).await?), ["a", "b"]);
+    assert_eq!(names(&client.list::<Pod>(&both.limit(1)).await?), ["a"]);
+    let none = on("node-1").field("image", "other");
+    assert!(client.list::<Pod>(&none).await?.is_empty());
+    let elsewhere = List::namespace("elsewhere").field("spec.nodeName", "node-1");
+    assert!(client.list::<Pod>(&elsewhere).await?.is_empty());
+    // Names and namespaces need no index.
+    assert_eq!(names(&client.list::<Pod>(&List::all().field("metadata.name", "b")).await?), ["b"]);
+    let here = List::namespace("default");
+    assert_eq!(names(&client.list::<Pod>(&here.clone().field("metadata.name", "b")).await?), ["b"]);
+    assert_eq!(client.list::<Pod>(&here.clone().field("metadata.namespace", "default")).await?.len(), 3);
+    assert_eq!(client.list::<Pod>(&List::all().field("metadata.namespace", "default")).await?.len(), 3);
+    assert_eq!(client.list::<Pod>(&here.field("metadata.namespace", "other")).await?.len(), 0);
+
+    world.api::<Pod>().delete("a", &DeleteParams::default().grace_period(0)).await?;
+    eventually("the event", || informer.len() == 2).await;
+    assert_eq!(names(&client.list::<Pod>(&on("node-1")).await?), ["b"]);
+    assert_eq!(world.faults.count(|_| true), 1, "nothing was asked of the server");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_field_without_an_index_is_refused_with_advice() -> Result<()> {
+    let world = World::new();
+    create(&world, "a", "node-1").await?;
+    let running = world.cache(CacheOptions::default());
+    running.cache.informer::<Pod>();
+    let client = world.cached(&running.cache);
+    let list = List::all().field("spec.nodeName", "node-1");
+    let error = soon("the list", client.list::<Pod>(&list)).await.unwrap_err();
+    assert!(matches!(&error, Error::NoIndex { index, .. } if index == "spec.nodeName"));
+    assert!(error.to_string().contains("Cache::index"), "{error}");
+    // The server has that field.
+    assert_eq!(names(&client.uncached().list::<Pod>(&list).await?), ["a"]);
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! Informers that are removed, and caches that end: nobody waits in vain.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kubewright_runtime::client::Error;
+use kubewright_runtime::{Cache, CacheOptions, Key};
+use tokio_util::sync::CancellationToken;
+
+use super::{is_map_watch, told};
+use crate::world::{Asked, Effect, World, eventually, soon};
+
+fn stopped<T: std::fmt::Debug>(result: &Result<T, Error>) {
+    assert!(matches!(result, Err(Error::CacheStopped(_))), "{result:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_that_is_removed_watches_no_more() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let running = world.cache(CacheOptions::default());
+    let informer = running.cache.informer::<ConfigMap>();
+    let mut follower = informer.follower();
+    running.cache.informer::<Pod>();
+    soon("the lists", running.cache.synced()).await?;
+    assert!(!told(&mut follower).await.is_empty());
+    running.cache.remove::<ConfigMap>();
+    assert!(soon("the end", follower.next()).await.is_none());
+    eventually("the end of the watch", || world.faults.watches(is_map_watch) == 0).await;
+    assert_eq!(world.faults.watches(Asked::is_watch), 1, "the other goes on");
+    let key = Key::namespaced("default", "a");
+    assert!(running.cache.get::<ConfigMap>(&key)?.is_none());
+    // The client asks the server again.
+    world.cached(&running.cache).get::<ConfigMap>(&key).await?;
+    // And a new one starts afresh.
+    let again = running.cache.informer::<ConfigMap>();
+    assert!(!Arc::ptr_eq(&informer, &again));
+    soon("the list", again.synced()).await?;
+    assert!(running.cache.get::<ConfigMap>(&key)?.is_some());
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_that_is_removed_before_the_cache_runs_says_so() {
+    let cache = Cache::new(CacheOptions::default());
+    let informer = cache.informer::<ConfigMap>();
+    cache.remove::<ConfigMap>();
+    stopped(&soon("the end", informer.synced()).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_that_is_stopped_lets_nobody_wait() -> Result<()> {
+    let world = World::new();
+    let cache = Cache::new(CacheOptions::default());
+    let cancel = CancellationToken::new();
+    world.faults.every(Effect::Hang, |asked| asked.path.contains("pods"));
+    let task = tokio::spawn({
+        let (cache, kube, cancel) = (cache.clone(), world.kube.clone(), cancel.clone());
+        async move { cache.run(kube, cancel).await }
+    });
+    let (maps, pods) = (cache.informer::<ConfigMap>(), cache.informer::<Pod>());
+    let mut follower = maps.follower();
+    soon("the list", maps.synced()).await?;
+    let waiting = tokio::spawn(async move { pods.synced().await });
+    eventually("the watch", || world.faults.count(|asked| asked.path.contains("pods")) == 1).await;
+    cancel.cancel();
+    soon("the end", task).await?;
+    stopped(&soon("the end", waiting).await?);
+    while soon("the end", follower.next()).await.is_some() {}
+    // Who comes too late is told so as well.
+    stopped(&soon("the end", cache.informer::<k8s_openapi::api::core::v1::Secret>().synced()).await);
+    let client = world.cached(&cache);
+    stopped(&soon("the end", client.get::<Pod>(&Key::namespaced("default", "a"))).await);
+    assert_eq!(world.faults.watches(|_| true), 0);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_that_is_dropped_lets_nobody_wait() -> Result<()> {
+    let world = World::new();
+    world.faults.every(Effect::Hang, |_| true);
+    let running = world.cache(CacheOptions::default());
+    let informer = running.cache.informer::<Pod>();
+    eventually("the watch", || world.faults.count(|_| true) == 1).await;
+    running.task.abort();
+    stopped(&soon("the end", informer.synced()).await);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_index_that_panics_ends_its_informer_and_no_other() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let running = world.cache(CacheOptions::default());
+    running.cache.index("broken", |_: &ConfigMap| panic!("the index of this test"));
+    let (maps, pods) = (running.cache.informer::<ConfigMap>(), running.cache.informer::<Pod>());
+    stopped(&soon("the end", maps.synced()).await);
+    soon("the list", pods.synced()).await?;
+    Ok(())
+}

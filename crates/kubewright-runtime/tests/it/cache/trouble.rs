@@ -1,0 +1,314 @@
+//! Watches that break, servers that are down, kinds that are not there: the cache goes on, and misses nothing.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DeleteParams, PostParams};
+use kubewright_apiserver::storage::Limits;
+use kubewright_apiserver::{Controllers, Options};
+use kubewright_runtime::{CacheOptions, KindOptions};
+use tokio::time::Instant;
+
+use super::{delete, is_map_watch, label, names, told};
+use crate::world::{
+    Asked, Effect, Widget, World, eventually, eventually_within, options, settle, soon, widget, within,
+};
+
+fn here() -> CacheOptions {
+    CacheOptions { resync: None, ..CacheOptions::default() }
+        .kind::<ConfigMap>(KindOptions::new().namespaces(["default"]))
+}
+
+/// Long enough for a watch to count as one that works.
+const A_WHILE: Duration = Duration::from_secs(5);
+
+#[tokio::test(start_paused = true)]
+async fn what_vanished_while_the_watch_was_too_old_is_told_as_deleted() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["gone", "kept", "replaced", "changed"]).await?;
+    let running = world.cache(here());
+    let informer = running.cache.informer::<ConfigMap>();
+    let mut follower = informer.follower();
+    assert_eq!(told(&mut follower).await.len(), 4);
+    world.faults.stall(is_map_watch);
+    delete(&world, "gone").await?;
+    delete(&world, "replaced").await?;
+    world.config_maps(&["replaced", "new"]).await?;
+    label(&world, "changed", "1").await?;
+    settle().await;
+    assert_eq!(follower.waiting(), 0);
+    let before = Instant::now();
+    world.faults.expire(is_map_watch);
+    let told = told(&mut follower).await;
+    assert_eq!(told, ["-gone", "~changed", "+new", "-replaced", "+replaced"]);
+    // At once: who lists again because the server said so has done nothing wrong.
+    assert!(before.elapsed() < Duration::from_millis(100), "{:?}", before.elapsed());
+    assert_eq!(names(&informer), ["changed", "kept", "new", "replaced"]);
+    assert_eq!(world.faults.count(Asked::is_list), 2);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_forgot_makes_the_cache_list_again() -> Result<()> {
+    // A server that remembers three events.
+    let limits = Limits { events: 3, ..Limits::default() };
+    let world = World::with(Options { limits, ..options() });
+    world.config_maps(&["a"]).await?;
+    let running = world.cache(here());
+    let informer = running.cache.informer::<ConfigMap>();
+    soon("the list", informer.synced()).await?;
+    world.faults.down();
+    for name in ["b", "c", "d", "e", "f"] {
+        world.config_maps(&[name]).await?;
+    }
+    delete(&world, "a").await?;
+    settle().await;
+    world.faults.heal();
+    eventually("the list", || names(&informer) == ["b", "c", "d", "e", "f"]).await;
+    assert_eq!(world.faults.count(Asked::is_list), 2);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_was_cut_goes_on_where_it_was() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a", "b"]).await?;
+    let running = world.cache(here());
+    let informer = running.cache.informer::<ConfigMap>();
+    let mut follower = informer.follower();
+    told(&mut follower).await;
+    tokio::time::sleep(A_WHILE).await;
+    world.config_maps(&["c"]).await?;
+    assert_eq!(told(&mut follower).await, ["+c"]);
+    let last = informer.entries(&kubewright_runtime::List::all())?[2].version();
+
+    world.faults.cut(is_map_watch);
+    delete(&world, "a").await?;
+    label(&world, "b", "1").await?;
+    world.config_maps(&["d"]).await?;
+    let before = Instant::now();
+    eventually("the events", || names(&informer) == ["b", "c", "d"]).await;
+    assert!(before.elapsed() < Duration::from_millis(100), "it was taken up at once: {:?}", before.elapsed());
+    let mut heard = Vec::new();
+    while follower.waiting() > 0 {
+        heard.extend(told(&mut follower).await);
+    }
+    assert_eq!(heard, ["-a", "~b", "+d"]);
+    let asked = world.faults.asked();
+    assert_eq!(asked.len(), 2, "{asked:?}");
+    assert!(!asked[1].is_list());
+    assert_eq!(asked[1].parameter("resourceVersion"), Some(&*last.to_string()));
+
+    // The second time within a short while it waits a little, so that a server that cuts each watch is not flooded.
+    tokio::time::sleep(A_WHILE).await;
+    world.faults.cut(is_map_watch);
+    let before = Instant::now();
+    eventually("the watch", || world.faults.count(Asked::is_watch) == 3).await;
+    assert!(before.elapsed() >= Duration::from_secs(1), "{:?}", before.elapsed());
+    assert_eq!(world.faults.count(Asked::is_list), 1);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_is_opened_again_from_its_last_bookmark() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let running = world.cache(here());
+    let informer = running.cache.informer::<ConfigMap>();
+    soon("the list", informer.synced()).await?;
+    // Of other kinds the watch hears nothing but bookmarks.
+    world.namespace("elsewhere").await?;
+    let revision = world.server.revision();
+    // A watch ends by itself after five to ten minutes.
+    eventually_within(Duration::from_mins(11), "the next watch", || world.faults.count(Asked::is_watch) == 2)
+        .await;
+    let asked = world.faults.asked();
+    let (first, second) = (&asked[0], &asked[1]);
+    let seconds: u64 = first.parameter("timeoutSeconds").unwrap().parse()?;
+    assert!((300..600).contains(&seconds), "{seconds}");
+    assert_eq!((second.at - first.at).as_secs(), seconds);
+    assert_eq!(second.parameter("resourceVersion"), Some(&*revision.to_string()));
+    assert!(!second.is_list());
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_says_nothing_is_given_up_when_it_should_have_ended() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let running = world.cache(here());
+    let informer = running.cache.informer::<ConfigMap>();
+    soon("the list", informer.synced()).await?;
+    world.faults.stall(is_map_watch);
+    world.config_maps(&["b"]).await?;
+    eventually_within(Duration::from_mins(11), "the event", || names(&informer) == ["a", "b"]).await;
+    assert_eq!(world.faults.count(Asked::is_list), 1);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_says_nothing_is_asked_again_after_a_minute() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    // An answer that never comes, a list that never begins, a page that never comes.
+    world.faults.next(1, Effect::Hang, Asked::is_watch);
+    world.faults.next(1, Effect::Mute, Asked::is_watch);
+    world.faults.next(1, Effect::Hang, |asked| !asked.is_watch());
+    let running = world.cache(here());
+    let informer = running.cache.informer::<ConfigMap>();
+    within(Duration::from_mins(4), "the list", informer.synced()).await?;
+    assert_eq!(names(&informer), ["a"]);
+    let asked = world.faults.asked();
+    assert_eq!(asked.len(), 5, "{asked:?}");
+    for pair in asked[..4].windows(2) {
+        let silence = pair[1].at - pair[0].at;
+        assert!(silence >= Duration::from_mins(1) && silence < Duration::from_secs(64), "{silence:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_down_is_asked_less_and_less_often() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let running = world.cache(here());
+    let informer = running.cache.informer::<ConfigMap>();
+    soon("the list", informer.synced()).await?;
+    tokio::time::sleep(A_WHILE).await;
+    world.faults.forget();
+    world.faults.down();
+    world.config_maps(&["b"]).await?;
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    let asked = world.faults.asked();
+    let pauses: Vec<Duration> = asked.windows(2).map(|pair| pair[1].at - pair[0].at).collect();
+    assert!(asked.len() > 60 && asked.len() < 130, "{}", asked.len());
+    // 800 ms doubled again and again, each up to twice as long, and 30 s at most.
+    for (at, pause) in pauses.iter().enumerate() {
+        let base = Duration::from_millis(800 << (at + 1).min(8)).min(Duration::from_secs(30));
+        assert!(*pause >= base && *pause <= base * 2 + Duration::from_millis(2), "pause {at}: {pause:?}");
+    }
+    assert_eq!(names(&informer), ["a"], "what is known stays");
+    world.faults.heal();
+    eventually_within(Duration::from_secs(61), "the event", || names(&informer) == ["a", "b"]).await;
+    assert_eq!(world.faults.count(Asked::is_list), 0);
+    // Once it works again for a while, the next failure is the first.
+    tokio::time::sleep(Duration::from_secs(31)).await;
+    world.faults.cut(is_map_watch);
+    world.config_maps(&["c"]).await?;
+    let before = Instant::now();
+    eventually("the event", || names(&informer) == ["a", "b", "c"]).await;
+    assert!(before.elapsed() < Duration::from_millis(100), "{:?}", before.elapsed());
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_down_at_the_start_is_waited_for() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    world.faults.down();
+    let running = world.cache(here());
+    let informer = running.cache.informer::<ConfigMap>();
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    assert!(!informer.is_synced());
+    assert_eq!(running.cache.unsynced().len(), 1);
+    world.faults.heal();
+    within(Duration::from_secs(61), "the list", informer.synced()).await?;
+    assert_eq!(names(&informer), ["a"]);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_to_wait_is_left_alone_for_so_long() -> Result<()> {
+    let world = World::new();
+    let busy = serde_json::json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "storage is initializing",
+        "reason": "TooManyRequests", "code": 429, "details": {"retryAfterSeconds": 20},
+    });
+    world.faults.next(2, Effect::Answer(429, busy.to_string()), |_| true);
+    let running = world.cache(here());
+    soon("the list", running.cache.informer::<ConfigMap>().synced()).await?;
+    let asked = world.faults.asked();
+    assert_eq!(asked.len(), 3);
+    assert!(asked.windows(2).all(|pair| pair[1].at - pair[0].at >= Duration::from_secs(20)));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ends_every_watch_at_once_is_not_flooded() -> Result<()> {
+    let world = World::new();
+    let running = world.cache(here());
+    soon("the list", running.cache.informer::<ConfigMap>().synced()).await?;
+    world.faults.every(Effect::Answer(200, String::new()), Asked::is_watch);
+    world.faults.end(is_map_watch);
+    world.faults.forget();
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    let count = world.faults.count(|_| true);
+    assert!((10..40).contains(&count), "{count}");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_whose_definition_is_missing_is_found_when_it_is_installed() -> Result<()> {
+    let world = World::new();
+    let running = world.cache(CacheOptions::default());
+    let informer = running.cache.informer::<Widget>();
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert!(!informer.is_synced());
+    world.widgets().await?;
+    world.api().create(&PostParams::default(), &widget("a", "red")).await?;
+    within(Duration::from_secs(61), "the list", informer.synced()).await?;
+    assert_eq!(names(&informer), ["a"]);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_whose_definition_goes_and_comes_back_is_listed_again() -> Result<()> {
+    let world = World::with(Options { controllers: Controllers::Core, ..options() });
+    world.widgets().await?;
+    let widgets: Api<Widget> = world.api();
+    widgets.create(&PostParams::default(), &widget("a", "red")).await?;
+    let running = world.cache(CacheOptions::default());
+    let informer = running.cache.informer::<Widget>();
+    soon("the list", informer.synced()).await?;
+    // Nothing of the end is heard.
+    world.faults.stall(|asked| asked.path.contains("widgets"));
+    let definitions: Api<CustomResourceDefinition> = Api::all(world.direct.clone());
+    definitions.delete("widgets.example.org", &DeleteParams::default()).await?;
+    soon("the end of the definition", async {
+        while definitions.get_opt("widgets.example.org").await.unwrap().is_some() {
+            settle().await;
+        }
+    })
+    .await;
+    world.faults.cut(|asked| asked.path.contains("widgets"));
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    world.widgets().await?;
+    widgets.create(&PostParams::default(), &widget("b", "blue")).await?;
+    eventually_within(Duration::from_mins(2), "the new object", || names(&informer) == ["b"]).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_seed_gives_the_same_trace() -> Result<()> {
+    async fn trace() -> Result<Vec<(String, Duration)>> {
+        let (world, started) = (World::new(), Instant::now());
+        world.config_maps(&["a"]).await?;
+        let running = world.cache(here());
+        running.cache.informer::<ConfigMap>();
+        running.cache.informer::<Widget>();
+        for _ in 0..5 {
+            tokio::time::sleep(A_WHILE).await;
+            world.faults.down();
+            tokio::time::sleep(A_WHILE).await;
+            world.faults.heal();
+        }
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        Ok(world.faults.asked().iter().map(|asked| (asked.line(), asked.at - started)).collect())
+    }
+    let (first, second) = (trace().await?, trace().await?);
+    assert!(first.len() > 50, "{first:?}");
+    assert_eq!(first, second);
+    Ok(())
+}
