@@ -133,6 +133,11 @@ impl ApiServer {
         }
     }
 
+    /// Which controllers run inside.
+    pub fn controllers(&self) -> Controllers {
+        self.inner.controllers
+    }
+
     /// A copy with the same contents that goes its own way. Copies no object.
     #[must_use]
     pub fn fork(&self) -> Self {

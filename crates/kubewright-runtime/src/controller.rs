@@ -122,6 +122,17 @@ impl Manager {
         }
     }
 
+    /// Runs a reconciler once, by hand: the object is read from the server, and nothing is queued. For tests.
+    pub async fn reconcile_once<R: Reconciler>(&self, reconciler: &R, key: &Key) -> Result<Outcome, Error> {
+        let client = self.client().uncached();
+        let object = client.get_opt::<R::Object>(key).await?;
+        let cx = self.context("reconcile-once", client, key);
+        match object {
+            Some(object) => reconciler.reconcile(object, &cx).await,
+            None => reconciler.gone(key, &cx).await,
+        }
+    }
+
     /// A controller of keys that come from [`ControllerBuilder::watches`] and [`ControllerBuilder::channel`] only.
     pub fn key_controller<R: KeyReconciler>(&self, name: &str, reconciler: R) -> ControllerBuilder {
         ControllerBuilder::new(self.clone(), Arc::new(ByKey(reconciler))).named(name)

@@ -35,9 +35,10 @@ use crate::events::{Broadcaster, Recorder};
 use crate::fence::Fence;
 use crate::health::{self, Checks};
 use crate::metrics::{Guard, Metrics};
-use crate::queue::QueueMetrics;
-use crate::reconcile;
+use crate::queue::{Causes, QueueMetrics};
+use crate::reconcile::{self, Context, ReconcileId};
 use crate::serve::Server;
+use crate::Key;
 
 /// Runs controllers and what they need. Cheap to clone; clones are the same manager.
 ///
@@ -282,6 +283,22 @@ impl Manager {
         }
         state.controllers.push(controller);
         Ok(())
+    }
+
+    /// What a reconcile outside of every controller gets.
+    pub(crate) fn context(&self, controller: &str, client: Client, key: &Key) -> Context {
+        Context {
+            client,
+            key: key.clone(),
+            informer: None,
+            id: ReconcileId(self.state().rng.u128(..)),
+            controller: controller.into(),
+            recorder: self.inner.recorder.clone(),
+            clock: self.inner.options.clock.clone(),
+            cancel: CancellationToken::new(),
+            causes: Causes::default(),
+            retries: 0,
+        }
     }
 
     /// Runs until SIGTERM or SIGINT, or until something fails. A second signal does not wait for what still runs.

@@ -1,0 +1,221 @@
+//! Real binaries: `etcd` and `kube-apiserver` of a folder, with the flags, certificates and ports of Go's envtest.
+//!
+//! They are started one after the other, answer on 127.0.0.1 only, keep everything in a folder of their own, and end,
+//! with that folder, when [`Assets`] is dropped.
+
+mod process;
+
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kubewright_apiserver::certs::{Authority, CertificateError};
+use kubewright_apiserver::serve::kubeconfig;
+use tempfile::TempDir;
+
+use self::process::{Process, ProcessError};
+
+/// How long each may take to start, unless `KUBEBUILDER_CONTROLPLANE_START_TIMEOUT` says otherwise.
+const START_WITHIN: Duration = Duration::from_secs(60);
+
+/// Why the binaries did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AssetsError {
+    /// A binary is missing.
+    #[error(
+        "{name} is missing: looked for {}; put it there (setup-envtest does), or unset KUBEBUILDER_ASSETS for the embedded server",
+        path.display()
+    )]
+    Missing {
+        /// Which one.
+        name: &'static str,
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// A binary did not come up.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// A folder or a port could not be had.
+    #[error("no folder or port for {0}")]
+    Prepare(&'static str, #[source] io::Error),
+    /// Certificates could not be made.
+    #[error("no certificates for kube-apiserver")]
+    Certificates(#[from] CertificateError),
+    /// A timeout cannot be understood.
+    #[error("KUBEBUILDER_CONTROLPLANE_START_TIMEOUT={0:?} is no duration such as 60s or 2m")]
+    Timeout(String),
+    /// The kubeconfig cannot be used.
+    #[error("the kubeconfig for kube-apiserver cannot be used")]
+    Kubeconfig(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// A control plane of two processes. Dropping it ends them.
+pub(crate) struct Assets {
+    config: kube::Config,
+    // In this order: who uses the other ends first, and the folder goes last.
+    _apiserver: Process,
+    _etcd: Process,
+    folder: TempDir,
+}
+
+impl Assets {
+    pub(crate) async fn start(binaries: &Path) -> Result<Self, AssetsError> {
+        let etcd = find(binaries, "etcd", "TEST_ASSET_ETCD")?;
+        let apiserver = find(binaries, "kube-apiserver", "TEST_ASSET_KUBE_APISERVER")?;
+        let within = start_within()?;
+        let folder = tempfile::Builder::new()
+            .prefix("kubewright-envtest-")
+            .tempdir()
+            .map_err(|source| AssetsError::Prepare("the control plane", source))?;
+        let (etcd, etcd_url) = start_etcd(&etcd, folder.path(), within).await?;
+        let (apiserver, config) = start_apiserver(&apiserver, folder.path(), &etcd_url, within).await?;
+        Ok(Self { config, _apiserver: apiserver, _etcd: etcd, folder })
+    }
+
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("kubeconfig")
+    }
+
+    pub(crate) fn client(&self) -> Result<kube::Client, kubewright_runtime::connect::ConnectError> {
+        kubewright_runtime::connect::client(self.config.clone(), kubewright_runtime::connect::Options::default())
+    }
+
+    /// A bare API server has no controllers.
+    pub(crate) fn collects_garbage(&self) -> bool {
+        false
+    }
+}
+
+fn find(binaries: &Path, name: &'static str, variable: &str) -> Result<PathBuf, AssetsError> {
+    let path = std::env::var_os(variable).filter(|path| !path.is_empty()).map_or_else(|| binaries.join(name), PathBuf::from);
+    if path.is_file() { Ok(path) } else { Err(AssetsError::Missing { name, path }) }
+}
+
+async fn start_etcd(binary: &Path, folder: &Path, within: Duration) -> Result<(Process, String), AssetsError> {
+    let failed = |source| AssetsError::Prepare("etcd", source);
+    let (client, peer) = (free_port().map_err(failed)?, free_port().map_err(failed)?);
+    let url = format!("http://127.0.0.1:{client}");
+    let mut arguments = vec![
+        format!("--listen-peer-urls=http://127.0.0.1:{peer}"),
+        format!("--advertise-client-urls={url}"),
+        format!("--listen-client-urls={url}"),
+        format!("--data-dir={}", folder.join("etcd").display()),
+    ];
+    if process::knows_flag(binary, "unsafe-no-fsync").await? {
+        arguments.push("--unsafe-no-fsync=true".to_owned());
+    }
+    let mut process = Process::start("etcd", binary, &arguments, folder)?;
+    process.ready(within, async || process::plain_health(client, "/health").await).await?;
+    Ok((process, url))
+}
+
+async fn start_apiserver(
+    binary: &Path,
+    folder: &Path,
+    etcd: &str,
+    within: Duration,
+) -> Result<(Process, kube::Config), AssetsError> {
+    let failed = |source| AssetsError::Prepare("kube-apiserver", source);
+    let port = free_port().map_err(failed)?;
+    let certs = folder.join("apiserver");
+    std::fs::create_dir_all(&certs).map_err(failed)?;
+    let authority = Authority::new()?;
+    let serving = authority.server(&[Ipv4Addr::LOCALHOST.into()])?;
+    let signer = authority.client("sa-signer", &[])?;
+    let admin = authority.client("admin", &["system:masters"])?;
+    for (name, text) in [
+        ("apiserver.crt", &serving.cert_pem),
+        ("apiserver.key", &serving.key_pem),
+        ("client-cert-auth-ca.crt", &authority.pem().to_owned()),
+        ("sa-signer.crt", &signer.cert_pem),
+        ("sa-signer.key", &signer.key_pem),
+    ] {
+        std::fs::write(certs.join(name), text).map_err(failed)?;
+    }
+    let url = format!("https://127.0.0.1:{port}");
+    let yaml = kubeconfig(&url, authority.pem(), &admin);
+    std::fs::write(folder.join("kubeconfig"), &yaml).map_err(failed)?;
+    let arguments = [
+        "--allow-privileged=true".to_owned(),
+        "--authorization-mode=RBAC".to_owned(),
+        "--bind-address=127.0.0.1".to_owned(),
+        format!("--cert-dir={}", certs.display()),
+        format!("--client-ca-file={}", certs.join("client-cert-auth-ca.crt").display()),
+        "--disable-admission-plugins=ServiceAccount".to_owned(),
+        format!("--etcd-servers={etcd}"),
+        format!("--secure-port={port}"),
+        format!("--service-account-issuer={url}/"),
+        format!("--service-account-key-file={}", certs.join("sa-signer.crt").display()),
+        format!("--service-account-signing-key-file={}", certs.join("sa-signer.key").display()),
+        "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+    ];
+    let mut process = Process::start("kube-apiserver", binary, &arguments, folder)?;
+    let config = config(&yaml).await?;
+    let client = kubewright_runtime::connect::client(config.clone(), kubewright_runtime::connect::Options::default())
+        .map_err(|error| AssetsError::Kubeconfig(Box::new(error)))?;
+    process.ready(within, async || ready(&client).await).await?;
+    Ok((process, config))
+}
+
+async fn config(yaml: &str) -> Result<kube::Config, AssetsError> {
+    let failed = |error: Box<dyn std::error::Error + Send + Sync>| AssetsError::Kubeconfig(error);
+    let kubeconfig = kube::config::Kubeconfig::from_yaml(yaml).map_err(|error| failed(Box::new(error)))?;
+    let options = kube::config::KubeConfigOptions::default();
+    kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| failed(Box::new(error)))
+}
+
+/// Whether the server answers, and has the namespace that everybody uses.
+async fn ready(client: &kube::Client) -> Result<(), String> {
+    let request = |path: &str| http::Request::get(path).body(Vec::new()).expect("a path makes a request");
+    client.request_text(request("/readyz")).await.map_err(|error| error.to_string())?;
+    client.request_text(request("/api/v1/namespaces/default")).await.map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+fn start_within() -> Result<Duration, AssetsError> {
+    match std::env::var("KUBEBUILDER_CONTROLPLANE_START_TIMEOUT") {
+        Ok(text) if !text.is_empty() => duration(&text).ok_or(AssetsError::Timeout(text)),
+        _ => Ok(START_WITHIN),
+    }
+}
+
+/// `90s` or `2m`, as Go writes durations.
+fn duration(text: &str) -> Option<Duration> {
+    let (number, unit) = text.split_at(text.find(|it: char| !it.is_ascii_digit() && it != '.')?);
+    let number: f64 = number.parse().ok()?;
+    let seconds = match unit {
+        "ms" => number / 1000.0,
+        "s" => number,
+        "m" => number * 60.0,
+        "h" => number * 3600.0,
+        _ => return None,
+    };
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_are_read_as_go_writes_them() {
+        assert_eq!(duration("90s"), Some(Duration::from_secs(90)));
+        assert_eq!(duration("1.5m"), Some(Duration::from_secs(90)));
+        assert_eq!(duration("500ms"), Some(Duration::from_millis(500)));
+        assert_eq!((duration("90"), duration("fast"), duration("s")), (None, None, None));
+    }
+
+    #[tokio::test]
+    async fn a_missing_binary_says_where_it_was_looked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let Err(error) = Assets::start(folder.path()).await else { panic!("started from nothing") };
+        assert!(error.to_string().starts_with("etcd is missing: looked for "), "{error}");
+    }
+}

@@ -1,0 +1,411 @@
+//! The environment: one control plane, and what a test wants of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::DynamicObject;
+use kubewright_apiserver::clock::TokioClock;
+use kubewright_apiserver::serve::{Listening, ServeError};
+use kubewright_apiserver::{ApiServer, Options};
+use kubewright_runtime::{Client, Key, List, Manager, ManagerError, ManagerOptions, Outcome, Reconciler, client};
+use tempfile::TempDir;
+
+use crate::assets::{Assets, AssetsError};
+use crate::faults::{Faults, Target};
+use crate::install::{self, InstallError};
+use crate::mode::{Mode, ModeError};
+use crate::running::Running;
+use crate::user::Rights;
+use crate::yaml::{self, FixtureError};
+
+/// When an environment with a seed begins: 2026-01-01T00:00:00Z, in microseconds.
+const SEEDED_START: i64 = 1_767_225_600_000_000;
+
+/// Why an environment did not start, or something could not be put into it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A variable cannot be understood.
+    #[error(transparent)]
+    Mode(#[from] ModeError),
+    /// The embedded server cannot listen.
+    #[error("the embedded API server cannot listen")]
+    Listen(#[from] ServeError),
+    /// A folder for the kubeconfig could not be made.
+    #[error("the kubeconfig cannot be written")]
+    Kubeconfig(#[source] std::io::Error),
+    /// The binaries did not start.
+    #[error(transparent)]
+    Assets(#[from] AssetsError),
+    /// There is no cluster to use.
+    #[error("there is no existing cluster to use; set KUBECONFIG, or unset USE_EXISTING_CLUSTER")]
+    Existing(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A client could not be made.
+    #[error("the client cannot be made")]
+    Client(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A fixture cannot be used.
+    #[error(transparent)]
+    Fixture(#[from] FixtureError),
+    /// A fixture is no definition.
+    #[error("{} is no CustomResourceDefinition: {why}", path.display())]
+    NoDefinition {
+        /// The file or folder.
+        path: PathBuf,
+        /// What it is.
+        why: String,
+    },
+    /// Something was refused.
+    #[error(transparent)]
+    Install(#[from] InstallError),
+}
+
+/// What an environment can do, where control planes differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// Owned objects go with their owners. Only a cluster with its controllers, or the embedded server, does that.
+    pub garbage_collection: bool,
+    /// A deleted namespace goes, with what is in it.
+    pub namespace_deletion: bool,
+    /// Time can be paused, and the same seed gives the same run.
+    pub paused_clock: bool,
+    /// Reads can be answered from the past, with [`Environment::freeze_reads`].
+    pub stale_reads: bool,
+}
+
+/// How an environment is made.
+#[derive(Default)]
+#[must_use = "nothing starts before start()"]
+pub struct Builder {
+    mode: Option<Mode>,
+    definitions: Vec<CustomResourceDefinition>,
+    definition_paths: Vec<PathBuf>,
+    fixtures: Vec<PathBuf>,
+    https: bool,
+    seed: Option<u64>,
+    server: Option<Options>,
+}
+
+impl Builder {
+    /// Uses this control plane, whatever the variables say.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// Installs the definition of a type.
+    pub fn crd<K: kube::CustomResourceExt>(self) -> Self {
+        self.definition(K::crd())
+    }
+
+    /// Installs a definition.
+    pub fn definition(mut self, definition: CustomResourceDefinition) -> Self {
+        self.definitions.push(definition);
+        self
+    }
+
+    /// Installs the definitions of a file, or of all YAML files of a folder, such as `config/crd/bases`.
+    pub fn crds_from(mut self, path: impl Into<PathBuf>) -> Self {
+        self.definition_paths.push(path.into());
+        self
+    }
+
+    /// Applies the objects of a YAML file, or of all YAML files of a folder.
+    pub fn fixtures(mut self, path: impl Into<PathBuf>) -> Self {
+        self.fixtures.push(path.into());
+        self
+    }
+
+    /// Listens on a port of 127.0.0.1, for kubectl and other processes. The embedded server needs none otherwise.
+    pub fn https(mut self) -> Self {
+        self.https = true;
+        self
+    }
+
+    /// Makes the embedded server the same each time: uids, generated names, and the time at which it begins.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Gives the embedded server other options; clock and seed stay the environment's.
+    pub fn server_options(mut self, options: Options) -> Self {
+        self.server = Some(options);
+        self
+    }
+
+    /// Starts the control plane, installs definitions and applies fixtures.
+    pub async fn start(self) -> Result<Environment, StartError> {
+        let mode = self.mode.map_or_else(Mode::from_env, Ok)?;
+        let faults = Faults::default();
+        let (plane, target) = match mode {
+            Mode::Embedded => Plane::embedded(self.server.unwrap_or_default(), self.seed, self.https).await?,
+            Mode::Assets(folder) => {
+                let assets = Assets::start(&folder).await?;
+                let client = assets.client().map_err(|error| StartError::Client(Box::new(error)))?;
+                (Plane::Assets(assets), Target::Remote(client))
+            }
+            Mode::Existing => {
+                let config = kubewright_runtime::connect::infer(&kubewright_runtime::connect::Source::default()).await;
+                let config = config.map_err(|error| StartError::Existing(Box::new(error)))?;
+                let client = kubewright_runtime::connect::client(config, kubewright_runtime::connect::Options::default());
+                (Plane::Existing, Target::Remote(client.map_err(|error| StartError::Client(Box::new(error)))?))
+            }
+        };
+        let kube = kube::Client::new(faults.connection(target.clone()), "default");
+        let environment = Environment {
+            client: Client::new(kube.clone()),
+            kube,
+            target,
+            faults,
+            seed: self.seed,
+            namespaces: AtomicU64::new(0),
+            plane,
+        };
+        let mut definitions = self.definitions;
+        for path in &self.definition_paths {
+            for object in yaml::load(path)? {
+                let definition = object.try_parse().map_err(|error| StartError::NoDefinition {
+                    path: path.clone(),
+                    why: error.to_string(),
+                })?;
+                definitions.push(definition);
+            }
+        }
+        environment.install(&definitions).await?;
+        for path in &self.fixtures {
+            environment.apply_file(path).await?;
+        }
+        Ok(environment)
+    }
+}
+
+/// One control plane, and what a test wants of it. Dropping it ends what it started.
+pub struct Environment {
+    kube: kube::Client,
+    client: Client,
+    target: Target,
+    faults: Faults,
+    seed: Option<u64>,
+    namespaces: AtomicU64,
+    plane: Plane,
+}
+
+enum Plane {
+    Embedded {
+        server: ApiServer,
+        clock: TokioClock,
+        listening: Option<(Listening, TempDir)>,
+    },
+    Assets(Assets),
+    Existing,
+}
+
+impl Plane {
+    async fn embedded(options: Options, seed: Option<u64>, https: bool) -> Result<(Self, Target), StartError> {
+        let start = if seed.is_some() { SEEDED_START } else { now_micros() };
+        // Tokio's clock is the real one unless a test pauses it.
+        let clock = TokioClock::starting_at(start);
+        let server = ApiServer::new(Options { clock: Arc::new(clock), seed, ..options });
+        let listening = if https {
+            let listening = Listening::open(server.clone(), 0).await?;
+            let folder = tempfile::Builder::new().prefix("kubewright-").tempdir().map_err(StartError::Kubeconfig)?;
+            std::fs::write(folder.path().join("kubeconfig"), listening.kubeconfig()).map_err(StartError::Kubeconfig)?;
+            Some((listening, folder))
+        } else {
+            None
+        };
+        let target = Target::Embedded(server.clone());
+        Ok((Self::Embedded { server, clock, listening }, target))
+    }
+}
+
+fn now_micros() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}
+
+impl Environment {
+    /// An environment as the variables ask for it, embedded if they ask for nothing. Nothing is installed.
+    pub async fn start() -> Result<Self, StartError> {
+        Self::builder().start().await
+    }
+
+    /// An environment with something in it.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// kube's client of the administrator, through [`Environment::faults`].
+    pub fn client(&self) -> kube::Client {
+        self.kube.clone()
+    }
+
+    /// The runtime's client of the administrator, without a cache.
+    pub fn runtime_client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The connection of everything that this environment hands out: tells it how to fail, and what was asked.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// The embedded server, if it is one.
+    pub fn server(&self) -> Option<&ApiServer> {
+        match &self.plane {
+            Plane::Embedded { server, .. } => Some(server),
+            _ => None,
+        }
+    }
+
+    /// A kubeconfig of the administrator, for kubectl and other processes. None for an embedded server that does not
+    /// listen ([`Builder::https`]), and for an existing cluster, whose kubeconfig is yours.
+    pub fn kubeconfig(&self) -> Option<PathBuf> {
+        match &self.plane {
+            Plane::Embedded { listening, .. } => listening.as_ref().map(|(_, folder)| folder.path().join("kubeconfig")),
+            Plane::Assets(assets) => Some(assets.kubeconfig()),
+            Plane::Existing => None,
+        }
+    }
+
+    /// What this control plane can do.
+    pub fn capabilities(&self) -> Capabilities {
+        match &self.plane {
+            Plane::Embedded { server, .. } => {
+                let core = server.controllers() != kubewright_apiserver::Controllers::None;
+                Capabilities {
+                    garbage_collection: core,
+                    namespace_deletion: core,
+                    paused_clock: true,
+                    stale_reads: true,
+                }
+            }
+            Plane::Assets(assets) => Capabilities {
+                garbage_collection: assets.collects_garbage(),
+                namespace_deletion: assets.collects_garbage(),
+                paused_clock: false,
+                stale_reads: false,
+            },
+            Plane::Existing => Capabilities {
+                garbage_collection: true,
+                namespace_deletion: true,
+                paused_clock: false,
+                stale_reads: false,
+            },
+        }
+    }
+
+    /// Installs definitions, and waits until they are served.
+    pub async fn install(&self, definitions: &[CustomResourceDefinition]) -> Result<(), InstallError> {
+        install::definitions(&self.kube, definitions).await
+    }
+
+    /// A namespace that nobody else has.
+    pub async fn namespace(&self) -> Result<String, client::Error> {
+        let number = self.namespaces.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut metadata = ObjectMeta::default();
+        match &self.plane {
+            // Alone in its world, so that the name can be the same each time.
+            Plane::Embedded { .. } => metadata.name = Some(format!("test-{number}")),
+            _ => metadata.generate_name = Some("test-".to_owned()),
+        }
+        let created = self.client.create(&Namespace { metadata, ..Namespace::default() }).await?;
+        Ok(created.metadata.name.unwrap_or_default())
+    }
+
+    /// Applies an object, to the namespace `default` if it has none and its kind needs one.
+    pub async fn apply(&self, object: DynamicObject) -> Result<DynamicObject, InstallError> {
+        install::object(&self.client, object, Some("default")).await
+    }
+
+    /// Applies the objects of a YAML text, to `namespace` where they have none.
+    pub async fn apply_yaml(
+        &self,
+        namespace: &str,
+        yaml: &str,
+    ) -> Result<Vec<DynamicObject>, StartError> {
+        let mut applied = Vec::new();
+        for object in yaml::objects(yaml)? {
+            applied.push(install::object(&self.client, object, Some(namespace)).await?);
+        }
+        Ok(applied)
+    }
+
+    /// Applies the objects of a file, or of all YAML files of a folder.
+    pub async fn apply_file(&self, path: impl AsRef<Path>) -> Result<Vec<DynamicObject>, StartError> {
+        let mut applied = Vec::new();
+        for object in yaml::load(path.as_ref())? {
+            applied.push(self.apply(object).await?);
+        }
+        Ok(applied)
+    }
+
+    /// kube's client of another user with rights of their own, by impersonation.
+    pub async fn user(&self, name: &str, rights: Rights) -> Result<kube::Client, client::Error> {
+        rights.grant(&self.client, name).await?;
+        let user = http::HeaderValue::from_str(name).map_err(|error| client::Error::Build(error.into()))?;
+        let connection = self.faults.connection(self.target.clone());
+        Ok(kube::Client::new(crate::user::As::new(connection, user), "default"))
+    }
+
+    /// A manager on this environment: seeded as it is, on its clock, serving nothing. Register controllers with it.
+    pub fn manager(&self, name: &str) -> Result<Manager, ManagerError> {
+        self.manager_with(ManagerOptions::new(name))
+    }
+
+    /// A manager with options of its own; clock and seed are the environment's.
+    pub fn manager_with(&self, options: ManagerOptions) -> Result<Manager, ManagerError> {
+        let mut options = ManagerOptions { seed: options.seed.or(self.seed), ..options };
+        if let Plane::Embedded { clock, .. } = &self.plane {
+            options.clock = Arc::new(ServerClock(*clock));
+        }
+        Manager::new(self.client(), options)
+    }
+
+    /// Runs a manager in the background until what is returned is dropped.
+    pub fn run(&self, manager: Manager) -> Running {
+        Running::start(manager)
+    }
+
+    /// Runs a reconciler once for a key, as a controller would, and says what it returned.
+    pub async fn reconcile_once<R: Reconciler>(
+        &self,
+        reconciler: &R,
+        key: &Key,
+    ) -> Result<Outcome, kubewright_runtime::Error> {
+        let manager = self.manager("reconcile-once").map_err(kubewright_runtime::Error::new)?;
+        manager.reconcile_once(reconciler, key).await
+    }
+
+    /// The Events of a namespace, oldest first.
+    pub async fn events(&self, namespace: &str) -> Result<Vec<Arc<Event>>, client::Error> {
+        let mut events = self.client.list::<Event>(&List::namespace(namespace)).await?;
+        events.sort_by_key(|event| event.event_time.clone().map(|time| time.0));
+        Ok(events)
+    }
+
+    /// Answers every get and list of this environment's clients as things are now, whatever happens from here on,
+    /// until [`Faults::heal`]. False if this control plane cannot.
+    pub fn freeze_reads(&self) -> bool {
+        let Some(server) = self.server() else { return false };
+        self.faults.read_from(server.fork());
+        true
+    }
+}
+
+/// The clock of the server, for managers.
+struct ServerClock(TokioClock);
+
+impl kubewright_runtime::Clock for ServerClock {
+    fn now(&self) -> jiff::Timestamp {
+        let micros = kubewright_apiserver::clock::Clock::now_micros(&self.0);
+        jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::MAX)
+    }
+}

@@ -1,0 +1,45 @@
+//! A manager in the background of a test.
+
+use kubewright_runtime::{Manager, ManagerError};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// A manager that runs in the background. It ends with this value, or with [`Running::stop`].
+pub struct Running {
+    task: Option<JoinHandle<Result<(), ManagerError>>>,
+    stop: CancellationToken,
+}
+
+impl Running {
+    pub(crate) fn start(manager: Manager) -> Self {
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(manager.run_until(stop.clone().cancelled_owned()));
+        Self { task: Some(task), stop }
+    }
+
+    /// Asks the manager to end, waits until it has, and says how it ended.
+    pub async fn stop(mut self) -> Result<(), ManagerError> {
+        self.stop.cancel();
+        self.ended().await
+    }
+
+    /// Waits until the manager ends by itself.
+    pub async fn ended(&mut self) -> Result<(), ManagerError> {
+        let Some(task) = &mut self.task else { return Ok(()) };
+        let ended = task.await;
+        self.task = None;
+        match ended {
+            Ok(result) => result,
+            Err(source) if source.is_panic() => std::panic::resume_unwind(source.into_panic()),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}

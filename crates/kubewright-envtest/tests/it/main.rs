@@ -1,0 +1,3 @@
+//! Environments as tests use them.
+
+mod tutorial;
