@@ -97,7 +97,7 @@ impl Subresource<'_> {
         part: &P,
     ) -> Result<A, Error> {
         let (kind, path) = self.path::<K>(key)?;
-        let query = self.client.parameters(Query::new(path), true);
+        let query = self.client.parameters(Query::new(path));
         let body = serde_json::to_vec(part)
             .map_err(|source| Error::Encode { what: format!("{} of {}", self.name, kind.name()), source })?;
         let body = self.client.write(&kind, method, query, "application/json", body).await?;

@@ -31,7 +31,7 @@ impl Client {
             return Err(Error::Nameless(kind.name().to_owned()));
         }
         let place = self.place(&kind, meta.namespace.as_deref(), name)?;
-        let query = self.parameters(Query::new(kind.path(place.namespace())), true);
+        let query = self.parameters(Query::new(kind.path(place.namespace())));
         let body =
             self.write(&kind, Method::POST, query, "application/json", encoded(&kind, object)?).await?;
         let created: K = read(&kind, &body)?;
@@ -46,7 +46,7 @@ impl Client {
 
     pub(super) async fn replace<K: Writable>(&self, object: &K, part: Option<&str>) -> Result<K, Error> {
         let (kind, key) = self.locate(object).await?;
-        let query = self.parameters(Query::new(path(&kind, &key, part)), true);
+        let query = self.parameters(Query::new(path(&kind, &key, part)));
         let body = self.write(&kind, Method::PUT, query, "application/json", encoded(&kind, object)?).await?;
         let updated: K = read(&kind, &body)?;
         self.note(&kind, &updated);
@@ -65,7 +65,7 @@ impl Client {
         part: Option<&str>,
     ) -> Result<K, Error> {
         let (kind, key) = self.locate(object).await?;
-        let mut query = self.parameters(Query::new(path(&kind, &key, part)), patch.is_apply());
+        let mut query = self.parameters(Query::new(path(&kind, &key, part)));
         if patch.is_apply() && patch.force {
             query.push("force", true);
         }
@@ -176,16 +176,12 @@ impl Client {
         self.fence.guard(wire::send(&self.shared.kube, request)).await.map_err(|_| Error::Fenced)?
     }
 
-    pub(super) fn parameters(&self, mut query: Query, owned: bool) -> Query {
+    pub(super) fn parameters(&self, mut query: Query) -> Query {
         let settings = &self.settings;
         if settings.dry_run {
             query.push("dryRun", "All");
         }
-        match &settings.field_owner {
-            Some(owner) => query.push("fieldManager", owner),
-            None if owned => query.push("fieldManager", OWNER),
-            None => {}
-        }
+        query.push("fieldManager", settings.field_owner.as_deref().unwrap_or(OWNER));
         if let Some(validation) = settings.field_validation {
             query.push("fieldValidation", validation);
         }

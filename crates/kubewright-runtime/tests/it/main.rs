@@ -8,6 +8,7 @@ mod election;
 mod election_world;
 mod events;
 mod cache;
+mod client;
 mod faults;
 mod health;
 mod metrics;

@@ -1,0 +1,137 @@
+//! Parts of objects with a path of their own.
+
+use anyhow::Result;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::authentication::v1::TokenRequest;
+use k8s_openapi::api::autoscaling::v1::Scale;
+use k8s_openapi::api::core::v1::{Binding, Pod, ServiceAccount};
+use k8s_openapi::api::policy::v1::Eviction;
+use kube::core::Status;
+use kubewright_runtime::Patch;
+use serde_json::json;
+
+use super::{dynamic_widget, key};
+use crate::world::{Widget, WidgetStatus, World, object, pod, widget};
+
+fn phase(widget: &Widget) -> Option<&str> {
+    widget.status.as_ref()?.phase.as_deref()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_is_written_apart_from_the_rest() -> Result<()> {
+    let world = World::new();
+    world.widgets().await?;
+    let client = world.client();
+    let mut there = client.create(&widget("a", "red")).await?;
+    there.status = Some(WidgetStatus { replicas: 1, phase: Some("Ready".to_owned()) });
+    there.spec.color = "blue".to_owned();
+    let updated = client.status().update(&there).await?;
+    assert_eq!((phase(&updated), &*updated.spec.color), (Some("Ready"), "red"));
+    // And the rest apart from the status.
+    let mut whole = updated.clone();
+    whole.status = None;
+    whole.spec.color = "green".to_owned();
+    let updated = client.update(&whole).await?;
+    assert_eq!((phase(&updated), &*updated.spec.color), (Some("Ready"), "green"));
+
+    let patch = Patch::merge(json!({"status": {"phase": "Patched"}, "spec": {"color": "black"}}))?;
+    let patched = client.status().patch(&updated, &patch).await?;
+    assert_eq!((phase(&patched), &*patched.spec.color), (Some("Patched"), "green"));
+    assert!(client.status().update(&updated).await.unwrap_err().is_conflict());
+
+    let mut wanted = widget("a", "ignored");
+    wanted.status = Some(WidgetStatus { replicas: 2, phase: Some("Applied".to_owned()) });
+    let applied = client.status().apply(&wanted).await?;
+    assert_eq!((phase(&applied), &*applied.spec.color), (Some("Applied"), "green"));
+    let part: Widget = client.status().get::<Widget, _>(&key("a")).await?;
+    assert_eq!(phase(&part), Some("Applied"));
+
+    let dynamic = client.get_dynamic(&super::widgets(), &key("a")).await?;
+    let mut dynamic = (*dynamic).clone();
+    dynamic.data["status"]["phase"] = "Dynamic".into();
+    let updated = client.status().update(&dynamic).await?;
+    assert_eq!(updated.data["status"]["phase"], "Dynamic");
+    let mut wanted = dynamic_widget("a", "ignored");
+    wanted.data["status"] = json!({"phase": "Both"});
+    let applied = client.status().apply(&wanted).await?;
+    assert_eq!(applied.data["status"]["phase"], "Both");
+
+    let revision = world.server.revision();
+    wanted.data["status"] = json!({"phase": "Dry"});
+    client.dry_run().status().apply(&wanted).await?;
+    assert_eq!(world.server.revision(), revision);
+    assert!(world.faults.count(|asked| asked.path.ends_with("/widgets/a/status")) >= 6);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scale_is_read_and_written() -> Result<()> {
+    let world = World::new();
+    world.widgets().await?;
+    let client = world.client();
+    client.create(&widget("a", "red")).await?;
+    let mut scale: Scale = client.subresource("scale").get::<Widget, _>(&key("a")).await?;
+    assert_eq!(scale.spec.as_ref().unwrap().replicas, Some(1));
+    scale.spec.as_mut().unwrap().replicas = Some(3);
+    let scaled = client.subresource("scale").replace::<Widget, _>(&key("a"), &scale).await?;
+    assert_eq!(scaled.spec.unwrap().replicas, Some(3));
+    assert_eq!(client.get::<Widget>(&key("a")).await?.spec.replicas, 3);
+    // What is old is a conflict here as well.
+    let stale = client.subresource("scale").replace::<Widget, _>(&key("a"), &scale).await;
+    assert!(stale.unwrap_err().is_conflict());
+
+    let deployment: Deployment = object(json!({
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "main", "image": "one"}]},
+            },
+        },
+    }));
+    client.create(&deployment).await?;
+    let scale: Scale = client.subresource("scale").get::<Deployment, _>(&key("web")).await?;
+    assert_eq!(scale.spec.unwrap().replicas, Some(1));
+    let missing = client.subresource("scale").get::<Deployment, Scale>(&key("none")).await;
+    assert!(missing.unwrap_err().is_not_found());
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_are_bound_and_evicted() -> Result<()> {
+    let world = World::new();
+    let client = world.client();
+    client.create(&pod("a")).await?;
+    let binding: Binding =
+        object(json!({"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n"}}));
+    let status = client.subresource("binding").create::<Pod, _, Status>(&key("a"), &binding).await?;
+    assert!(status.is_success());
+    let bound = client.get::<Pod>(&key("a")).await?;
+    assert_eq!(bound.spec.as_ref().unwrap().node_name.as_deref(), Some("n"));
+    let again = client.subresource("binding").create::<Pod, _, Status>(&key("a"), &binding).await;
+    assert!(again.unwrap_err().is_conflict());
+
+    let eviction: Eviction = object(json!({
+        "metadata": {"name": "a", "namespace": "default"}, "deleteOptions": {"gracePeriodSeconds": 0},
+    }));
+    let dry = client.dry_run();
+    dry.subresource("eviction").create::<Pod, _, Status>(&key("a"), &eviction).await?;
+    assert!(client.get_opt::<Pod>(&key("a")).await?.is_some());
+    client.subresource("eviction").create::<Pod, _, Status>(&key("a"), &eviction).await?;
+    assert!(client.get_opt::<Pod>(&key("a")).await?.is_none());
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_is_asked_for() -> Result<()> {
+    let world = World::new();
+    let client = world.client();
+    let account: ServiceAccount = object(json!({"metadata": {"name": "robot", "namespace": "default"}}));
+    client.create(&account).await?;
+    let request: TokenRequest = object(json!({"spec": {"audiences": ["me"], "expirationSeconds": 600}}));
+    let token: TokenRequest =
+        client.subresource("token").create::<ServiceAccount, _, _>(&key("robot"), &request).await?;
+    assert!(token.status.unwrap().token.is_some_and(|token| !token.is_empty()));
+    Ok(())
+}
