@@ -286,6 +286,15 @@ impl Client {
         self.fetch_all(&kind, &list, false, read).await
     }
 
+    /// An object as the server has it now, whatever the cache says.
+    pub(crate) async fn fresh<K: Writable>(&self, object: &K) -> Result<Option<K>, Error> {
+        let (kind, key) = self.locate(object).await?;
+        match ignore_not_found(self.fetch(&kind, &key, false).await)? {
+            Some(body) => read(&kind, &body).map(Some),
+            None => Ok(None),
+        }
+    }
+
     fn watched(
         &self,
         kind: &Kind,

@@ -11,7 +11,7 @@
 //! - [`cache`] keeps what is watched, with indexes; [`client`] reads from it and writes to the server.
 //! - [`Election`] has one of several replicas lead, and [`Fence`] keeps the others from writing.
 //! - [`events`], [`health`], [`metrics`] and [`logs`] tell what goes on.
-//! - [`owner`] and [`condition`] are for what most reconcilers do.
+//! - [`owner`], [`finalizer`] and [`condition`] are for what most reconcilers do.
 //! - [`connect`] and [`serve`] are the network on both sides.
 //!
 //! # An operator
@@ -76,6 +76,8 @@ pub mod events;
 mod eventually;
 mod fence;
 pub mod health;
+pub mod fence;
+pub mod finalizer;
 mod key;
 mod kind;
 mod list;

@@ -16,4 +16,5 @@ mod owner;
 mod queue;
 mod queue_shuttle;
 mod serve;
+mod finalizer;
 mod world;

@@ -1,0 +1,346 @@
+//! The life of an object with a finalizer, on the server.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Result, bail};
+use http::Method;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt as _;
+use kube::api::{DeleteParams, DynamicObject};
+use kube::core::PartialObjectMeta;
+use kubewright_runtime::client::Error;
+use kubewright_runtime::finalizer::{self, Event};
+use kubewright_runtime::{CacheOptions, Client, Gvk, Key, Patch};
+use serde_json::json;
+
+use crate::world::{Asked, Effect, World, config_map, eventually, settle, soon};
+
+const NAME: &str = "example.org/cleanup";
+const OTHER: &str = "example.org/other";
+
+fn key() -> Key {
+    Key::namespaced("default", "a")
+}
+
+/// What a reconciler saw.
+#[derive(Default)]
+struct Seen {
+    applied: AtomicUsize,
+    cleaned: AtomicUsize,
+}
+
+impl Seen {
+    fn counts(&self) -> (usize, usize) {
+        (self.applied.load(Ordering::Relaxed), self.cleaned.load(Ordering::Relaxed))
+    }
+
+    /// Reconciles an object, and says what it was given.
+    async fn reconcile(&self, client: &Client, object: Arc<ConfigMap>) -> Result<&'static str> {
+        finalizer::run(client, object, NAME, async |event| {
+            assert!(finalizer::contains(&**event.object(), NAME), "the finalizer is there whatever happens");
+            match event {
+                Event::Apply(_) => {
+                    self.applied.fetch_add(1, Ordering::Relaxed);
+                    Ok("applied")
+                }
+                Event::Cleanup(_) => {
+                    self.cleaned.fetch_add(1, Ordering::Relaxed);
+                    Ok("cleaned")
+                }
+            }
+        })
+        .await
+    }
+}
+
+async fn now(client: &Client) -> Result<Arc<ConfigMap>> {
+    Ok(client.uncached().get::<ConfigMap>(&key()).await?)
+}
+
+/// Sets the finalizers of the object, as somebody else would.
+async fn set(world: &World, finalizers: &[&str]) -> Result<()> {
+    let patch = kube::api::Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
+    world.api::<ConfigMap>().patch("a", &kube::api::PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+async fn delete(world: &World) -> Result<()> {
+    world.api::<ConfigMap>().delete("a", &DeleteParams::default()).await?;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_is_added_once_and_cleaned_up_once() -> Result<()> {
+    let world = World::new();
+    let client = world.client();
+    let seen = Seen::default();
+    let object = client.create(&config_map("a")).await?;
+    world.faults.forget();
+    // Added, and applied in the same call.
+    assert_eq!(seen.reconcile(&client, Arc::new(object)).await?, "applied");
+    assert_eq!(now(&client).await?.finalizers(), [NAME]);
+    assert_eq!(world.faults.count(Asked::is_write), 1);
+    assert_eq!(world.faults.asked()[0].content_type, "application/json-patch+json");
+    // Applied without another write.
+    for _ in 0..3 {
+        assert_eq!(seen.reconcile(&client, now(&client).await?).await?, "applied");
+    }
+    assert_eq!((seen.counts(), world.faults.count(Asked::is_write)), ((4, 0), 1));
+
+    delete(&world).await?;
+    let going = now(&client).await?;
+    assert!(going.metadata.deletion_timestamp.is_some());
+    assert_eq!(seen.reconcile(&client, going.clone()).await?, "cleaned");
+    assert!(client.get_opt::<ConfigMap>(&key()).await?.is_none());
+    assert_eq!((seen.counts(), world.faults.count(Asked::is_write)), ((4, 1), 2));
+    // Who still has the old object cleans up again, which is no error.
+    assert_eq!(seen.reconcile(&client, going).await?, "cleaned");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cleanup_that_fails_keeps_the_object() -> Result<()> {
+    let world = World::new();
+    let client = world.client();
+    let mut object = config_map("a");
+    finalizer::add(&mut object, NAME);
+    client.create(&object).await?;
+    delete(&world).await?;
+    world.faults.forget();
+    let fail = async |_: Event<ConfigMap>| -> Result<()> { bail!("the hole cannot be filled") };
+    for _ in 0..3 {
+        let error = finalizer::run(&client, now(&client).await?, NAME, fail).await.unwrap_err();
+        assert_eq!(error.to_string(), "the hole cannot be filled");
+        assert!(error.downcast_ref::<finalizer::Error>().is_none());
+    }
+    assert_eq!(world.faults.count(Asked::is_write), 0);
+    assert_eq!(now(&client).await?.finalizers(), [NAME]);
+    Seen::default().reconcile(&client, now(&client).await?).await?;
+    assert!(client.get_opt::<ConfigMap>(&key()).await?.is_none());
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_apply_that_fails_leaves_the_finalizer() -> Result<()> {
+    let world = World::new();
+    let client = world.client();
+    let object = Arc::new(client.create(&config_map("a")).await?);
+    let fail = async |_: Event<ConfigMap>| -> Result<()> { bail!("not yet") };
+    assert_eq!(finalizer::run(&client, object, NAME, fail).await.unwrap_err().to_string(), "not yet");
+    // Something may have been done before it failed.
+    assert_eq!(now(&client).await?.finalizers(), [NAME]);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn finalizers_of_others_are_left_alone() -> Result<()> {
+    let world = World::new();
+    let client = world.client();
+    let seen = Seen::default();
+    let mut object = config_map("a");
+    finalizer::add(&mut object, OTHER);
+    let object = client.create(&object).await?;
+    seen.reconcile(&client, Arc::new(object)).await?;
+    assert_eq!(now(&client).await?.finalizers(), [OTHER, NAME]);
+    delete(&world).await?;
+    assert_eq!(seen.reconcile(&client, now(&client).await?).await?, "cleaned");
+    assert_eq!(now(&client).await?.finalizers(), [OTHER]);
+    // It waits for the other one: there is nothing left to do here.
+    assert_eq!(seen.reconcile(&client, now(&client).await?).await?, "");
+    assert_eq!(seen.counts(), (1, 1));
+    set(&world, &[]).await?;
+    assert!(client.get_opt::<ConfigMap>(&key()).await?.is_none());
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_change_meanwhile_is_not_lost() -> Result<()> {
+    let world = World::new();
+    let client = world.client();
+    let seen = Seen::default();
+    let old = Arc::new(client.create(&config_map("a")).await?);
+    // Another finalizer comes while ours is added,
+    set(&world, &[OTHER]).await?;
+    assert_eq!(seen.reconcile(&client, old.clone()).await?, "applied");
+    assert_eq!(now(&client).await?.finalizers(), [OTHER, NAME]);
+    // or ours is there already and the cache does not know,
+    assert_eq!(seen.reconcile(&client, old.clone()).await?, "applied");
+    assert_eq!(now(&client).await?.finalizers(), [OTHER, NAME]);
+    // and other fields may change at any time.
+    let before = now(&client).await?;
+    client.patch(&*before, &Patch::merge(json!({"data": {"other": "1"}}))?).await?;
+
+    delete(&world).await?;
+    let going = now(&client).await?;
+    // Ours moves to another place while it cleans up.
+    let cleanup = async |_: Event<ConfigMap>| -> Result<()> {
+        set(&world, &[NAME]).await?;
+        Ok(())
+    };
+    finalizer::run(&client, going, NAME, cleanup).await?;
+    assert!(client.get_opt::<ConfigMap>(&key()).await?.is_none());
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_that_somebody_removed_during_the_cleanup_is_fine() -> Result<()> {
+    let world = World::new();
+    let client = world.client();
+    let mut object = config_map("a");
+    object.metadata.finalizers = Some(vec![OTHER.to_owned(), NAME.to_owned()]);
+    client.create(&object).await?;
+    delete(&world).await?;
+    let cleanup = async |_: Event<ConfigMap>| set(&world, &[OTHER]).await;
+    finalizer::run(&client, now(&client).await?, NAME, cleanup).await?;
+    assert_eq!(now(&client).await?.finalizers(), [OTHER]);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_goes_before_it_has_the_finalizer_is_left_alone() -> Result<()> {
+    let world = World::new();
+    let client = world.client();
+    let seen = Seen::default();
+    // It is gone,
+    let old = Arc::new(client.create(&config_map("a")).await?);
+    delete(&world).await?;
+    assert_eq!(seen.reconcile(&client, old.clone()).await?, "");
+    // or its namesake is there, which is another object,
+    client.create(&config_map("a")).await?;
+    assert_eq!(seen.reconcile(&client, old).await?, "");
+    assert!(now(&client).await?.finalizers().is_empty());
+    // or it is going, and waits for somebody else.
+    set(&world, &[OTHER]).await?;
+    let old = now(&client).await?;
+    delete(&world).await?;
+    assert_eq!(seen.reconcile(&client, old).await?, "");
+    assert_eq!(now(&client).await?.finalizers(), [OTHER]);
+    assert_eq!(seen.counts(), (0, 0));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namesake_keeps_its_finalizer() -> Result<()> {
+    let world = World::new();
+    let client = world.client();
+    let mut object = config_map("a");
+    finalizer::add(&mut object, NAME);
+    client.create(&object).await?;
+    delete(&world).await?;
+    let going = now(&client).await?;
+    let cleanup = async |_: Event<ConfigMap>| -> Result<()> {
+        set(&world, &[]).await?;
+        client.create(&object).await?;
+        Ok(())
+    };
+    finalizer::run(&client, going, NAME, cleanup).await?;
+    assert_eq!(now(&client).await?.finalizers(), [NAME]);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_of_the_server_are_told_from_those_of_the_reconciler() -> Result<()> {
+    #[derive(Debug, thiserror::Error)]
+    enum Failed {
+        #[error(transparent)]
+        Finalizer(#[from] finalizer::Error),
+        #[error("mine")]
+        Mine,
+    }
+    let world = World::new();
+    let client = world.client();
+    let object = Arc::new(client.create(&config_map("a")).await?);
+    let fail = async |_: Event<ConfigMap>| Err::<(), _>(Failed::Mine);
+    world.faults.next(1, Effect::Refuse, Asked::is_write);
+    let error = finalizer::run(&client, object.clone(), NAME, fail).await.unwrap_err();
+    let Failed::Finalizer(finalizer::Error::Add { source, .. }) = &error else { panic!("{error:?}") };
+    assert!(matches!(source, Error::Send(_)));
+    assert_eq!(error.to_string(), "the finalizer example.org/cleanup cannot be added");
+    let error = finalizer::run(&client, object.clone(), NAME, fail).await.unwrap_err();
+    assert!(matches!(error, Failed::Mine));
+
+    delete(&world).await?;
+    world.faults.next(1, Effect::Status(403, "Forbidden"), Asked::is_write);
+    let done = async |_: Event<ConfigMap>| Ok::<(), Failed>(());
+    let error = finalizer::run(&client, now(&client).await?, NAME, done).await.unwrap_err();
+    let Failed::Finalizer(finalizer::Error::Remove { source, .. }) = &error else { panic!("{error:?}") };
+    assert!(source.is_forbidden());
+    assert_eq!(now(&client).await?.finalizers(), [NAME]);
+
+    let error = finalizer::run(&client, object, "cleanup", done).await.unwrap_err();
+    assert!(matches!(error, Failed::Finalizer(finalizer::Error::Name(_))));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_refuses_for_another_reason_is_not_asked_for_ever() -> Result<()> {
+    let world = World::new();
+    let client = world.client();
+    let object = Arc::new(client.create(&config_map("a")).await?);
+    let patches = |asked: &Asked| asked.method == Method::PATCH;
+    world.faults.every(Effect::Status(422, "Invalid"), patches);
+    let error = finalizer::ensure(&client, object.clone(), NAME).await.unwrap_err();
+    assert!(matches!(error, finalizer::Error::Add { .. }));
+    assert_eq!(world.faults.count(patches), 1, "nothing changed meanwhile, so it is not tried again");
+    world.faults.heal();
+    world.faults.forget();
+    world.faults.every(Effect::Status(409, "Conflict"), patches);
+    assert!(finalizer::ensure(&client, object, NAME).await.is_err());
+    assert_eq!(world.faults.count(patches), 5);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn dynamic_objects_and_metadata_have_finalizers_too() -> Result<()> {
+    let world = World::new();
+    let client = world.client();
+    client.create(&config_map("a")).await?;
+    let dynamic: Arc<DynamicObject> = client.get_dynamic(&Gvk::new("", "v1", "ConfigMap"), &key()).await?;
+    set(&world, &[OTHER]).await?;
+    let object = finalizer::ensure(&client, dynamic, NAME).await?.unwrap();
+    assert_eq!(object.finalizers(), [OTHER, NAME]);
+    delete(&world).await?;
+    let metadata = client.get::<PartialObjectMeta<ConfigMap>>(&key()).await?;
+    // Its place changes after it was read.
+    set(&world, &[NAME, OTHER]).await?;
+    finalizer::run(&client, metadata, NAME, async |_| Ok::<(), finalizer::Error>(())).await?;
+    assert_eq!(now(&client).await?.finalizers(), [OTHER]);
+    finalizer::release(&client, &*object, OTHER).await?;
+    assert!(client.get_opt::<ConfigMap>(&key()).await?.is_none());
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconciler_on_the_cache_sees_the_whole_life() -> Result<()> {
+    let world = World::new();
+    let running = world.cache(CacheOptions::default());
+    let client = world.cached(&running.cache);
+    let mut follower = running.cache.informer::<ConfigMap>().follower();
+    let seen = Arc::new(Seen::default());
+    // In a task of its own: the future can be sent.
+    let reconciler = tokio::spawn({
+        let (client, seen) = (client.clone(), seen.clone());
+        async move {
+            while let Some(changes) = follower.next().await {
+                for change in changes.iter().filter(|change| *change.latest().key() == key()) {
+                    if let Some(object) = client.get_opt::<ConfigMap>(change.latest().key()).await? {
+                        seen.reconcile(&client, object).await?;
+                    }
+                }
+            }
+            anyhow::Ok(())
+        }
+    });
+    world.config_maps(&["a"]).await?;
+    eventually("the apply", || seen.counts().0 > 0).await;
+    settle().await;
+    delete(&world).await?;
+    eventually("the cleanup", || seen.counts().1 == 1).await;
+    settle().await;
+    assert!(client.uncached().get_opt::<ConfigMap>(&key()).await?.is_none());
+    assert_eq!(seen.counts(), (2, 1), "when it came, when it had its finalizer, and when it went");
+    drop(running);
+    soon("the end", reconciler).await??;
+    Ok(())
+}
