@@ -79,7 +79,10 @@ impl Assets {
     }
 
     pub(crate) fn client(&self) -> Result<kube::Client, kubewright_runtime::connect::ConnectError> {
-        kubewright_runtime::connect::client(self.config.clone(), kubewright_runtime::connect::Options::default())
+        kubewright_runtime::connect::client(
+            self.config.clone(),
+            kubewright_runtime::connect::Options::default(),
+        )
     }
 
     /// A bare API server has no controllers.
@@ -89,11 +92,17 @@ impl Assets {
 }
 
 fn find(binaries: &Path, name: &'static str, variable: &str) -> Result<PathBuf, AssetsError> {
-    let path = std::env::var_os(variable).filter(|path| !path.is_empty()).map_or_else(|| binaries.join(name), PathBuf::from);
+    let path = std::env::var_os(variable)
+        .filter(|path| !path.is_empty())
+        .map_or_else(|| binaries.join(name), PathBuf::from);
     if path.is_file() { Ok(path) } else { Err(AssetsError::Missing { name, path }) }
 }
 
-async fn start_etcd(binary: &Path, folder: &Path, within: Duration) -> Result<(Process, String), AssetsError> {
+async fn start_etcd(
+    binary: &Path,
+    folder: &Path,
+    within: Duration,
+) -> Result<(Process, String), AssetsError> {
     let failed = |source| AssetsError::Prepare("etcd", source);
     let (client, peer) = (free_port().map_err(failed)?, free_port().map_err(failed)?);
     let url = format!("http://127.0.0.1:{client}");
@@ -153,8 +162,9 @@ async fn start_apiserver(
     ];
     let mut process = Process::start("kube-apiserver", binary, &arguments, folder)?;
     let config = config(&yaml).await?;
-    let client = kubewright_runtime::connect::client(config.clone(), kubewright_runtime::connect::Options::default())
-        .map_err(|error| AssetsError::Kubeconfig(Box::new(error)))?;
+    let client =
+        kubewright_runtime::connect::client(config.clone(), kubewright_runtime::connect::Options::default())
+            .map_err(|error| AssetsError::Kubeconfig(Box::new(error)))?;
     process.ready(within, async || ready(&client).await).await?;
     Ok((process, config))
 }

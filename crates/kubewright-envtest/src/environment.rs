@@ -13,7 +13,9 @@ use kube::api::DynamicObject;
 use kubewright_apiserver::clock::TokioClock;
 use kubewright_apiserver::serve::{Listening, ServeError};
 use kubewright_apiserver::{ApiServer, Options};
-use kubewright_runtime::{Client, Key, List, Manager, ManagerError, ManagerOptions, Outcome, Reconciler, client};
+use kubewright_runtime::{
+    Client, Key, List, Manager, ManagerError, ManagerOptions, Outcome, Reconciler, client,
+};
 use tempfile::TempDir;
 
 use crate::assets::{Assets, AssetsError};
@@ -152,10 +154,17 @@ impl Builder {
                 (Plane::Assets(assets), Target::Remote(client))
             }
             Mode::Existing => {
-                let config = kubewright_runtime::connect::infer(&kubewright_runtime::connect::Source::default()).await;
+                let config =
+                    kubewright_runtime::connect::infer(&kubewright_runtime::connect::Source::default()).await;
                 let config = config.map_err(|error| StartError::Existing(Box::new(error)))?;
-                let client = kubewright_runtime::connect::client(config, kubewright_runtime::connect::Options::default());
-                (Plane::Existing, Target::Remote(client.map_err(|error| StartError::Client(Box::new(error)))?))
+                let client = kubewright_runtime::connect::client(
+                    config,
+                    kubewright_runtime::connect::Options::default(),
+                );
+                (
+                    Plane::Existing,
+                    Target::Remote(client.map_err(|error| StartError::Client(Box::new(error)))?),
+                )
             }
         };
         let kube = kube::Client::new(faults.connection(target.clone()), "default");
@@ -198,25 +207,27 @@ pub struct Environment {
 }
 
 enum Plane {
-    Embedded {
-        server: ApiServer,
-        clock: TokioClock,
-        listening: Option<(Listening, TempDir)>,
-    },
+    Embedded { server: ApiServer, clock: TokioClock, listening: Option<(Listening, TempDir)> },
     Assets(Assets),
     Existing,
 }
 
 impl Plane {
-    async fn embedded(options: Options, seed: Option<u64>, https: bool) -> Result<(Self, Target), StartError> {
+    async fn embedded(
+        options: Options,
+        seed: Option<u64>,
+        https: bool,
+    ) -> Result<(Self, Target), StartError> {
         let start = if seed.is_some() { SEEDED_START } else { now_micros() };
         // Tokio's clock is the real one unless a test pauses it.
         let clock = TokioClock::starting_at(start);
         let server = ApiServer::new(Options { clock: Arc::new(clock), seed, ..options });
         let listening = if https {
             let listening = Listening::open(server.clone(), 0).await?;
-            let folder = tempfile::Builder::new().prefix("kubewright-").tempdir().map_err(StartError::Kubeconfig)?;
-            std::fs::write(folder.path().join("kubeconfig"), listening.kubeconfig()).map_err(StartError::Kubeconfig)?;
+            let folder =
+                tempfile::Builder::new().prefix("kubewright-").tempdir().map_err(StartError::Kubeconfig)?;
+            std::fs::write(folder.path().join("kubeconfig"), listening.kubeconfig())
+                .map_err(StartError::Kubeconfig)?;
             Some((listening, folder))
         } else {
             None
@@ -269,7 +280,9 @@ impl Environment {
     /// listen ([`Builder::https`]), and for an existing cluster, whose kubeconfig is yours.
     pub fn kubeconfig(&self) -> Option<PathBuf> {
         match &self.plane {
-            Plane::Embedded { listening, .. } => listening.as_ref().map(|(_, folder)| folder.path().join("kubeconfig")),
+            Plane::Embedded { listening, .. } => {
+                listening.as_ref().map(|(_, folder)| folder.path().join("kubeconfig"))
+            }
             Plane::Assets(assets) => Some(assets.kubeconfig()),
             Plane::Existing => None,
         }
@@ -326,11 +339,7 @@ impl Environment {
     }
 
     /// Applies the objects of a YAML text, to `namespace` where they have none.
-    pub async fn apply_yaml(
-        &self,
-        namespace: &str,
-        yaml: &str,
-    ) -> Result<Vec<DynamicObject>, StartError> {
+    pub async fn apply_yaml(&self, namespace: &str, yaml: &str) -> Result<Vec<DynamicObject>, StartError> {
         let mut applied = Vec::new();
         for object in yaml::objects(yaml)? {
             applied.push(install::object(&self.client, object, Some(namespace)).await?);

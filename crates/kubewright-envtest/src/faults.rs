@@ -255,7 +255,9 @@ impl Target {
     async fn ask(self, request: Request<Body>) -> io::Result<Response<Source>> {
         match self {
             Self::Embedded(server) => Ok(server.handle(request).await.map(Source::Embedded)),
-            Self::Remote(client) => client.send(request).await.map(|it| it.map(Source::Remote)).map_err(io::Error::other),
+            Self::Remote(client) => {
+                client.send(request).await.map(|it| it.map(Source::Remote)).map_err(io::Error::other)
+            }
         }
     }
 }

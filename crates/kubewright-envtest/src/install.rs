@@ -93,7 +93,11 @@ async fn served(
 fn conditions(definition: &CustomResourceDefinition) -> String {
     let conditions = definition.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let said: Vec<String> = conditions
-        .map(|it| format!("{}={} {}", it.type_, it.status, it.message.as_deref().unwrap_or_default()).trim().to_owned())
+        .map(|it| {
+            format!("{}={} {}", it.type_, it.status, it.message.as_deref().unwrap_or_default())
+                .trim()
+                .to_owned()
+        })
         .collect();
     if said.is_empty() { "it has no conditions".to_owned() } else { said.join(", ") }
 }

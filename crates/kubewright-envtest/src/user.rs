@@ -30,7 +30,11 @@ impl Rights {
                 verbs: everything.clone(),
                 ..PolicyRule::default()
             },
-            PolicyRule { non_resource_urls: Some(everything.clone()), verbs: everything, ..PolicyRule::default() },
+            PolicyRule {
+                non_resource_urls: Some(everything.clone()),
+                verbs: everything,
+                ..PolicyRule::default()
+            },
         ])
     }
 
@@ -56,7 +60,10 @@ impl Rights {
     /// Gives a user these rights, by a ClusterRole and its binding.
     pub(crate) async fn grant(self, admin: &Client, user: &str) -> Result<(), client::Error> {
         // Names of users may hold what names of objects may not.
-        let name: String = user.chars().map(|it| if it.is_ascii_alphanumeric() { it.to_ascii_lowercase() } else { '-' }).collect();
+        let name: String = user
+            .chars()
+            .map(|it| if it.is_ascii_alphanumeric() { it.to_ascii_lowercase() } else { '-' })
+            .collect();
         let metadata = ObjectMeta { name: Some(format!("envtest-{name}")), ..ObjectMeta::default() };
         let role = ClusterRole { metadata: metadata.clone(), rules: Some(self.0), ..ClusterRole::default() };
         let binding = ClusterRoleBinding {

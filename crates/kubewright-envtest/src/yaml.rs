@@ -76,7 +76,8 @@ fn read(origin: &str, yaml: &str) -> Result<Vec<DynamicObject>, FixtureError> {
             if object.is_null() {
                 continue;
             }
-            let object: DynamicObject = serde_json::from_value(object).map_err(|error| wrong(error.to_string()))?;
+            let object: DynamicObject =
+                serde_json::from_value(object).map_err(|error| wrong(error.to_string()))?;
             match &object.types {
                 Some(types) if !types.kind.is_empty() && !types.api_version.is_empty() => {}
                 _ => return Err(wrong("apiVersion and kind are missing".to_owned())),
@@ -106,7 +107,8 @@ mod tests {
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n---\napiVersion: v1\nkind: List\nitems:\n\
              - {apiVersion: v1, kind: Secret, metadata: {name: b}}\n",
         );
-        let names: Vec<String> = found.unwrap().into_iter().filter_map(|object| object.metadata.name).collect();
+        let names: Vec<String> =
+            found.unwrap().into_iter().filter_map(|object| object.metadata.name).collect();
         assert_eq!(names, ["a", "b"]);
     }
 

@@ -26,6 +26,7 @@ use tracing::{debug, error, info, warn};
 pub use self::error::{ManagerError, RegisterError};
 use self::group::{Group, deadline};
 pub use self::options::ManagerOptions;
+use crate::Key;
 use crate::cache::Cache;
 use crate::certs::Certificates;
 use crate::client::Client;
@@ -38,7 +39,6 @@ use crate::metrics::{Guard, Metrics};
 use crate::queue::{Causes, QueueMetrics};
 use crate::reconcile::{self, Context, ReconcileId};
 use crate::serve::Server;
-use crate::Key;
 
 /// Runs controllers and what they need. Cheap to clone; clones are the same manager.
 ///

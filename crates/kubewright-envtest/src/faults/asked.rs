@@ -97,12 +97,14 @@ impl Asked {
 
     /// `verb resource namespace/name`, for traces.
     pub fn line(&self) -> String {
-        let mut line = format!("{} {}", self.verb, if self.resource.is_empty() { &self.path } else { &self.resource });
+        let mut line =
+            format!("{} {}", self.verb, if self.resource.is_empty() { &self.path } else { &self.resource });
         if !self.subresource.is_empty() {
             line.push('/');
             line.push_str(&self.subresource);
         }
-        let place: Vec<&str> = [&self.namespace, &self.name].into_iter().flatten().map(String::as_str).collect();
+        let place: Vec<&str> =
+            [&self.namespace, &self.name].into_iter().flatten().map(String::as_str).collect();
         if !place.is_empty() {
             line.push(' ');
             line.push_str(&place.join("/"));
@@ -153,7 +155,10 @@ fn decoded(text: &str) -> String {
     while let Some(byte) = rest.next() {
         let escaped = (byte == b'%').then(|| {
             let digits: Vec<u8> = rest.clone().take(2).collect();
-            std::str::from_utf8(&digits).ok().filter(|it| it.len() == 2).and_then(|it| u8::from_str_radix(it, 16).ok())
+            std::str::from_utf8(&digits)
+                .ok()
+                .filter(|it| it.len() == 2)
+                .and_then(|it| u8::from_str_radix(it, 16).ok())
         });
         match escaped.flatten() {
             Some(escaped) => {
@@ -181,7 +186,11 @@ mod tests {
             (Method::GET, "/api/v1/pods", "list pods"),
             (Method::GET, "/api/v1/namespaces/a/pods?watch=true&labelSelector=a%3Db", "watch pods a"),
             (Method::GET, "/apis/apps/v1/namespaces/a/deployments/web", "get deployments a/web"),
-            (Method::PUT, "/apis/apps/v1/namespaces/a/deployments/web/status", "update deployments/status a/web"),
+            (
+                Method::PUT,
+                "/apis/apps/v1/namespaces/a/deployments/web/status",
+                "update deployments/status a/web",
+            ),
             (Method::DELETE, "/api/v1/namespaces/a/pods", "deletecollection pods a"),
             (Method::DELETE, "/api/v1/namespaces/a", "delete namespaces a"),
             (Method::PUT, "/api/v1/namespaces/a/finalize", "update namespaces/finalize a"),

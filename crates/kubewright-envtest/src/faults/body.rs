@@ -76,7 +76,10 @@ impl http_body::Body for Answer {
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let answer = self.get_mut();
         if answer.over {
             return Poll::Ready(None);
@@ -88,9 +91,9 @@ impl http_body::Body for Answer {
                 Source::Embedded(body) => Pin::new(body)
                     .poll_frame(cx)
                     .map(|frame| frame.map(|frame| frame.map_err(|never: Infallible| match never {}))),
-                Source::Remote(body) => {
-                    Pin::new(body).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(io::Error::other)))
-                }
+                Source::Remote(body) => Pin::new(body)
+                    .poll_frame(cx)
+                    .map(|frame| frame.map(|frame| frame.map_err(io::Error::other))),
             },
             Some(Fate::Stall) => Poll::Pending,
             Some(Fate::End) => Poll::Ready(None),

@@ -25,7 +25,13 @@ mod view {
     use serde::{Deserialize, Serialize};
 
     #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug)]
-    #[kube(group = "view.example.com", version = "v1", kind = "MarkdownView", namespaced, status = "MarkdownViewStatus")]
+    #[kube(
+        group = "view.example.com",
+        version = "v1",
+        kind = "MarkdownView",
+        namespaced,
+        status = "MarkdownViewStatus"
+    )]
     #[serde(rename_all = "camelCase")]
     pub(super) struct MarkdownViewSpec {
         /// The pages by their names.
@@ -55,7 +61,8 @@ impl Reconciler for Viewer {
             "spec": { "containers": [{ "name": "viewer", "image": "peaceiris/mdbook:latest" }] },
         });
         let metadata = json!({ "name": name, "namespace": namespace });
-        let mut map: ConfigMap = serde_json::from_value(json!({ "metadata": metadata, "data": view.spec.markdowns }))?;
+        let mut map: ConfigMap =
+            serde_json::from_value(json!({ "metadata": metadata, "data": view.spec.markdowns }))?;
         let mut deployment: Deployment = serde_json::from_value(json!({ "metadata": metadata, "spec": {
             "replicas": view.spec.replicas.unwrap_or(1), "selector": { "matchLabels": labels }, "template": template,
         }}))?;
@@ -70,7 +77,8 @@ impl Reconciler for Viewer {
         cx.client().apply(&service).await?;
 
         let mut status = view.status.clone().unwrap_or_default();
-        let update = ConditionUpdate::truthy("Available", "OK", "everything is there").observed(view.metadata.generation);
+        let update = ConditionUpdate::truthy("Available", "OK", "everything is there")
+            .observed(view.metadata.generation);
         if set_condition(&mut status.conditions, update, cx.now()) {
             cx.client().status().patch(&*view, &Patch::merge(json!({ "status": status }))?).await?;
         }

@@ -1,9 +1,13 @@
 //! What one reconcile wrote, so that the next one of the same key can wait until the cache has seen it.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cache::{Cache, Informer};
 use crate::{Key, Kind};
+
+/// The labels of an object.
+pub(crate) type Labels = BTreeMap<String, String>;
 
 /// What was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,15 +30,14 @@ pub(crate) struct Debt {
 }
 
 impl Ledger {
-    /// Notes a write for every informer that will tell of it.
-    pub(crate) fn note(&self, cache: &Cache, kind: &Kind, key: &Key, wrote: &Wrote) {
+    /// Notes a write for every informer that will tell of it. `labels` are those that the object has now, if known.
+    pub(crate) fn note(&self, cache: &Cache, kind: &Kind, key: &Key, labels: Option<&Labels>, wrote: &Wrote) {
         let mut debts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for informer in cache.all_of(kind) {
-            if !informer.covers(key.namespace()) {
+            if !informer.will_tell(key, labels) {
                 continue;
             }
             let debt = Debt { informer, key: key.clone(), wrote: wrote.clone() };
-            // A selection may never show this object: its own next event or bookmark will do.
             debts.retain(|older| !(Arc::ptr_eq(&older.informer, &debt.informer) && older.key == debt.key));
             debts.push(debt);
         }

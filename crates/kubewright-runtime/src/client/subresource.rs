@@ -4,6 +4,7 @@ use http::{Method, Request};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::write::Answer;
 use super::{Client, Error, Patch, Writable, path, read};
 use crate::query::Query;
 use crate::{Key, Kind, Object, wire};
@@ -54,7 +55,7 @@ impl Subresource<'_> {
 
     /// Reads the part, which may be of a type of its own, from the server.
     pub async fn get<K: Object, P: DeserializeOwned>(&self, key: &Key) -> Result<P, Error> {
-        let (kind, path) = self.path::<K>(key)?;
+        let (kind, _, path) = self.path::<K>(key)?;
         let request = Request::get(path).body(Vec::new()).map_err(Error::Build)?;
         let body = wire::send(self.client.kube(), request).await?;
         read(&kind, &body)
@@ -96,18 +97,22 @@ impl Subresource<'_> {
         key: &Key,
         part: &P,
     ) -> Result<A, Error> {
-        let (kind, path) = self.path::<K>(key)?;
+        let (kind, key, path) = self.path::<K>(key)?;
         let query = self.client.parameters(Query::new(path));
         let body = serde_json::to_vec(part)
             .map_err(|source| Error::Encode { what: format!("{} of {}", self.name, kind.name()), source })?;
         let body = self.client.write(&kind, method, query, "application/json", body).await?;
+        // A part carries the version of its object.
+        if let Ok(answer) = read::<Answer>(&kind, &body) {
+            self.client.note_answer(&kind, &key, &answer.metadata);
+        }
         read(&kind, &body)
     }
 
-    fn path<K: Object>(&self, key: &Key) -> Result<(Kind, String), Error> {
+    fn path<K: Object>(&self, key: &Key) -> Result<(Kind, Key, String), Error> {
         let kind = Kind::of::<K>();
         let key = self.client.placed_key(&kind, key)?;
         let path = path(&kind, &key, Some(self.name));
-        Ok((kind, path))
+        Ok((kind, key, path))
     }
 }

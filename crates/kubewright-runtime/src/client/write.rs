@@ -11,7 +11,7 @@ use http::{Method, Request, header};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::ledger::Wrote;
+use super::ledger::{Labels, Wrote};
 use super::{Client, Delete, Error, Patch, Writable, path, read, selection};
 use crate::query::Query;
 use crate::{Key, Kind, List, Object, wire};
@@ -123,16 +123,13 @@ impl Client {
         let body = self
             .write(kind, Method::DELETE, Query::new(path(kind, key, None)), "application/json", body)
             .await?;
-        let answer: Deleted = read(kind, &body)?;
+        let answer: Answer = read(kind, &body)?;
         match (answer.kind.as_str(), answer.details) {
             ("Status", Some(details)) if !details.uid.is_empty() => {
-                self.wrote(kind, key, &Wrote::Gone(details.uid));
+                self.wrote(kind, key, None, &Wrote::Gone(details.uid));
             }
             ("Status", _) => {}
-            _ => {
-                let version = answer.metadata["resourceVersion"].as_str().and_then(|it| it.parse().ok());
-                self.wrote(kind, key, &Wrote::Version(version.unwrap_or(0)));
-            }
+            _ => self.note_answer(kind, key, &answer.metadata),
         }
         Ok(())
     }
@@ -145,7 +142,16 @@ impl Client {
             return Err(Error::NamespaceMissing { kind: kind.name().to_owned(), name: "*".to_owned() });
         }
         let body = self.options(how, &kind)?;
-        self.write(&kind, Method::DELETE, selection(&kind, &list)?, "application/json", body).await?;
+        let body =
+            self.write(&kind, Method::DELETE, selection(&kind, &list)?, "application/json", body).await?;
+        let answer: Answer = read(&kind, &body)?;
+        for Item { metadata } in answer.items.unwrap_or_default() {
+            let key = Key::new(metadata.namespace.as_deref(), &metadata.name);
+            match metadata.deletion_timestamp {
+                Some(_) => self.note_answer(&kind, &key, &metadata),
+                None => self.wrote(&kind, &key, None, &Wrote::Gone(metadata.uid)),
+            }
+        }
         Ok(())
     }
 
@@ -207,30 +213,59 @@ impl Client {
     fn note<K: Writable>(&self, kind: &Kind, written: &K) {
         let meta = written.object_meta();
         let key = Key::new(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default());
-        self.wrote(kind, &key, &Wrote::Version(version(written)));
+        // An object without labels is known to have none.
+        let none = Labels::new();
+        let labels = meta.labels.as_ref().unwrap_or(&none);
+        self.wrote(kind, &key, Some(labels), &Wrote::Version(version(written)));
     }
 
-    fn wrote(&self, kind: &Kind, key: &Key, wrote: &Wrote) {
+    /// Notes what an answer says of the object that was written, or of a part of it.
+    pub(super) fn note_answer(&self, kind: &Kind, key: &Key, metadata: &AnswerMeta) {
+        if let Ok(version) = metadata.resource_version.parse() {
+            self.wrote(kind, key, metadata.labels.as_ref(), &Wrote::Version(version));
+        }
+    }
+
+    fn wrote(&self, kind: &Kind, key: &Key, labels: Option<&Labels>, wrote: &Wrote) {
         if let (Some(ledger), Some(cache), false) = (&self.ledger, &self.shared.cache, self.settings.dry_run)
         {
-            ledger.note(cache, kind, key, wrote);
+            ledger.note(cache, kind, key, labels, wrote);
         }
     }
 }
 
-/// The answer to a deletion. Gone at once, or marked as going: a Status or the object.
+/// The answer to a write, as far as it tells what the cache will see: an object, a list, a part or a Status.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Deleted {
+pub(super) struct Answer {
     kind: String,
+    /// Of a Status.
     details: Option<Details>,
-    metadata: Value,
+    pub(super) metadata: AnswerMeta,
+    /// Of a list.
+    items: Option<Vec<Item>>,
 }
 
 #[derive(Deserialize)]
 struct Details {
     #[serde(default)]
     uid: String,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    metadata: AnswerMeta,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct AnswerMeta {
+    name: String,
+    namespace: Option<String>,
+    uid: String,
+    resource_version: String,
+    deletion_timestamp: Option<String>,
+    labels: Option<Labels>,
 }
 
 fn version<K: Writable>(object: &K) -> u64 {

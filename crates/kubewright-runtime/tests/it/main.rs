@@ -1,5 +1,7 @@
 //! The runtime against the embedded API server.
 
+mod cache;
+mod client;
 mod condition;
 mod connect;
 mod connect_relay;
@@ -7,14 +9,12 @@ mod controller;
 mod election;
 mod election_world;
 mod events;
-mod cache;
-mod client;
 mod faults;
+mod finalizer;
 mod health;
 mod metrics;
 mod owner;
 mod queue;
 mod queue_shuttle;
 mod serve;
-mod finalizer;
 mod world;
