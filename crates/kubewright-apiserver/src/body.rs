@@ -1,6 +1,7 @@
-//! Bodies of answers: whole, in shared pieces, or a stream of events.
+//! Bodies of answers: whole, a list that is joined while it is read, or a stream of events.
 
-use std::collections::VecDeque;
+mod joined;
+
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,23 +10,28 @@ use bytes::Bytes;
 use futures_util::Stream;
 use http_body::{Frame, SizeHint};
 
+pub(crate) use joined::Items;
+use joined::Joined;
+
 /// The body of an answer.
 pub struct Body(Kind);
 
 enum Kind {
-    Pieces(VecDeque<Bytes>),
+    Whole(Bytes),
+    Joined(Joined),
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
 
 impl Body {
     /// No body.
     pub fn empty() -> Self {
-        Self(Kind::Pieces(VecDeque::new()))
+        Self(Kind::Whole(Bytes::new()))
     }
 
-    /// Pieces that are sent one after the other, without copying them together.
-    pub fn pieces(pieces: impl IntoIterator<Item = Bytes>) -> Self {
-        Self(Kind::Pieces(pieces.into_iter().filter(|piece| !piece.is_empty()).collect()))
+    /// `head`, the items with commas between them, and `tail`. They are copied together piece by piece, when the
+    /// reader wants more.
+    pub(crate) fn list(head: Vec<u8>, items: Items, tail: &'static [u8]) -> Self {
+        Self(Kind::Joined(Joined::new(head, items, tail)))
     }
 
     /// A body that ends when the stream does.
@@ -36,7 +42,7 @@ impl Body {
 
 impl<T: Into<Bytes>> From<T> for Body {
     fn from(bytes: T) -> Self {
-        Self::pieces([bytes.into()])
+        Self(Kind::Whole(bytes.into()))
     }
 }
 
@@ -49,7 +55,11 @@ impl http_body::Body for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut self.get_mut().0 {
-            Kind::Pieces(pieces) => Poll::Ready(pieces.pop_front().map(|piece| Ok(Frame::data(piece)))),
+            Kind::Whole(bytes) => {
+                let whole = std::mem::take(bytes);
+                Poll::Ready((!whole.is_empty()).then(|| Ok(Frame::data(whole))))
+            }
+            Kind::Joined(joined) => Poll::Ready(joined.next().map(|piece| Ok(Frame::data(piece)))),
             Kind::Stream(stream) => {
                 stream.as_mut().poll_next(cx).map(|next| next.map(|piece| Ok(Frame::data(piece))))
             }
@@ -57,12 +67,17 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.0, Kind::Pieces(pieces) if pieces.is_empty())
+        match &self.0 {
+            Kind::Whole(bytes) => bytes.is_empty(),
+            Kind::Joined(joined) => joined.left() == 0,
+            Kind::Stream(_) => false,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Pieces(pieces) => SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum()),
+            Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Joined(joined) => SizeHint::with_exact(joined.left() as u64),
             Kind::Stream(_) => SizeHint::default(),
         }
     }
@@ -71,7 +86,8 @@ impl http_body::Body for Body {
 impl std::fmt::Debug for Body {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match &self.0 {
-            Kind::Pieces(_) => "Body::Pieces",
+            Kind::Whole(_) => "Body::Whole",
+            Kind::Joined(_) => "Body::Joined",
             Kind::Stream(_) => "Body::Stream",
         })
     }

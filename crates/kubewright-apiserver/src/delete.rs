@@ -101,7 +101,7 @@ impl Inner {
                 Err(error) => return Err(error),
             }
         }
-        Ok(self.list_answer(served, format, &page))
+        Ok(self.list_answer(served, format, page))
     }
 
     /// Deletes an object, as far as it can be deleted now.

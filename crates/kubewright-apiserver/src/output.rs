@@ -3,14 +3,16 @@
 //! An object is shown whole, as metadata only, or as a Table; in JSON or YAML. Bytes are made once per
 //! version and form, and shared.
 
-use bytes::{Bytes, BytesMut};
+use std::sync::Arc;
+
+use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
 use kubewright_apimachinery::{convert, json, table};
 use serde_json::{Value, json};
 
-use crate::body::Body;
+use crate::body::{Body, Items};
 use crate::request::Request;
 use crate::resources::Served;
 use crate::storage::Version;
@@ -161,22 +163,27 @@ pub(crate) fn set_kind(object: &mut Value, api_version: String, kind: &str) {
 
 /// A stored version whole, as JSON.
 pub(crate) fn whole(served: &Served, version: &Version) -> Bytes {
-    version.encoded(served.tag * FORMS + FULL, || {
-        if served.shows_stored() {
-            let prefix =
-                format!(r#"{{"kind":"{}","apiVersion":"{}","#, served.kind(), served.gvk().api_version());
-            join([prefix.as_bytes(), &version.json[1..]])
-        } else {
-            Bytes::from(json::to_vec(&object(served, version)))
-        }
-    })
+    if served.shows_stored() {
+        // Copied each time: keeping the copy would double what every object takes.
+        return join([kind_prefix(served).as_bytes(), &version.json[1..]]);
+    }
+    version.encoded(served.tag * FORMS + FULL, || Bytes::from(json::to_vec(&object(served, version))))
 }
 
-/// A stored version as an item of a list: without `apiVersion` and `kind`, unless it is a custom one.
-pub(crate) fn item(served: &Served, version: &Version) -> Bytes {
+/// How an object begins that is shown as it is stored.
+fn kind_prefix(served: &Served) -> String {
+    format!(r#"{{"kind":"{}","apiVersion":"{}","#, served.kind(), served.gvk().api_version())
+}
+
+/// Stored versions as items of a list: without `apiVersion` and `kind`, unless they are custom ones.
+pub(crate) fn items(served: &Served, versions: Vec<Arc<Version>>) -> Items {
     if served.shows_stored() {
-        return version.json.clone();
+        return Items::Stored(versions);
     }
+    Items::Encoded(versions.iter().map(|version| item(served, version)).collect())
+}
+
+fn item(served: &Served, version: &Version) -> Bytes {
     if served.custom().is_some() {
         return whole(served, version);
     }
@@ -216,8 +223,12 @@ pub(crate) fn watch_line(served: &Served, version: &Version, change: Change) -> 
         Change::Deleted => DELETED,
     };
     version.encoded(served.tag * FORMS + form, || {
-        let prefix = format!(r#"{{"type":"{}","object":"#, change.word());
-        join([prefix.as_bytes(), &whole(served, version), b"}\n"])
+        let (start, word, object) = (br#"{"type":""#, change.word().as_bytes(), br#"","object":"#);
+        if served.shows_stored() {
+            let prefix = kind_prefix(served);
+            return join([start, word, object, prefix.as_bytes(), &version.json[1..], b"}\n"]);
+        }
+        join([start, word, object, &whole(served, version), b"}\n"])
     })
 }
 
@@ -230,11 +241,7 @@ pub(crate) fn watch_line_of(change: &str, object: &Value) -> Bytes {
 }
 
 fn join<const N: usize>(parts: [&[u8]; N]) -> Bytes {
-    let mut bytes = BytesMut::with_capacity(parts.iter().map(|part| part.len()).sum());
-    for part in parts {
-        bytes.extend_from_slice(part);
-    }
-    bytes.freeze()
+    Bytes::from(parts.concat())
 }
 
 /// An object in the form that the client wants, and whether it is an error to have it so.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::{Response, StatusCode};
 use kubewright_apimachinery::json::{self, ParseOptions};
 use kubewright_apimachinery::selector::{FieldSelector, LabelSelector};
@@ -18,9 +18,6 @@ use crate::request::Request;
 use crate::resources::Served;
 use crate::server::Inner;
 use crate::storage::Version;
-
-/// Pieces of a list are copied together up to this size, so that few writes send it.
-const PIECE: usize = 64 << 10;
 
 /// Which objects of a resource a list or watch is about.
 pub(crate) struct Filter {
@@ -122,31 +119,22 @@ impl Inner {
         let options = ListOptions::read(&request.query, false)?;
         let filter = Filter::new(served, namespace, &options)?;
         let page = self.page(served, &filter, &options, only)?;
-        Ok(self.list_answer(served, format, &page))
+        Ok(self.list_answer(served, format, page))
     }
 
-    pub(crate) fn list_answer(&self, served: &Served, format: Format, page: &Page) -> Response<Body> {
+    pub(crate) fn list_answer(&self, served: &Served, format: Format, page: Page) -> Response<Body> {
         let mut meta = page.meta();
         if format.view == View::Whole && served.custom().is_some() {
             // As upstream's lists of unstructured objects have it.
             meta.entry("continue").or_insert_with(|| "".into());
         }
         if format.view == View::Whole && !format.yaml {
-            let items: Vec<Bytes> = page.items.iter().map(|version| output::item(served, version)).collect();
-            let mut writer = Pieces::new(items.iter().map(|item| item.len() + 1).sum());
             let head = json!({"kind": served.list_kind(), "apiVersion": served.gvk().api_version(), "metadata": meta});
             let mut head = json::to_vec(&head);
             head.pop();
             head.extend_from_slice(b",\"items\":[");
-            writer.push(&head);
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    writer.push(b",");
-                }
-                writer.push(item);
-            }
-            writer.push(b"]}");
-            return output::respond(StatusCode::OK, "application/json", Body::pieces(writer.finish()));
+            let items = output::items(served, page.items);
+            return output::respond(StatusCode::OK, "application/json", Body::list(head, items, b"]}"));
         }
         let objects: Vec<Value> = page.items.iter().map(|version| output::object(served, version)).collect();
         let value = output::list_of(served, format.view, objects, &Value::Object(meta), self.clock.now());
@@ -297,35 +285,5 @@ impl Token {
             ));
         }
         Ok((At::Exact(self.revision), self.start))
-    }
-}
-
-/// Copies small pieces together.
-struct Pieces {
-    done: Vec<Bytes>,
-    open: BytesMut,
-    /// Bytes that are still to come, roughly.
-    left: usize,
-}
-
-impl Pieces {
-    fn new(expected: usize) -> Self {
-        Self { done: Vec::new(), open: BytesMut::new(), left: expected }
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        if self.open.len() + bytes.len() > PIECE && !self.open.is_empty() {
-            self.done.push(self.open.split().freeze());
-        }
-        if self.open.is_empty() {
-            self.open = BytesMut::with_capacity(PIECE.min(self.left + 256).max(bytes.len()));
-        }
-        self.left = self.left.saturating_sub(bytes.len());
-        self.open.extend_from_slice(bytes);
-    }
-
-    fn finish(mut self) -> Vec<Bytes> {
-        self.done.push(self.open.freeze());
-        self.done
     }
 }

@@ -1,0 +1,125 @@
+//! A long list as a body: its items are copied together while they are read.
+//!
+//! Few large pieces are cheaper to send than many small ones, and a piece that the reader is done with is
+//! written to again: so a list of any length takes the memory of one piece.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::storage::Version;
+
+/// Items are copied together up to this size.
+const PIECE: usize = 64 << 10;
+
+/// The items of a list.
+pub(crate) enum Items {
+    /// As they are stored.
+    Stored(Vec<Arc<Version>>),
+    /// In another form.
+    Encoded(Vec<Bytes>),
+}
+
+impl Items {
+    fn len(&self) -> usize {
+        match self {
+            Self::Stored(versions) => versions.len(),
+            Self::Encoded(items) => items.len(),
+        }
+    }
+
+    fn get(&self, at: usize) -> Option<&[u8]> {
+        match self {
+            Self::Stored(versions) => versions.get(at).map(|version| &*version.json),
+            Self::Encoded(items) => items.get(at).map(|item| &**item),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Stored(versions) => versions.iter().map(|version| version.json.len()).sum(),
+            Self::Encoded(items) => items.iter().map(Bytes::len).sum(),
+        }
+    }
+}
+
+pub(super) struct Joined {
+    head: Vec<u8>,
+    items: Items,
+    /// The first item of the next piece.
+    at: usize,
+    tail: &'static [u8],
+    left: usize,
+    piece: BytesMut,
+}
+
+impl Joined {
+    pub(super) fn new(head: Vec<u8>, items: Items, tail: &'static [u8]) -> Self {
+        let commas = items.len().saturating_sub(1);
+        let left = head.len() + items.bytes() + commas + tail.len();
+        Self { head, items, at: 0, tail, left, piece: BytesMut::new() }
+    }
+
+    /// How many bytes are still to come.
+    pub(super) fn left(&self) -> usize {
+        self.left
+    }
+
+    pub(super) fn next(&mut self) -> Option<Bytes> {
+        if self.left == 0 {
+            return None;
+        }
+        self.piece.reserve(PIECE.min(self.left));
+        self.piece.extend_from_slice(&std::mem::take(&mut self.head));
+        while let Some(item) = self.items.get(self.at) {
+            // With its comma and the end of the list. What is larger than a piece is one of its own.
+            if !self.piece.is_empty() && self.piece.len() + item.len() + 1 + self.tail.len() > PIECE {
+                break;
+            }
+            if self.at > 0 {
+                self.piece.extend_from_slice(b",");
+            }
+            self.piece.extend_from_slice(item);
+            self.at += 1;
+        }
+        if self.at == self.items.len() {
+            self.piece.extend_from_slice(std::mem::take(&mut self.tail));
+        }
+        let piece = self.piece.split().freeze();
+        self.left -= piece.len();
+        Some(piece)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(items: &[Vec<u8>]) -> (Vec<u8>, Vec<usize>) {
+        let items = items.iter().map(|item| Bytes::copy_from_slice(item)).collect();
+        let mut joined = Joined::new(b"<".to_vec(), Items::Encoded(items), b">");
+        let expected = joined.left();
+        let (mut all, mut sizes) = (Vec::new(), Vec::new());
+        while let Some(piece) = joined.next() {
+            sizes.push(piece.len());
+            all.extend_from_slice(&piece);
+        }
+        assert_eq!((all.len(), joined.left()), (expected, 0));
+        (all, sizes)
+    }
+
+    #[test]
+    fn items_stand_between_head_and_tail_with_commas() {
+        assert_eq!(read(&[]).0, b"<>");
+        assert_eq!(read(&[b"a".to_vec()]).0, b"<a>");
+        assert_eq!(read(&[b"a".to_vec(), Vec::new(), b"c".to_vec()]).0, b"<a,,c>");
+    }
+
+    #[test]
+    fn a_long_list_comes_in_pieces_and_a_long_item_in_one() {
+        let items = [vec![b'a'; 40_000], vec![b'b'; 40_000], vec![b'c'; 200_000], vec![b'd'; 10]];
+        let (all, sizes) = read(&items);
+        assert_eq!(all, [b"<", items.join(&b","[..]).as_slice(), b">"].concat());
+        assert_eq!(sizes, [40_001, 40_001, 200_001, 12]);
+    }
+}
