@@ -200,12 +200,17 @@ pub fn type_named(name: &str) -> Option<&'static Type> {
 
 /// The type of a kind, by its group, version and kind.
 pub fn type_of_kind(group: &str, version: &str, kind: &str) -> Option<&'static Type> {
+    find_kind(group, version, kind).map(TypeRef::get)
+}
+
+/// As [`type_of_kind`], without parsing it.
+pub fn find_kind(group: &str, version: &str, kind: &str) -> Option<TypeRef> {
     let package = match group {
         "" => "core",
         "internal.apiserver.k8s.io" => "apiserverinternal",
         _ => group.split('.').next().unwrap_or_default(),
     };
-    type_named(&format!("{package}.{version}.{kind}"))
+    find(&format!("{package}.{version}.{kind}"))
 }
 
 /// The names of all types of the table, sorted.
@@ -219,7 +224,8 @@ pub fn parse_type(name: &str) -> Option<Result<Type, ParseError>> {
     Some(parse::parse(slot.name, slot.body))
 }
 
-fn find(name: &str) -> Option<TypeRef> {
+/// As [`type_named`], without parsing it.
+pub fn find(name: &str) -> Option<TypeRef> {
     let at = TYPES.binary_search_by(|slot| slot.name.cmp(name)).ok()?;
     u16::try_from(at).ok().map(TypeRef)
 }
@@ -227,14 +233,16 @@ fn find(name: &str) -> Option<TypeRef> {
 struct Slot {
     name: &'static str,
     body: &'static str,
-    parsed: OnceLock<Type>,
+    /// Boxed, since most are never asked for.
+    parsed: OnceLock<Box<Type>>,
 }
 
 impl Slot {
     fn parsed(&self) -> &Type {
         // The text is part of the build, and a test parses all of it: a bad line cannot reach a user.
-        self.parsed
-            .get_or_init(|| parse::parse(self.name, self.body).unwrap_or_else(|error| panic!("{error}")))
+        self.parsed.get_or_init(|| {
+            Box::new(parse::parse(self.name, self.body).unwrap_or_else(|error| panic!("{error}")))
+        })
     }
 }
 

@@ -22,6 +22,11 @@ pub fn fields(gvk: Gvk<'_>, object: &Value) -> Vec<(&'static str, String)> {
     }
 }
 
+/// Whether selectors may name more than names and namespaces in objects of kind `gvk`.
+pub fn has_own(gvk: Gvk<'_>) -> bool {
+    table(gvk).is_some()
+}
+
 /// Whether selectors may name `label` in objects of kind `gvk`.
 pub fn supported(gvk: Gvk<'_>, label: &str) -> bool {
     match table(gvk) {

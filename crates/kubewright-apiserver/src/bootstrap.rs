@@ -6,7 +6,7 @@
 use std::sync::{Arc, LazyLock};
 
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::{facts, time};
+use kubewright_apimachinery::{facts, selectable, time};
 use serde_json::Value;
 
 use crate::resources::{Registry, Served};
@@ -44,15 +44,16 @@ static OBJECTS: LazyLock<Objects> = LazyLock::new(|| {
     objects
 });
 
+const METADATA: &str = "\"metadata\":{";
+
 fn prepare(registry: &Registry, path: &str, text: &'static str) -> Option<Prepared> {
-    const METADATA: &str = "\"metadata\":{";
     const TRANSITION: &str = "\"lastTransitionTime\":\"";
     // What differs in more than that is filled in each time.
     if text.contains('<') {
         return None;
     }
     let served = find_path(registry, path)?;
-    let object: Value = serde_json::from_str(text).ok()?;
+    let object = searchable(served, text)?;
     let (head, mut tail) = text.split_at(text.find(METADATA)? + METADATA.len());
     let mut rest = Vec::new();
     while let Some(at) = tail.find(TRANSITION) {
@@ -66,14 +67,39 @@ fn prepare(registry: &Registry, path: &str, text: &'static str) -> Option<Prepar
     Some(Prepared { storage: served.storage.clone(), key: key.into(), attributes, head, rest })
 }
 
+/// The object, or as much of it as can be searched for: the first server of a process reads all of them.
+fn searchable(served: &Served, text: &str) -> Option<Value> {
+    if selectable::has_own(served.stored()) {
+        return serde_json::from_str(text).ok();
+    }
+    let from = text.find(METADATA)?;
+    let mut open = 0;
+    // No text of the metadata has a brace in it.
+    let after = text[from..].bytes().position(|byte| {
+        open += i32::from(byte == b'{') - i32::from(byte == b'}');
+        byte == b'}' && open == 0
+    })?;
+    serde_json::from_str(&format!("{{{}}}", &text[from..=from + after])).ok()
+}
+
 impl Prepared {
     fn write(&self, uid: &str, now: &str) -> Write {
         let Self { storage, key, attributes, head, rest } = self;
-        let change = Change::PutText {
-            before: format!("{head}\"creationTimestamp\":\"{now}\",\"resourceVersion\":\""),
-            after: format!("\",\"uid\":\"{uid}\",{}", rest.join(now)),
-            attributes: Attributes { uid: uid.into(), ..attributes.clone() },
-        };
+        let size = head.len() + rest.iter().map(|part| part.len() + now.len()).sum::<usize>() + uid.len();
+        let mut text = String::with_capacity(size + 64);
+        for part in [head, "\"creationTimestamp\":\"", now, "\",\"resourceVersion\":\""] {
+            text.push_str(part);
+        }
+        let at = text.len();
+        for part in ["\",\"uid\":\"", uid, "\","] {
+            text.push_str(part);
+        }
+        for (index, part) in rest.iter().enumerate() {
+            text.push_str(if index > 0 { now } else { "" });
+            text.push_str(part);
+        }
+        let attributes = Attributes { uid: uid.into(), ..attributes.clone() };
+        let change = Change::PutText { text, at, attributes };
         Write { resource: storage.clone(), key: key.clone(), expect: Expect::Absent, change }
     }
 }
@@ -144,6 +170,17 @@ mod tests {
     }
 
     #[test]
+    fn a_part_of_a_text_is_enough_to_search_for_the_object() {
+        let registry = Registry::default();
+        for (path, text) in facts::bootstrap_objects() {
+            let served = find_path(&registry, path).unwrap();
+            let (part, whole) = (searchable(served, text).unwrap(), serde_json::from_str(text).unwrap());
+            assert_eq!(attributes(Some(served), &part), attributes(Some(served), &whole), "{path}");
+            assert_eq!(part["metadata"], whole["metadata"], "{path}");
+        }
+    }
+
+    #[test]
     fn most_objects_are_prepared_once() {
         let Objects { prepared, others } = &*OBJECTS;
         assert!(prepared.len() > 150 && others.len() < 5, "{} and {}", prepared.len(), others.len());
@@ -152,12 +189,13 @@ mod tests {
     #[test]
     fn a_prepared_object_has_the_uid_and_the_time_of_its_server() {
         for object in &OBJECTS.prepared {
-            let Change::PutText { before, after, attributes } =
+            let Change::PutText { mut text, at, attributes } =
                 object.write("u-1", "2030-01-01T00:00:00Z").change
             else {
                 panic!("a text is put")
             };
-            let value: Value = serde_json::from_str(&format!("{before}7{after}")).unwrap();
+            text.insert(at, '7');
+            let value: Value = serde_json::from_str(&text).unwrap();
             assert_eq!(value.str_at("metadata.uid"), "u-1");
             assert_eq!(&*attributes.uid, "u-1");
             assert_eq!(value.str_at("metadata.creationTimestamp"), "2030-01-01T00:00:00Z");

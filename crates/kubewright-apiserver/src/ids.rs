@@ -7,6 +7,8 @@ use std::sync::{Mutex, PoisonError};
 /// Letters of generated names: no vowels, and nothing that looks like another.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
 /// The longest generated name: as upstream, what a DNS label can hold.
 const MAX_NAME: usize = 63;
 const SUFFIX: usize = 5;
@@ -25,8 +27,15 @@ impl Ids {
         let bits = self.draw(|rng| rng.u128(..));
         let bits = bits & !(0xf << 76) | (0x4 << 76);
         let bits = bits & !(0x3 << 62) | (0x2 << 62);
-        let hex = format!("{bits:032x}");
-        format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+        let mut text = String::with_capacity(36);
+        for (at, byte) in bits.to_be_bytes().into_iter().enumerate() {
+            if matches!(at, 4 | 6 | 8 | 10) {
+                text.push('-');
+            }
+            text.push(char::from(HEX[usize::from(byte >> 4)]));
+            text.push(char::from(HEX[usize::from(byte & 0xf)]));
+        }
+        text
     }
 
     /// A name that starts with `prefix`, cut so that it fits.

@@ -77,15 +77,16 @@ impl Patch {
             }
             (Self::Merge(patch), _) => Ok(apply_merge_patch(object, patch)),
             (Self::Strategic(_), Shape::Custom(_)) => Err(unsupported()),
-            (Self::Strategic(patch), Shape::BuiltIn(ty)) => apply_strategic_merge_patch(ty, object, patch)
-                .map_err(|error| {
+            (Self::Strategic(patch), Shape::BuiltIn(ty)) => {
+                apply_strategic_merge_patch(ty.get(), object, patch).map_err(|error| {
                     let reason = match error.code() {
                         400 => "BadRequest",
                         422 => "Invalid",
                         _ => "",
                     };
                     ApiError::new(error.code(), reason, error.to_string())
-                }),
+                })
+            }
         }
     }
 }
@@ -118,8 +119,8 @@ impl Patch {
                 } else {
                     input::check_registered(gvk, Gvk::of(patched)).map_err(refused)?;
                 }
-                let strict = decode::unknown_fields(ty, &object);
-                decode::complete(ty, &mut object).map_err(|error| refused(error.to_string()))?;
+                let strict = decode::unknown_fields(ty.get(), &object);
+                decode::complete(ty.get(), &mut object).map_err(|error| refused(error.to_string()))?;
                 Ok((object, strict))
             }
             Shape::Custom(custom) => {
@@ -141,9 +142,11 @@ impl Patch {
         let shown = match (self, shape) {
             (Self::Strategic(patch), _) => go_text(patch),
             (_, Shape::Custom(_)) => json::to_string(patched),
-            (Self::Json(_, body), Shape::BuiltIn(ty)) => encode::to_string(ty, patched, &taken_apart(body)),
+            (Self::Json(_, body), Shape::BuiltIn(ty)) => {
+                encode::to_string(ty.get(), patched, &taken_apart(body))
+            }
             (Self::Merge(patch), Shape::BuiltIn(ty)) => {
-                encode::to_string(ty, patched, &TakenApart::by_merge_patch(patch))
+                encode::to_string(ty.get(), patched, &TakenApart::by_merge_patch(patch))
             }
         };
         let errors = vec![FieldError::invalid(&Path::new("patch"), shown, why)];
@@ -329,7 +332,8 @@ impl Inner {
         bound_owners(&mut object);
         match &served.shape {
             Shape::BuiltIn(ty) => {
-                decode::complete(ty, &mut object).map_err(|error| ApiError::internal(error.to_string()))?;
+                decode::complete(ty.get(), &mut object)
+                    .map_err(|error| ApiError::internal(error.to_string()))?;
                 served.set_defaults(&mut object).map_err(ApiError::internal)?;
             }
             Shape::Custom(custom) => {

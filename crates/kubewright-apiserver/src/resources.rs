@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use kubewright_apimachinery::crd::compare_versions;
-use kubewright_apimachinery::facts::{self, Type};
+use kubewright_apimachinery::facts::{self, TypeRef};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::status::Qualified;
 
@@ -47,8 +47,8 @@ pub(crate) struct Served {
 /// What the objects of a resource are like.
 #[derive(Debug, Clone)]
 pub(crate) enum Shape {
-    /// A type of the facts table.
-    BuiltIn(&'static Type),
+    /// A type of the facts table. Of most nothing is ever asked.
+    BuiltIn(TypeRef),
     /// What a definition says.
     Custom(Arc<Custom>),
 }
@@ -153,7 +153,7 @@ impl Served {
     }
 
     fn built_in(facts: &'static facts::Resource, tag: u64) -> Option<Self> {
-        let ty = facts::type_of_kind(facts.group, facts.version, facts.kind)?;
+        let ty = facts::find_kind(facts.group, facts.version, facts.kind)?;
         // Two views of one Event, and two versions of one autoscaler.
         let (storage, stored) = match (facts.group, facts.version, facts.plural) {
             ("events.k8s.io", _, "events") => {

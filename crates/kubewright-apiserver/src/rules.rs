@@ -33,7 +33,7 @@ impl Served {
     ) -> Result<(Value, Vec<String>), ApiError> {
         match &self.shape {
             Shape::BuiltIn(ty) => {
-                let decoded = input::decode_as(self.gvk(), ty, media, bytes)?;
+                let decoded = input::decode_as(self.gvk(), ty.get(), media, bytes)?;
                 let warnings = input::strict(&decoded.strict, validation)
                     .map_err(|error| self.not_handled(self.gvk(), &error.message))?;
                 let mut object = decoded.value;
@@ -167,7 +167,7 @@ impl Served {
     /// Brings an object into the form that validation sees.
     pub(crate) fn complete(&self, object: &mut Value) -> Result<(), ApiError> {
         if let Shape::BuiltIn(ty) = self.shape {
-            decode::complete(ty, object).map_err(|error| ApiError::internal(error.to_string()))?;
+            decode::complete(ty.get(), object).map_err(|error| ApiError::internal(error.to_string()))?;
         }
         Ok(())
     }
@@ -175,7 +175,7 @@ impl Served {
     /// Brings an object into the form in which it is written and stored.
     pub(crate) fn normalise(&self, object: &mut Value) -> Result<(), ApiError> {
         if let Shape::BuiltIn(ty) = self.shape {
-            decode::normalise(ty, object).map_err(|error| ApiError::internal(error.to_string()))?;
+            decode::normalise(ty.get(), object).map_err(|error| ApiError::internal(error.to_string()))?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use kubewright_apimachinery::apply::{self, ManagedFields, OneVersion, ReplicasPaths, Reset, Schema, Write};
 use kubewright_apimachinery::custom::ScalePaths;
-use kubewright_apimachinery::facts::{self, Type};
+use kubewright_apimachinery::facts::{self, TypeRef};
 use kubewright_apimachinery::field::{FieldError, Path};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
@@ -92,7 +92,7 @@ impl Inner {
         name: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let ty = facts::type_named("autoscaling.v1.Scale").ok_or_else(|| ApiError::internal("no Scale"))?;
+        let scale_type = facts::find("autoscaling.v1.Scale").ok_or_else(|| ApiError::internal("no Scale"))?;
         let kind =
             if request.method == Method::PUT { WriteKind::Update } else { patch::kind_of(request, served)? };
         let format = output::negotiate(request)?;
@@ -106,10 +106,11 @@ impl Inner {
                 (Wanted::Patch(patch), input::strict(&strict, options.field_validation)?)
             }
             _ => {
-                let decoded = input::decode_as(SCALE, ty, input::media(request)?, body).map_err(|error| {
-                    // The scheme of custom resources knows no Scale that it could name.
-                    if served.custom().is_none() { error } else { ApiError::bad_request(NO_SCALE) }
-                })?;
+                let decoded = input::decode_as(SCALE, scale_type.get(), input::media(request)?, body)
+                    .map_err(|error| {
+                        // The scheme of custom resources knows no Scale that it could name.
+                        if served.custom().is_none() { error } else { ApiError::bad_request(NO_SCALE) }
+                    })?;
                 let warnings = input::strict(&decoded.strict, options.field_validation)?;
                 check_name(&decoded.value, name)?;
                 (Wanted::Scale(decoded.value), warnings)
@@ -136,7 +137,7 @@ impl Inner {
                 .map_err(|error| ApiError::internal(error.to_string()))?;
             let replicas_paths = replicas_paths(served);
             apply::to_scale(&owners, &replicas_paths).store(&mut live);
-            let scale = self.new_scale(ty, &author, &live, &wanted)?;
+            let scale = self.new_scale(scale_type, &author, &live, &wanted)?;
             if let Wanted::Applied(applied) = &wanted {
                 *complaints.borrow_mut() = applied.strict()?;
             }
@@ -163,7 +164,7 @@ impl Inner {
     /// The Scale after a request, with who owns its replicas.
     fn new_scale(
         &self,
-        ty: &'static Type,
+        scale_type: TypeRef,
         author: &Author,
         live: &Value,
         wanted: &Wanted,
@@ -175,20 +176,21 @@ impl Inner {
             kind: SCALE.kind,
             subresource: "scale",
             time: &time::format_rfc3339(self.clock.now()),
-            versions: &OneVersion { api_version: &api_version, schema: Schema::built_in(ty) },
+            versions: &OneVersion { api_version: &api_version, schema: Schema::built_in(scale_type.get()) },
             reset: &Reset::default(),
         };
         let mut scale = match wanted {
             Wanted::Scale(scale) => scale.clone(),
             Wanted::Patch(patch) => {
-                let shape = Shape::BuiltIn(ty);
+                let shape = Shape::BuiltIn(scale_type);
                 let patched = patch.apply(&shape, live)?;
                 patch.decode(SCALE, &shape, &patched)?.0
             }
             Wanted::Applied(applied) => {
                 let mut scale = apply::apply(Some(live), &applied.object, applied.force, &write)
                     .map_err(|error| error.to_api_error())?;
-                decode::complete(ty, &mut scale).map_err(|error| ApiError::internal(error.to_string()))?;
+                decode::complete(scale_type.get(), &mut scale)
+                    .map_err(|error| ApiError::internal(error.to_string()))?;
                 return Ok(scale);
             }
         };

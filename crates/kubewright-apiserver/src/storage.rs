@@ -82,10 +82,10 @@ pub enum Change {
     },
     /// Puts an object that is encoded already.
     PutText {
-        /// Its JSON, without `apiVersion` and `kind`, up to where the number of its resourceVersion stands.
-        before: String,
-        /// And from there on.
-        after: String,
+        /// Its JSON, without `apiVersion` and `kind`, and without the number of its resourceVersion.
+        text: String,
+        /// Where that number belongs.
+        at: usize,
         /// What can be searched for without decoding it.
         attributes: Attributes,
     },

@@ -93,8 +93,10 @@ impl Memory {
         self.revision += 1;
         let (json, attributes, deleted) = match write.change {
             Change::Put { object, attributes } => (encode(object, self.revision), attributes, false),
-            Change::PutText { before, after, attributes } => {
-                (Bytes::from(format!("{before}{}{after}", self.revision)), attributes, false)
+            Change::PutText { text, at, attributes } => {
+                let (before, after) = text.split_at(at);
+                let json = [before, &self.revision.to_string(), after].concat();
+                (Bytes::from(json), attributes, false)
             }
             Change::Delete { object, attributes } => (encode(object, self.revision), attributes, true),
         };
