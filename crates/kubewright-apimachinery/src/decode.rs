@@ -47,9 +47,12 @@ pub fn decode(ty: &'static Type, bytes: &[u8]) -> Result<Decoded, DecodeError> {
 /// As [`decode`], for `bytes` that have been parsed already.
 pub fn decode_parsed(ty: &'static Type, parsed: Parsed, bytes: &[u8]) -> Result<Decoded, DecodeError> {
     let mut value = parsed.value;
-    let unknown = complete(ty, &mut value)?;
-    let strict =
-        if unknown || !parsed.duplicates.is_empty() { strict::errors(ty, bytes)? } else { Vec::new() };
+    let completed = complete(ty, &mut value)?;
+    let strict = if completed.unknown || !parsed.duplicates.is_empty() {
+        strict::errors(ty, bytes)?
+    } else {
+        Vec::new()
+    };
     Ok(Decoded { value, strict })
 }
 
@@ -58,14 +61,32 @@ pub fn unknown_fields(ty: &'static Type, value: &Value) -> Vec<String> {
     strict::unknown_of_value(ty, value)
 }
 
-/// Brings an object into the form that Go would write. True if it had fields that the type does not know.
-pub fn normalise(ty: &'static Type, value: &mut Value) -> Result<bool, TypeError> {
-    Context::new(Collections::DropEmpty).run(ty, value)
+/// Which of the two forms an object has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// What [`complete`] leaves: there are lists or maps that are empty.
+    Complete,
+    /// What [`normalise`] leaves.
+    Normal,
+}
+
+/// What [`complete`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completed {
+    /// The object had fields that the type does not know.
+    pub unknown: bool,
+    /// The form that it has now.
+    pub form: Form,
+}
+
+/// Brings an object into the form that Go would write.
+pub fn normalise(ty: &'static Type, value: &mut Value) -> Result<(), TypeError> {
+    Context::new(Collections::DropEmpty).run(ty, value).map(drop)
 }
 
 /// As [`normalise`], but lists and maps that are there and empty stay, as they do in Go's memory: some rules
 /// tell them from absent ones.
-pub fn complete(ty: &'static Type, value: &mut Value) -> Result<bool, TypeError> {
+pub fn complete(ty: &'static Type, value: &mut Value) -> Result<Completed, TypeError> {
     Context::new(Collections::KeepEmpty).run(ty, value)
 }
 
@@ -80,16 +101,17 @@ struct Context {
     /// Names of the fields on the way, as Go's errors list them.
     path: Vec<&'static str>,
     unknown: bool,
+    form: Form,
 }
 
 impl Context {
     fn new(collections: Collections) -> Self {
-        Self { collections, path: Vec::new(), unknown: false }
+        Self { collections, path: Vec::new(), unknown: false, form: Form::Normal }
     }
 
-    fn run(mut self, ty: &'static Type, value: &mut Value) -> Result<bool, TypeError> {
+    fn run(mut self, ty: &'static Type, value: &mut Value) -> Result<Completed, TypeError> {
         self.object(ty.name, ty, value)?;
-        Ok(self.unknown)
+        Ok(Completed { unknown: self.unknown, form: self.form })
     }
 
     fn object(&mut self, owner: &str, ty: &'static Type, value: &mut Value) -> Result<(), TypeError> {
@@ -143,7 +165,11 @@ impl Context {
         self.path.pop();
         if matches!(field.ty, FieldType::List(_) | FieldType::Map(_)) && is_empty(&field.ty, value) {
             // Dropped also where it is always written: storage does not tell empty from absent.
-            return Ok(self.collections == Collections::KeepEmpty);
+            let keep = self.collections == Collections::KeepEmpty;
+            if keep {
+                self.form = Form::Complete;
+            }
+            return Ok(keep);
         }
         Ok(field.always || field.pointer || !is_empty(&field.ty, value))
     }
@@ -413,6 +439,18 @@ mod tests {
         assert_eq!(limits.value, json!({"limits": {"cpu": "500m", "memory": "1073741824"}}));
         let meta = decoded("meta.v1.ObjectMeta", r#"{"deletionTimestamp":"2026-01-02T03:04:05.5+01:00"}"#);
         assert_eq!(meta.value, json!({"deletionTimestamp": "2026-01-02T02:04:05Z"}));
+    }
+
+    #[test]
+    fn an_object_without_empty_lists_and_maps_is_normal_once_it_is_complete() {
+        let ty = type_named("core.v1.Pod").unwrap();
+        let mut normal = json!({"metadata": {"creationTimestamp": null}, "spec": {"containers": [{"name": "a", "resources": {"limits": {"cpu": "0.5"}}}], "hostNetwork": false, "nosuch": 1}, "status": {"phase": ""}});
+        assert_eq!(complete(ty, &mut normal), Ok(Completed { unknown: true, form: Form::Normal }));
+        let before = normal.clone();
+        normalise(ty, &mut normal).unwrap();
+        assert_eq!(normal, before);
+        let mut with_empty = json!({"spec": {"containers": [{"name": "a", "args": []}]}});
+        assert_eq!(complete(ty, &mut with_empty), Ok(Completed { unknown: false, form: Form::Complete }));
     }
 
     #[test]

@@ -41,10 +41,13 @@ pub trait Fields {
 impl Fields for Value {
     fn at(&self, path: &str) -> &Value {
         let mut value = self;
-        for name in path.split('.') {
-            match value.get(name) {
-                Some(next) => value = next,
-                None => return &NULL,
+        for name in names(path) {
+            match value {
+                Value::Object(fields) => match fields.get(name) {
+                    Some(next) => value = next,
+                    None => return &NULL,
+                },
+                _ => return &NULL,
             }
         }
         value
@@ -76,8 +79,13 @@ impl Fields for Value {
 
     fn object_mut(&mut self, path: &str) -> &mut Map<String, Value> {
         let mut value = self;
-        for name in path.split('.') {
-            value = own(value).entry(name).or_insert(Value::Null);
+        for name in names(path) {
+            let fields = own(value);
+            // Looked up twice, so that the name is copied only where it is missing.
+            if !fields.contains_key(name) {
+                fields.insert(name.to_owned(), Value::Null);
+            }
+            value = fields.get_mut(name).unwrap_or_else(|| unreachable!("it was put there above"));
         }
         own(value)
     }
@@ -88,7 +96,7 @@ impl Fields for Value {
 
     fn at_mut(&mut self, path: &str) -> Option<&mut Value> {
         let mut value = self;
-        for name in path.split('.') {
+        for name in names(path) {
             value = value.get_mut(name)?;
         }
         (!value.is_null()).then_some(value)
@@ -113,6 +121,21 @@ impl Fields for Value {
             None => self.as_object_mut()?.remove(path),
         }
     }
+}
+
+/// The names of a dotted path. They are short, so that looking at each byte is the fastest way to the next dot.
+fn names(path: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(path);
+    std::iter::from_fn(move || {
+        let path = rest?;
+        match path.bytes().position(|byte| byte == b'.') {
+            Some(dot) => {
+                rest = Some(&path[dot + 1..]);
+                Some(&path[..dot])
+            }
+            None => rest.take(),
+        }
+    })
 }
 
 /// The value as an object; anything else becomes an empty one.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use kubewright_apimachinery::decode::{self, Decoded};
 use kubewright_apimachinery::facts::Type;
@@ -30,24 +30,25 @@ where
     B: http_body::Body + Unpin,
     B::Error: std::fmt::Display,
 {
+    // Most bodies come in one piece, which is taken as it is.
+    let mut first = Bytes::new();
     let mut whole = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let frame =
             frame.map_err(|error| ApiError::bad_request(format!("unable to read the body: {error}")))?;
-        if let Ok(mut data) = frame.into_data() {
-            use bytes::Buf as _;
-            while data.has_remaining() {
-                let chunk = data.chunk();
-                if whole.len() + chunk.len() > MAX_BODY {
-                    return Err(too_large(&format!("limit is {MAX_BODY}")));
-                }
-                whole.extend_from_slice(chunk);
-                let read = chunk.len();
-                data.advance(read);
-            }
+        let Ok(mut data) = frame.into_data() else { continue };
+        let read = data.remaining();
+        if first.len() + whole.len() + read > MAX_BODY {
+            return Err(too_large(&format!("limit is {MAX_BODY}")));
         }
+        if first.is_empty() && whole.is_empty() {
+            first = data.copy_to_bytes(read);
+            continue;
+        }
+        whole.extend_from_slice(&std::mem::take(&mut first));
+        whole.put(data);
     }
-    Ok(whole.freeze())
+    Ok(if first.is_empty() { whole.freeze() } else { first })
 }
 
 pub(crate) fn too_large(why: &str) -> ApiError {
@@ -164,10 +165,10 @@ fn check_kind(expected: Gvk<'_>, found: &Value, json: &[u8]) -> Result<(), ApiEr
         version: if api_version.is_empty() { expected.version } else { given.version },
         kind: if given.kind.is_empty() { expected.kind } else { given.kind },
     };
-    if is_registered(given)
+    if given != expected
         && given.kind == expected.kind
         && given.group == expected.group
-        && given != expected
+        && is_registered(given)
     {
         return Err(ApiError::bad_request(format!(
             "the API version in the data ({}) does not match the expected API version ({})",

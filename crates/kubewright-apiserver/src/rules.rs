@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use kubewright_apimachinery::apply::{self, ConvertError, Reset, Versions};
 use kubewright_apimachinery::cel::rules::Compiler;
-use kubewright_apimachinery::decode::Decoded;
+use kubewright_apimachinery::decode::{Decoded, Form};
 use kubewright_apimachinery::field::ErrorList;
 use kubewright_apimachinery::gvk::{Gvk, split_api_version};
 use kubewright_apimachinery::object::Fields as _;
@@ -165,11 +165,14 @@ impl Served {
     }
 
     /// Brings an object into the form that validation sees.
-    pub(crate) fn complete(&self, object: &mut Value) -> Result<(), ApiError> {
-        if let Shape::BuiltIn(ty) = self.shape {
-            decode::complete(ty.get(), object).map_err(|error| ApiError::internal(error.to_string()))?;
+    pub(crate) fn complete(&self, object: &mut Value) -> Result<Form, ApiError> {
+        match self.shape {
+            Shape::BuiltIn(ty) => match decode::complete(ty.get(), object) {
+                Ok(completed) => Ok(completed.form),
+                Err(error) => Err(ApiError::internal(error.to_string())),
+            },
+            Shape::Custom(_) => Ok(Form::Normal),
         }
-        Ok(())
     }
 
     /// Brings an object into the form in which it is written and stored.

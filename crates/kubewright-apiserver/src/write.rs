@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
+use kubewright_apimachinery::decode::Form;
 use kubewright_apimachinery::field::{FieldError, Path};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
@@ -104,10 +105,14 @@ impl Inner {
         let format = output::negotiate(request)?;
         let options = WriteOptions::read(&request.query, WriteKind::Update)?;
         let media = input::media(request)?;
-        let (mut object, mut warnings) = served.decode(media, body, options.field_validation)?;
-        check_namespace(served, namespace, &mut object)?;
-        check_name(&object, name)?;
-        warnings.extend(dedup_owners(&mut object, "contains duplicate entries"));
+        let read = || {
+            let (mut object, mut warnings) = served.decode(media, body, options.field_validation)?;
+            check_namespace(served, namespace, &mut object)?;
+            check_name(&object, name)?;
+            warnings.extend(dedup_owners(&mut object, "contains duplicate entries"));
+            Ok((object, warnings))
+        };
+        let (object, mut warnings) = read()?;
         let author = Author::of(request);
         let update = Update {
             served,
@@ -119,7 +124,10 @@ impl Inner {
             replaces: true,
             author: Some(&author),
         };
-        let outcome = self.update_object(&update, &mut warnings, |_| Ok(object.clone()));
+        let mut object = Some(object);
+        // Read again for another try: that is rare, and a copy for it would not be cheap.
+        let modify = |_: &Value| object.take().map_or_else(|| Ok(read()?.0), Ok);
+        let outcome = self.update_object(&update, &mut warnings, modify);
         Ok(self.answer_write(served, format, outcome, StatusCode::OK, &warnings))
     }
 
@@ -189,7 +197,7 @@ impl Inner {
             self.stamp(served, &mut object, None);
             let name = object.str_at("metadata.name").to_owned();
             let reserved = self.allocate(served, &mut object, None)?;
-            served.complete(&mut object)?;
+            let form = served.complete(&mut object)?;
             let verdict = served.validate_create(&object);
             if attempt == 0 {
                 warnings.extend(verdict.warnings);
@@ -197,7 +205,9 @@ impl Inner {
             if !verdict.errors.is_empty() {
                 return Err(ApiError::invalid(invalid_kind(served, &object), &name, &verdict.errors));
             }
-            served.normalise(&mut object)?;
+            if form == Form::Complete {
+                served.normalise(&mut object)?;
+            }
             if object.has("metadata.resourceVersion") {
                 let why = "resourceVersion should not be set on objects to be created";
                 return Err(match served.custom() {
@@ -235,7 +245,7 @@ impl Inner {
         &self,
         update: &Update<'_>,
         warnings: &mut Vec<String>,
-        modify: impl Fn(&Value) -> Result<Value, ApiError>,
+        mut modify: impl FnMut(&Value) -> Result<Value, ApiError>,
     ) -> Result<Outcome, ApiError> {
         let Update { served, namespace, name, .. } = *update;
         let key = served.key(namespace, name);
@@ -261,7 +271,7 @@ impl Inner {
                 object.remove_at("metadata.resourceVersion");
                 return self.create_object(served, namespace, object, update.dry_run, warnings);
             };
-            if let Some(outcome) = self.try_update(update, &key, &current, warnings, &modify)? {
+            if let Some(outcome) = self.try_update(update, &key, &current, warnings, &mut modify)? {
                 return Ok(outcome);
             }
         }
@@ -275,7 +285,7 @@ impl Inner {
         key: &str,
         current: &Arc<Version>,
         warnings: &mut Vec<String>,
-        modify: &impl Fn(&Value) -> Result<Value, ApiError>,
+        modify: &mut impl FnMut(&Value) -> Result<Value, ApiError>,
     ) -> Result<Option<Outcome>, ApiError> {
         let Update { served, namespace, name, subresource, .. } = *update;
         let old = output::object(served, current);
@@ -291,13 +301,15 @@ impl Inner {
         served.prepare_update(subresource, &mut new, &old);
         self.stamp(served, &mut new, Some(&old));
         let reserved = self.allocate(served, &mut new, Some(&old))?;
-        served.complete(&mut new)?;
+        let form = served.complete(&mut new)?;
         let verdict = served.validate_update(subresource, &new, &old);
         warnings.extend(verdict.warnings);
         if !verdict.errors.is_empty() {
             return Err(ApiError::invalid(invalid_kind(served, &new), name, &verdict.errors));
         }
-        served.normalise(&mut new)?;
+        if form == Form::Complete {
+            served.normalise(&mut new)?;
+        }
         // The strategies of subresources warn of nothing.
         if subresource.is_empty() {
             warnings.extend(served.warnings(&new, Some(&old)));

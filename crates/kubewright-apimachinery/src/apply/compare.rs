@@ -66,8 +66,13 @@ impl Change {
     }
 
     fn push_to(self, sets: &mut Comparison, element: Element) {
-        sets.removed.push(element.clone(), self.removed, self.below.removed);
-        sets.modified.push(element.clone(), self.modified, self.below.modified);
+        // Most changes are of one sort.
+        if self.removed || !self.below.removed.is_empty() {
+            sets.removed.push(element.clone(), self.removed, self.below.removed);
+        }
+        if self.modified || !self.below.modified.is_empty() {
+            sets.modified.push(element.clone(), self.modified, self.below.modified);
+        }
         sets.added.push(element, self.added, self.below.added);
     }
 }

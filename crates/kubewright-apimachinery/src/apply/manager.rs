@@ -406,13 +406,12 @@ fn keep_last_applied(object: &mut Value, applied: &Value) {
 /// object as it would be stored.
 pub fn keep_times(live: &Value, new: &mut Value) {
     let (old, entries) = (live.list_at("metadata.managedFields"), new.list_at("metadata.managedFields"));
-    let same_but_time = |a: &Value, b: &Value| {
-        let without = |entry: &Value| {
-            let mut entry = entry.clone();
-            entry.remove_at("time");
-            entry
-        };
-        a == b || without(a) == without(b)
+    let same_but_time = |a: &Value, b: &Value| match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            let counts = |(name, _): &(&String, &Value)| *name != "time";
+            a.iter().filter(counts).eq(b.iter().filter(counts))
+        }
+        _ => a == b,
     };
     let moved = old != entries
         && old.len() == entries.len()

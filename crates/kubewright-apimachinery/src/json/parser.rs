@@ -79,8 +79,16 @@ pub(super) fn number(literal: &str) -> Result<Value, ParseError> {
 
 /// The tree, and the paths of repeated fields.
 pub(super) fn parse<T: Tree>(bytes: &[u8], max_depth: usize) -> Result<(T, Vec<String>), ParseError> {
-    Parser { bytes, at: 0, max_depth, open: Vec::new(), bad_number: None, duplicates: Duplicates::default() }
-        .run()
+    Parser {
+        bytes,
+        text: str::from_utf8(bytes).ok(),
+        at: 0,
+        max_depth,
+        open: Vec::with_capacity(16),
+        bad_number: None,
+        duplicates: Duplicates::default(),
+    }
+    .run()
 }
 
 /// An array or object whose end was not read yet; `key` is that of the field being read.
@@ -98,6 +106,8 @@ struct Key {
 
 struct Parser<'a, T: Tree> {
     bytes: &'a [u8],
+    /// The same, if all of it is text: then no part of it must be checked again.
+    text: Option<&'a str>,
     at: usize,
     max_depth: usize,
     open: Vec<Open<T>>,
@@ -324,10 +334,12 @@ impl<'a, T: Tree> Parser<'a, T> {
     /// Reads a string; the parser stands on its opening quote.
     fn string(&mut self) -> Result<String, ParseError> {
         self.at += 1;
+        let from = self.at;
         let run = self.plain_run();
         if self.peek()? == b'"' {
+            let text = self.text.and_then(|text| text.get(from..self.at));
             self.at += 1;
-            return Ok(to_utf8(run));
+            return Ok(text.map_or_else(|| to_utf8(run), str::to_owned));
         }
         let mut text = run.to_vec();
         loop {

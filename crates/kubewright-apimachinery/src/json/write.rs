@@ -79,12 +79,31 @@ fn write_float(out: &mut Vec<u8>, float: f64) -> std::io::Result<()> {
     }
 }
 
+/// The bytes that stand for themselves in a string, whatever comes after them.
+static PLAIN: [bool; 256] = {
+    let mut plain = [true; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        plain[byte] = false;
+        byte += 1;
+    }
+    let mut others: &[u8] = b"\"\\<>&\xe2";
+    while let [byte, rest @ ..] = others {
+        plain[*byte as usize] = false;
+        others = rest;
+    }
+    plain
+};
+
 fn write_string(out: &mut Vec<u8>, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let bytes = text.as_bytes();
     let mut clean_from = 0;
     out.push(b'"');
     for (i, &byte) in bytes.iter().enumerate() {
+        if PLAIN[usize::from(byte)] {
+            continue;
+        }
         let escape: &[u8] = match byte {
             b'"' => b"\\\"",
             b'\\' => b"\\\\",
