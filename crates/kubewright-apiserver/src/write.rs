@@ -3,7 +3,8 @@
 //! Every write of every kind goes through [`Inner::create_object`] or [`Inner::update_object`]: decode,
 //! default, admit, prepare, validate, commit. Nothing else puts objects into the store but garbage collection.
 
-use std::collections::HashSet;
+mod metadata;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use kubewright_apimachinery::field::{FieldError, Path};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::{ApiError, Qualified};
-use kubewright_apimachinery::{apply, convert, json, selectable, time};
+use kubewright_apimachinery::{apply, convert, selectable, time};
 use serde_json::Value;
 
 use crate::body::Body;
@@ -26,6 +27,8 @@ use crate::resources::Served;
 use crate::server::Inner;
 use crate::storage::{Attributes, Change, Expect, Version, Write};
 use crate::track::Author;
+use metadata::{carry_metadata, dedup_owners, is_released};
+pub(crate) use metadata::{check_name, check_namespace};
 
 /// How often a generated name is drawn anew when it is taken.
 const NAME_TRIES: usize = 8;
@@ -512,30 +515,6 @@ pub(crate) fn attributes(served: Option<&Served>, object: &Value) -> Attributes 
     }
 }
 
-/// Owner references that name an owner twice count once. Answers with upstream's warning.
-fn dedup_owners(object: &mut Value, what: &str) -> Option<String> {
-    let owners = object.list_mut("metadata.ownerReferences")?;
-    if owners.len() < 2 {
-        return None;
-    }
-    let mut seen = HashSet::with_capacity(owners.len());
-    let mut repeated: Vec<String> = Vec::new();
-    owners.retain(|owner| {
-        let new = seen.insert(json::to_vec(owner));
-        if !new {
-            repeated.push(owner.str_at("uid").to_owned());
-        }
-        new
-    });
-    (!repeated.is_empty()).then(|| {
-        format!(
-            ".metadata.ownerReferences {what}; API server dedups owner references in 1.20+, and may reject such \
-             requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
-            repeated.join(", ")
-        )
-    })
-}
-
 /// A request for a certificate says who made it, whatever its author says.
 fn sign_request(served: &Served, request: &Request, object: &mut Value) {
     if served.kind() != "CertificateSigningRequest" {
@@ -546,60 +525,4 @@ fn sign_request(served: &Served, request: &Request, object: &mut Value) {
     object.set_at("spec.uid", user.uid.as_str());
     object.set_at("spec.groups", user.groups.clone());
     object.set_at("spec.extra", serde_json::json!(user.extra));
-}
-
-/// The namespace of the body must be that of the path; an object of the cluster has none.
-pub(crate) fn check_namespace(served: &Served, namespace: &str, object: &mut Value) -> Result<(), ApiError> {
-    if !served.namespaced() {
-        object.object_mut("metadata").remove("namespace");
-        return Ok(());
-    }
-    match object.str_at("metadata.namespace") {
-        "" => object.set_at("metadata.namespace", namespace),
-        given if given == namespace => {}
-        _ => {
-            return Err(ApiError::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// The name of the body must be that of the path.
-pub(crate) fn check_name(object: &Value, name: &str) -> Result<(), ApiError> {
-    match object.str_at("metadata.name") {
-        "" => Err(ApiError::bad_request(format!(
-            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
-        ))),
-        given if given == name => Ok(()),
-        given => Err(ApiError::bad_request(format!(
-            "the name of the object ({given}) does not match the name on the URL ({name})"
-        ))),
-    }
-}
-
-/// What an update cannot take away: it is the old object's where the new one does not say.
-fn carry_metadata(new: &mut Value, old: &Value) {
-    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        let path = format!("metadata.{field}");
-        if !new.has(&path) && old.has(&path) {
-            new.set_at(&path, old.at(&path).clone());
-        }
-    }
-    new.set_at("metadata.creationTimestamp", old.at("metadata.creationTimestamp").clone());
-    new.object_mut("metadata").remove("selfLink");
-    // Generations are counted by the server alone.
-    match old.at("metadata.generation") {
-        Value::Null => drop(new.object_mut("metadata").remove("generation")),
-        generation => new.set_at("metadata.generation", generation.clone()),
-    }
-}
-
-/// An object that waits for its deletion, and for nothing else any more.
-fn is_released(new: &Value, old: &Value) -> bool {
-    old.has("metadata.deletionTimestamp")
-        && old.int_at("metadata.deletionGracePeriodSeconds").unwrap_or_default() == 0
-        && new.list_at("metadata.finalizers").is_empty()
-        && new.list_at("spec.finalizers").is_empty()
 }

@@ -1,0 +1,90 @@
+//! What a write may say in an object's metadata, and what stays as it was.
+
+use std::collections::HashSet;
+
+use kubewright_apimachinery::json;
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::status::ApiError;
+use serde_json::Value;
+
+use crate::resources::Served;
+
+/// The namespace of the body must be that of the path; an object of the cluster has none.
+pub(crate) fn check_namespace(served: &Served, namespace: &str, object: &mut Value) -> Result<(), ApiError> {
+    if !served.namespaced() {
+        object.object_mut("metadata").remove("namespace");
+        return Ok(());
+    }
+    match object.str_at("metadata.namespace") {
+        "" => object.set_at("metadata.namespace", namespace),
+        given if given == namespace => {}
+        _ => {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The name of the body must be that of the path.
+pub(crate) fn check_name(object: &Value, name: &str) -> Result<(), ApiError> {
+    match object.str_at("metadata.name") {
+        "" => Err(ApiError::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        ))),
+        given if given == name => Ok(()),
+        given => Err(ApiError::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        ))),
+    }
+}
+
+/// What an update cannot take away: it is the old object's where the new one does not say.
+pub(super) fn carry_metadata(new: &mut Value, old: &Value) {
+    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let path = format!("metadata.{field}");
+        if !new.has(&path) && old.has(&path) {
+            new.set_at(&path, old.at(&path).clone());
+        }
+    }
+    new.set_at("metadata.creationTimestamp", old.at("metadata.creationTimestamp").clone());
+    new.object_mut("metadata").remove("selfLink");
+    // Generations are counted by the server alone.
+    match old.at("metadata.generation") {
+        Value::Null => drop(new.object_mut("metadata").remove("generation")),
+        generation => new.set_at("metadata.generation", generation.clone()),
+    }
+}
+
+/// Owner references that name an owner twice count once. Answers with upstream's warning.
+pub(super) fn dedup_owners(object: &mut Value, what: &str) -> Option<String> {
+    let owners = object.list_mut("metadata.ownerReferences")?;
+    if owners.len() < 2 {
+        return None;
+    }
+    let mut seen = HashSet::with_capacity(owners.len());
+    let mut repeated: Vec<String> = Vec::new();
+    owners.retain(|owner| {
+        let new = seen.insert(json::to_vec(owner));
+        if !new {
+            repeated.push(owner.str_at("uid").to_owned());
+        }
+        new
+    });
+    (!repeated.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences {what}; API server dedups owner references in 1.20+, and may reject such \
+             requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            repeated.join(", ")
+        )
+    })
+}
+
+/// An object that waits for its deletion, and for nothing else any more.
+pub(super) fn is_released(new: &Value, old: &Value) -> bool {
+    old.has("metadata.deletionTimestamp")
+        && old.int_at("metadata.deletionGracePeriodSeconds").unwrap_or_default() == 0
+        && new.list_at("metadata.finalizers").is_empty()
+        && new.list_at("spec.finalizers").is_empty()
+}
