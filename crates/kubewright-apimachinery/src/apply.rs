@@ -13,7 +13,7 @@
 //! subresource translates the owners with [`to_scale`] before and [`from_scale`] after.
 //!
 //! ```
-//! use kubewright_apimachinery::apply::{self, OneVersion, Reset, Schema, Write};
+//! use kubewright_apimachinery::apply::{self, OneVersion, Owners, Reset, Schema, Write};
 //! use kubewright_apimachinery::facts;
 //! use serde_json::json;
 //!
@@ -26,6 +26,7 @@
 //!     time: "2026-01-01T00:00:00Z",
 //!     versions: &OneVersion { api_version: "v1", schema },
 //!     reset: &Reset::default(),
+//!     owners: Owners::Json,
 //! };
 //! let wanted = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}});
 //! let object = apply::apply(None, &wanted, false, &write)?;
@@ -37,6 +38,7 @@ mod compare;
 mod managed;
 mod manager;
 mod merge;
+pub mod packed;
 mod path;
 mod reconcile;
 mod remove;
@@ -52,7 +54,8 @@ pub use compare::{Comparison, compare};
 pub use managed::{Entry, ManagedFields, ManagedFieldsError, Manager, Operation};
 pub use manager::{ApplyError, Write, apply, keep_times, manager_name, update};
 pub use merge::merge;
-pub use path::{Element, ElementError};
+pub use packed::Owners;
+pub use path::{Element, ElementError, Name};
 pub use remove::extract;
 pub use reset::Reset;
 pub use scale::{ReplicasPaths, from_scale, to_scale};

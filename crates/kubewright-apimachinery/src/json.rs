@@ -18,7 +18,8 @@ use serde_json::Value;
 
 pub use document::Document;
 pub use quote::quote;
-pub use write::{to_string, to_vec, write_to};
+pub use write::{to_string, to_vec, write_to, write_with_text};
+pub(crate) use write::{write_escaped, write_string};
 
 /// How deep arrays and objects may nest. Upstream allows 10,000; dropping, cloning and writing a [`Value`]
 /// recurse, and this is what the smallest stack that we run on holds in a debug build. See docs/differences.md.
@@ -27,17 +28,20 @@ pub const MAX_DEPTH: usize = 400;
 /// How many strict errors upstream reports before it stops collecting.
 pub const MAX_STRICT_ERRORS: usize = 100;
 
-/// The limits of [`parse`].
+/// How [`parse`] reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParseOptions {
     /// How deep arrays and objects may nest. Dropping, cloning and comparing a [`Value`] recurse, so a
     /// caller on a small stack may want less than the default, which is [`MAX_DEPTH`].
     pub max_depth: usize,
+    /// Objects at this place stay text: names of fields, and `[]` for the items of a list. What is in them is
+    /// not checked, so this is for text that [`to_string`] wrote. [`write_with_text`] is the way back.
+    pub text_at: &'static [&'static str],
 }
 
 impl Default for ParseOptions {
     fn default() -> Self {
-        Self { max_depth: MAX_DEPTH }
+        Self { max_depth: MAX_DEPTH, text_at: &[] }
     }
 }
 
@@ -79,7 +83,7 @@ pub enum ParseError {
 
 /// Reads one JSON value; anything but white space after it is an error.
 pub fn parse(bytes: &[u8], options: ParseOptions) -> Result<Parsed, ParseError> {
-    let (value, duplicates) = parser::parse(bytes, options.max_depth)?;
+    let (value, duplicates) = parser::parse(bytes, options)?;
     Ok(Parsed { value, duplicates })
 }
 
@@ -248,6 +252,21 @@ mod tests {
     }
 
     #[test]
+    fn objects_at_a_place_stay_text_and_are_written_as_they_are() {
+        const AT: &[&str] = &["a", "[]", "b"];
+        let text = r#"{"a":[{"b":{"x":"}\"","y":[{}]},"c":{}},{"b":7}],"b":{"b":{}}}"#;
+        let options = ParseOptions { text_at: AT, ..ParseOptions::default() };
+        let value = parse(text.as_bytes(), options).unwrap().value;
+        assert_eq!(
+            value,
+            json!({"a": [{"b": r#"{"x":"}\"","y":[{}]}"#, "c": {}}, {"b": 7}], "b": {"b": {}}})
+        );
+        let mut written = Vec::new();
+        write_with_text(&mut written, &value, AT);
+        assert_eq!(String::from_utf8(written).unwrap(), text);
+    }
+
+    #[test]
     fn a_syntax_error_says_where() {
         let error = parse(b"{\"a\": x}", ParseOptions::default()).unwrap_err();
         assert!(matches!(error, ParseError::Syntax { offset: 6, .. }), "{error:?}");
@@ -256,7 +275,7 @@ mod tests {
     #[test]
     fn nesting_is_limited_and_costs_no_stack() {
         let nested = |depth: usize| [vec![b'['; depth], vec![b']'; depth]].concat();
-        let options = ParseOptions { max_depth: 200 };
+        let options = ParseOptions { max_depth: 200, ..ParseOptions::default() };
         assert!(parse(&nested(200), options).is_ok());
         assert_eq!(
             parse(&nested(201), options).unwrap_err().to_string(),

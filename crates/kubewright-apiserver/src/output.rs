@@ -146,7 +146,15 @@ impl Shown<'_> {
 
 /// A stored version as an object of `served`, with `apiVersion` and `kind`.
 pub(crate) fn object(served: &Served, version: &Version) -> Value {
-    let mut object = version.object();
+    shown(served, version.object())
+}
+
+/// The same, packed.
+pub(crate) fn packed(served: &Served, version: &Version) -> Value {
+    shown(served, version.packed())
+}
+
+fn shown(served: &Served, mut object: Value) -> Value {
     if let Some(custom) = served.custom() {
         return custom.read(object, served.version());
     }
@@ -370,7 +378,7 @@ pub(crate) fn answer(status: StatusCode, format: Format, json: Bytes) -> Respons
 
 fn to_yaml(json: &Bytes) -> Bytes {
     // serde_json reads 128 levels at most. Lists and tables have a few more than their objects.
-    let options = json::ParseOptions { max_depth: json::MAX_DEPTH + 8 };
+    let options = json::ParseOptions { max_depth: json::MAX_DEPTH + 8, ..json::ParseOptions::default() };
     let value = json::parse(json, options).map(|parsed| parsed.value).unwrap_or_default();
     serde_saphyr::to_string(&value).map_or_else(|_| json.clone(), Bytes::from)
 }

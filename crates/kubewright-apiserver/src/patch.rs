@@ -7,6 +7,7 @@ use std::cell::RefCell;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
+use kubewright_apimachinery::apply::packed;
 use kubewright_apimachinery::encode::{self, TakenApart};
 use kubewright_apimachinery::field::{FieldError, Path};
 use kubewright_apimachinery::gvk::Gvk;
@@ -297,7 +298,9 @@ impl Inner {
         } else {
             let (patch, patch_strict) = Patch::read(request, body, options.field_validation)?;
             self.update_object(&update, &mut warnings, |old| {
-                let patched = patch.apply(&served.shape, old)?;
+                let mut old = old.clone();
+                packed::unpack(&mut old);
+                let patched = patch.apply(&served.shape, &old)?;
                 let (mut object, strict) = patch.decode(served.gvk(), &served.shape, &patched)?;
                 let strict: Vec<String> = patch_strict.iter().cloned().chain(strict).collect();
                 *complaints.borrow_mut() = input::strict(&strict, options.field_validation)

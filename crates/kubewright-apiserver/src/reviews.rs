@@ -54,7 +54,7 @@ impl Inner {
         }
         served.normalise(&mut review)?;
         let format = output::negotiate(request)?;
-        Ok(self.written(served, format, &Written::Shown(review), StatusCode::CREATED, &warnings))
+        Ok(self.written(served, format, &Written::shown(review), StatusCode::CREATED, &warnings))
     }
 
     /// What is there in-process is well.

@@ -7,7 +7,9 @@ use std::cell::RefCell;
 
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
-use kubewright_apimachinery::apply::{self, ManagedFields, OneVersion, ReplicasPaths, Reset, Schema, Write};
+use kubewright_apimachinery::apply::{
+    self, ManagedFields, OneVersion, Owners, ReplicasPaths, Reset, Schema, Write,
+};
 use kubewright_apimachinery::custom::ScalePaths;
 use kubewright_apimachinery::facts::{self, TypeRef};
 use kubewright_apimachinery::field::{FieldError, Path};
@@ -133,7 +135,7 @@ impl Inner {
                 Some(paths) => paths.get_for_update(old)?,
                 None => scale_of(old),
             };
-            let owners = ManagedFields::decode(old.at("metadata.managedFields"))
+            let owners = ManagedFields::decode_packed(old.at("metadata.managedFields"))
                 .map_err(|error| ApiError::internal(error.to_string()))?;
             let replicas_paths = replicas_paths(served);
             apply::to_scale(&owners, &replicas_paths).store(&mut live);
@@ -147,7 +149,7 @@ impl Inner {
             let scale_owners = ManagedFields::decode(scale.at("metadata.managedFields"))
                 .map_err(|error| ApiError::internal(error.to_string()))?;
             let api_version = served.gvk().api_version();
-            apply::from_scale(&owners, &scale_owners, &api_version, &replicas_paths).store(&mut new);
+            apply::from_scale(&owners, &scale_owners, &api_version, &replicas_paths).store_packed(&mut new);
             Ok(new)
         })?;
         let object = outcome.written.object(served);
@@ -178,6 +180,7 @@ impl Inner {
             time: &time::format_rfc3339(self.clock.now()),
             versions: &OneVersion { api_version: &api_version, schema: Schema::built_in(scale_type.get()) },
             reset: &Reset::default(),
+            owners: Owners::Json,
         };
         let mut scale = match wanted {
             Wanted::Scale(scale) => scale.clone(),

@@ -75,7 +75,8 @@ pub enum Expect {
 pub enum Change {
     /// Puts an object. Its resourceVersion is set by the store.
     Put {
-        /// The object, without `apiVersion` and `kind`.
+        /// The object, without `apiVersion` and `kind`. It may be
+        /// [packed](kubewright_apimachinery::apply::packed).
         object: serde_json::Value,
         /// What can be searched for without decoding it.
         attributes: Attributes,

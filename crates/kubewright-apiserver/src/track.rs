@@ -1,6 +1,6 @@
 //! Who owns which field: `metadata.managedFields` on every write.
 
-use kubewright_apimachinery::apply::{self, Write};
+use kubewright_apimachinery::apply::{self, Owners, Write, packed};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::{json, time};
 use serde_json::Value;
@@ -30,7 +30,8 @@ impl Author {
 }
 
 impl Inner {
-    /// Gives the author what they changed. Both objects are in the version of `served`.
+    /// Gives the author what they changed. Both objects are in the version of `served`, and `new` is packed after
+    /// that; `live` is packed already.
     pub(crate) fn track(
         &self,
         served: &Served,
@@ -59,6 +60,7 @@ impl Inner {
             time: &time::format_rfc3339(self.clock.now()),
             versions: served.versions(),
             reset: &served.reset(subresource),
+            owners: Owners::Packed,
         })
     }
 }
@@ -67,7 +69,7 @@ impl Inner {
 /// nobody owns anything, as when owners cannot be told at all.
 pub(crate) fn bound_owners(object: &mut Value) {
     // It stands in an object in an object.
-    if json::is_deeper_than(object.at("metadata.managedFields"), json::MAX_DEPTH - 2) {
+    if packed::is_deeper_than(object, json::MAX_DEPTH - 2) {
         object.remove_at("metadata.managedFields");
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
+use kubewright_apimachinery::apply::packed;
 use kubewright_apimachinery::decode::Form;
 use kubewright_apimachinery::field::{FieldError, Path};
 use kubewright_apimachinery::gvk::Gvk;
@@ -44,6 +45,12 @@ pub(crate) enum Written {
 }
 
 impl Written {
+    /// Of an object that may be packed.
+    pub(crate) fn shown(mut object: Value) -> Self {
+        packed::unpack(&mut object);
+        Self::Shown(object)
+    }
+
     pub(crate) fn object(&self, served: &Served) -> Value {
         match self {
             Self::Stored(version) => output::object(served, version),
@@ -226,7 +233,7 @@ impl Inner {
                 if taken {
                     return Err(ApiError::already_exists(served.qualified(), &name));
                 }
-                return Ok(Outcome { written: Written::Shown(object), created: true });
+                return Ok(Outcome { written: Written::shown(object), created: true });
             }
             let key = served.key(namespace, &name);
             match self.put(served, &key, Expect::Absent, object) {
@@ -243,7 +250,8 @@ impl Inner {
         Err(ApiError::internal("no name could be generated"))
     }
 
-    /// Changes an object. `modify` is given the object in the version of `served` and answers with the new one.
+    /// Changes an object. `modify` is given the object in the version of `served`, packed, and answers with the
+    /// new one.
     pub(crate) fn update_object(
         &self,
         update: &Update<'_>,
@@ -291,7 +299,7 @@ impl Inner {
         modify: &mut impl FnMut(&Value) -> Result<Value, ApiError>,
     ) -> Result<Option<Outcome>, ApiError> {
         let Update { served, namespace, name, subresource, .. } = *update;
-        let old = output::object(served, current);
+        let old = output::packed(served, current);
         let mut new = modify(&old)?;
         if let Some(author) = update.author {
             self.track(served, subresource, author, Some(&old), &mut new);
@@ -324,13 +332,13 @@ impl Inner {
                 return Ok(None);
             }
             reserved.keep();
-            return Ok(Some(Outcome { written: Written::Shown(new), created: false }));
+            return Ok(Some(Outcome { written: Written::shown(new), created: false }));
         }
         if new == old {
             return Ok(Some(Outcome { written: Written::Stored(current.clone()), created: false }));
         }
         if update.dry_run {
-            return Ok(Some(Outcome { written: Written::Shown(new), created: false }));
+            return Ok(Some(Outcome { written: Written::shown(new), created: false }));
         }
         match self.put(served, key, Expect::At(current.revision), new) {
             Ok(version) => {

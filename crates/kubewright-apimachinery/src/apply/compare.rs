@@ -85,12 +85,11 @@ struct Comparer {
 impl Comparer {
     /// At least one of the two is there.
     fn walk(self, ty: Ty<'_>, before: Option<&Value>, after: Option<&Value>) -> Change {
-        // What is the same needs no schema; most of an object is.
-        if let (Some(a), Some(b)) = (before, after)
-            && a == b
-        {
-            return Change::default();
-        }
+        if before == after { Change::default() } else { self.differing(ty, before, after) }
+    }
+
+    /// As [`Comparer::walk`], of two that are not the same.
+    fn differing(self, ty: Ty<'_>, before: Option<&Value>, after: Option<&Value>) -> Change {
         let atom = ty.atom();
         let (left, right) = (atom.which(before), atom.which(after));
         let (mut change, leaf) = match (before, after) {
@@ -150,12 +149,14 @@ impl Comparer {
         let mut visit = |name: &str, before: Option<&Value>, after: Option<&Value>| {
             let before = before.filter(|value| self.is_there(map, name, value));
             let after = after.filter(|value| self.is_there(map, name, value));
-            if before.is_none() && after.is_none() {
+            // What is the same needs no schema; most of an object is.
+            if before == after {
                 return;
             }
-            let change = self.walk(map.at(name).unwrap_or(Ty::Untyped), before, after);
+            let (element, ty) = map.entry(name);
+            let change = self.differing(ty.unwrap_or(Ty::Untyped), before, after);
             if !change.is_none() {
-                change.push_to(&mut sets, Element::field(name));
+                change.push_to(&mut sets, element);
             }
         };
         for (name, value) in before.into_iter().flatten() {

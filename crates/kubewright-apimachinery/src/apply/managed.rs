@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value};
 
+use super::packed;
 use super::path::ElementError;
 use super::set::Set;
 use crate::field::quote;
@@ -14,6 +15,9 @@ use crate::time;
 
 /// Update entries of an object; more are merged, oldest first.
 const MAX_UPDATE_MANAGERS: usize = 10;
+
+/// Reads the set of an entry.
+type ReadSet = fn(&Value) -> Result<Set, ElementError>;
 
 /// All owners of an object's fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -91,9 +95,13 @@ pub enum ManagedFieldsError {
 impl ManagedFields {
     /// From `metadata.managedFields`. Of two entries of one manager the later counts.
     pub fn decode(entries: &Value) -> Result<Self, ManagedFieldsError> {
+        Self::decode_with(entries, Set::decode)
+    }
+
+    fn decode_with(entries: &Value, set: ReadSet) -> Result<Self, ManagedFieldsError> {
         let mut managed = Self::default();
         for (index, entry) in entries.as_array().into_iter().flatten().enumerate() {
-            let decoded = Entry::decode(index, entry)?;
+            let decoded = Entry::decode(index, entry, set)?;
             match managed.entries.iter_mut().find(|other| other.is_of(&decoded.manager, &decoded.api_version))
             {
                 Some(other) => *other = decoded,
@@ -103,19 +111,23 @@ impl ManagedFields {
         Ok(managed)
     }
 
-    /// Those of an object. What cannot be read is none.
-    pub(crate) fn of(object: &Value) -> Self {
-        Self::decode(object.at("metadata.managedFields")).unwrap_or_default()
+    /// As [`ManagedFields::decode`], of a [packed](super::packed) object.
+    pub fn decode_packed(entries: &Value) -> Result<Self, ManagedFieldsError> {
+        Self::decode_with(entries, packed::set)
     }
 
     /// As `metadata.managedFields`.
     pub fn encode(&self) -> Value {
+        self.encode_with(Set::encode)
+    }
+
+    fn encode_with(&self, set: fn(&Set) -> Value) -> Value {
         let mut sorted: Vec<&Entry> = self.entries.iter().collect();
         sorted.sort_by_cached_key(|entry| {
             let Manager { name, operation, subresource } = &entry.manager;
             (*operation, entry.seconds(), name.clone(), entry.api_version.clone(), subresource.clone())
         });
-        Value::Array(sorted.into_iter().map(Entry::encode).collect())
+        Value::Array(sorted.into_iter().map(|entry| entry.encode(set)).collect())
     }
 
     /// Nobody owns anything.
@@ -134,6 +146,15 @@ impl ManagedFields {
             object.remove_at("metadata.managedFields");
         } else {
             object.set_at("metadata.managedFields", self.encode());
+        }
+    }
+
+    /// As [`ManagedFields::store`], into a [packed](super::packed) object.
+    pub fn store_packed(&self, object: &mut Value) {
+        if self.is_empty() {
+            object.remove_at("metadata.managedFields");
+        } else {
+            object.set_at("metadata.managedFields", self.encode_with(packed::text));
         }
     }
 
@@ -189,7 +210,7 @@ impl ManagedFields {
 }
 
 impl Entry {
-    fn decode(index: usize, entry: &Value) -> Result<Self, ManagedFieldsError> {
+    fn decode(index: usize, entry: &Value, set: ReadSet) -> Result<Self, ManagedFieldsError> {
         let operation = match entry.str_at("operation") {
             "Apply" => Operation::Apply,
             "Update" => Operation::Update,
@@ -214,11 +235,11 @@ impl Entry {
             },
             api_version,
             time: entry.at("time").as_str().map(str::to_owned),
-            fields: Set::decode(entry.at("fieldsV1")).map_err(ManagedFieldsError::Fields)?,
+            fields: set(entry.at("fieldsV1")).map_err(ManagedFieldsError::Fields)?,
         })
     }
 
-    fn encode(&self) -> Value {
+    fn encode(&self, set: fn(&Set) -> Value) -> Value {
         let mut map = Map::new();
         let mut text = |name: &str, value: &str| {
             if !value.is_empty() {
@@ -231,7 +252,7 @@ impl Entry {
         text("time", self.time.as_deref().unwrap_or_default());
         text("fieldsType", "FieldsV1");
         text("subresource", &self.manager.subresource);
-        map.insert("fieldsV1".to_owned(), self.fields.encode());
+        map.insert("fieldsV1".to_owned(), set(&self.fields));
         Value::Object(map)
     }
 

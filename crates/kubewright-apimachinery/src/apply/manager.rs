@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::compare::compare;
 use super::managed::{Entry, ManagedFields, Manager};
+use super::packed::Owners;
 use super::path::equal;
 use super::reset::Reset;
 use super::schema::Schema;
@@ -61,6 +62,8 @@ pub struct Write<'a> {
     pub versions: &'a dyn Versions,
     /// What this endpoint never changes.
     pub reset: &'a Reset,
+    /// How the owners stand in the live object and in what becomes of it. What a client sends has them as JSON.
+    pub owners: Owners,
 }
 
 /// Why a configuration was not applied.
@@ -142,13 +145,14 @@ pub fn update(live: Option<&Value>, new: &mut Value, write: &Write<'_>) {
         return;
     }
     if let Ok(managed) = take_changes(live, new, managed, write.manager, write) {
-        managed.store(new);
+        write.owners.store(&managed, new);
     }
 }
 
 /// Clients may set managedFields themselves, or drop them; through a subresource they cannot.
 fn entries_before(live: Option<&Value>, new: &Value, write: &Write<'_>) -> ManagedFields {
-    let stored = || live.map(ManagedFields::of).unwrap_or_default();
+    // What cannot be read is none.
+    let stored = || live.and_then(|live| write.owners.read(live).ok()).unwrap_or_default();
     if !write.subresource.is_empty() {
         return stored();
     }
@@ -223,7 +227,9 @@ pub fn apply(
         empty = updater(write)?.schema.empty_object(write.api_version, write.kind);
         &empty
     };
-    let managed = ManagedFields::decode(live.at("metadata.managedFields"))
+    let managed = write
+        .owners
+        .read(live)
         .map_err(|error| ApplyError::Failed(format!("failed to decode managed fields: {error}")))?;
     let (mut object, managed) = if write.manager == "kubectl" {
         apply_for_kubectl(live, applied, managed, force, write)?
@@ -233,7 +239,7 @@ pub fn apply(
     if write.manager == "kubectl" {
         keep_last_applied(&mut object, applied);
     }
-    managed.store(&mut object);
+    write.owners.store(&managed, &mut object);
     Ok(object)
 }
 

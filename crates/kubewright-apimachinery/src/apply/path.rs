@@ -16,13 +16,33 @@ use crate::json;
 #[derive(Debug, Clone)]
 pub enum Element {
     /// A field of an object, or an entry of a map.
-    Field(Arc<str>),
+    Field(Name),
     /// The item of a list whose fields have these values, sorted by name.
     Key(Arc<[(Box<str>, Value)]>),
     /// The item of a set with this value.
     Value(Arc<Value>),
     /// The item of a list at this position.
     Index(i64),
+}
+
+/// The name of a field.
+#[derive(Debug, Clone)]
+pub enum Name {
+    /// One that a built-in type has.
+    Known(&'static str),
+    /// Any other.
+    Other(Arc<str>),
+}
+
+impl std::ops::Deref for Name {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Self::Known(name) => name,
+            Self::Other(name) => name,
+        }
+    }
 }
 
 /// A text that is no path element.
@@ -45,7 +65,12 @@ pub enum ElementError {
 impl Element {
     /// The field `name`.
     pub fn field(name: &str) -> Self {
-        Self::Field(name.into())
+        Self::Field(Name::Other(name.into()))
+    }
+
+    /// The field `name` of a built-in type.
+    pub(crate) fn known(name: &'static str) -> Self {
+        Self::Field(Name::Known(name))
     }
 
     /// The item whose fields have these values.
@@ -128,7 +153,7 @@ impl Element {
 impl Ord for Element {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
-            (Self::Field(a), Self::Field(b)) => a.cmp(b),
+            (Self::Field(a), Self::Field(b)) => (**a).cmp(&**b),
             (Self::Key(a), Self::Key(b)) => a
                 .iter()
                 .zip(b.iter())
@@ -159,7 +184,7 @@ impl Eq for Element {}
 impl fmt::Display for Element {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Field(name) => write!(f, ".{name}"),
+            Self::Field(name) => write!(f, ".{}", &**name),
             Self::Key(fields) => {
                 f.write_str("[")?;
                 for (index, (name, value)) in fields.iter().enumerate() {

@@ -6,6 +6,7 @@
 
 use serde_json::{Value, json};
 
+use super::path::Element;
 use super::structural::{MapNode, Node, Structural};
 use crate::decode;
 use crate::facts::{self, FieldType, Merge, Type};
@@ -269,6 +270,16 @@ impl<'s> Map<'s> {
             Fields::Known(ty) => ty.field(name).map(Ty::Field),
             Fields::Custom(node) => node.field(name).map(|property| property.ty()),
         }
+    }
+
+    /// How the field is named in sets, and what it holds.
+    pub(crate) fn entry(&self, name: &str) -> (Element, Option<Ty<'s>>) {
+        if let Fields::Known(ty) = self.fields
+            && let Some(field) = ty.field(name)
+        {
+            return (Element::known(field.name), Some(Ty::Field(field)));
+        }
+        (Element::field(name), self.at(name))
     }
 
     /// What the field holds, named or not.

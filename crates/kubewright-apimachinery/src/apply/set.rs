@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::path::{Element, ElementError};
 use super::schema::Ty;
+use crate::json;
 
 /// A set of fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -335,6 +336,50 @@ impl Set {
             map.insert(node.element.encode(), below);
         }
         Value::Object(map)
+    }
+}
+
+impl Set {
+    /// As `fieldsV1`, in the text that [`json::to_string`] makes of [`Set::encode`].
+    pub(crate) fn write_text(&self, out: &mut Vec<u8>) {
+        self.write_below(out, false);
+    }
+
+    /// `member`: the field that holds the set is in it.
+    fn write_below(&self, out: &mut Vec<u8>, member: bool) {
+        out.push(b'{');
+        if member && !self.is_empty() {
+            out.extend_from_slice(br#"".":{}"#);
+        }
+        let mut first = self.is_empty() || !member;
+        let mut comma = |out: &mut Vec<u8>| {
+            if !std::mem::take(&mut first) {
+                out.push(b',');
+            }
+        };
+        if self.nodes.iter().all(|node| matches!(node.element, Element::Field(_))) {
+            for node in &self.nodes {
+                comma(out);
+                out.extend_from_slice(b"\"f:");
+                if let Element::Field(name) = &node.element {
+                    json::write_escaped(out, name);
+                }
+                out.extend_from_slice(b"\":");
+                node.children.write_below(out, node.member);
+            }
+        } else {
+            // Texts are sorted in another way than elements.
+            let mut texts: Vec<(String, &Node)> =
+                self.nodes.iter().map(|node| (node.element.encode(), node)).collect();
+            texts.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            for (text, node) in texts {
+                comma(out);
+                json::write_string(out, &text);
+                out.push(b':');
+                node.children.write_below(out, node.member);
+            }
+        }
+        out.push(b'}');
     }
 }
 

@@ -33,6 +33,7 @@ impl<'s> Kind<'s> {
             time,
             versions: &self.versions,
             reset: &self.reset,
+            owners: Owners::Json,
         }
     }
 
@@ -427,6 +428,7 @@ fn owners_are_compared_in_their_own_version() {
         time: "2026-01-01T00:00:00Z",
         versions: &Renamed,
         reset: &reset,
+        owners: Owners::Json,
     };
     let wanted = |api_version: &str, field: &str, value: &str| json!({"apiVersion": api_version, "kind": "W", "metadata": {"name": "a"}, field: {"k": value}});
     let live = apply(None, &wanted("e.io/v1", "data", "1"), false, &one("m1", "e.io/v1")).unwrap();

@@ -48,7 +48,11 @@ fn below(ty: Ty<'_>, value: &Value) -> (bool, Set) {
                 let named = map.field(name);
                 let (own, children) = below(named.or(map.element).unwrap_or(Ty::Untyped), value);
                 let empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
-                set.push(Element::field(name), own || empty || named.is_none(), children);
+                let element = match named {
+                    Some(Ty::Field(field)) => Element::known(field.name),
+                    _ => Element::field(name),
+                };
+                set.push(element, own || empty || named.is_none(), children);
             }
             (false, set)
         }

@@ -29,7 +29,7 @@ pub enum Document {
 impl Document {
     /// Reads one JSON value, as [`super::parse`] does.
     pub fn parse(bytes: &[u8], options: ParseOptions) -> Result<Self, ParseError> {
-        parser::parse(bytes, options.max_depth).map(|(document, _)| document)
+        parser::parse(bytes, options).map(|(document, _)| document)
     }
 
     /// What Go's type errors call this kind of value: `json: cannot unmarshal array into ...`.

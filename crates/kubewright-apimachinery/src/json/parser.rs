@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Number, Value};
 
 use super::quote::quote_byte;
-use super::{MAX_STRICT_ERRORS, ParseError};
+use super::{MAX_STRICT_ERRORS, ParseError, ParseOptions};
 
 /// What the parser builds.
 pub(super) trait Tree: Sized {
@@ -78,12 +78,12 @@ pub(super) fn number(literal: &str) -> Result<Value, ParseError> {
 }
 
 /// The tree, and the paths of repeated fields.
-pub(super) fn parse<T: Tree>(bytes: &[u8], max_depth: usize) -> Result<(T, Vec<String>), ParseError> {
+pub(super) fn parse<T: Tree>(bytes: &[u8], options: ParseOptions) -> Result<(T, Vec<String>), ParseError> {
     Parser {
         bytes,
         text: str::from_utf8(bytes).ok(),
         at: 0,
-        max_depth,
+        options,
         open: Vec::with_capacity(16),
         bad_number: None,
         duplicates: Duplicates::default(),
@@ -109,7 +109,7 @@ struct Parser<'a, T: Tree> {
     /// The same, if all of it is text: then no part of it must be checked again.
     text: Option<&'a str>,
     at: usize,
-    max_depth: usize,
+    options: ParseOptions,
     open: Vec<Open<T>>,
     bad_number: Option<ParseError>,
     duplicates: Duplicates,
@@ -150,6 +150,7 @@ impl<'a, T: Tree> Parser<'a, T> {
         let value = match self.peek()? {
             b'"' => T::string(self.string()?),
             b'-' | b'0'..=b'9' => self.number()?,
+            b'{' if self.stays_text() => T::string(self.object_text()?),
             b'{' => {
                 self.check_depth()?;
                 self.at += 1;
@@ -188,6 +189,43 @@ impl<'a, T: Tree> Parser<'a, T> {
             _ => return Err(self.unexpected("looking for beginning of value")),
         };
         Ok(Some(value))
+    }
+
+    /// What stands here is not taken apart.
+    fn stays_text(&self) -> bool {
+        let place = self.options.text_at;
+        !place.is_empty()
+            && place.len() == self.open.len()
+            && self.open.iter().zip(place).rev().all(|(open, name)| match open {
+                Open::Array(_) => *name == "[]",
+                Open::Object { key, .. } => key.text == *name,
+            })
+    }
+
+    /// An object as it is written, up to its closing brace.
+    fn object_text(&mut self) -> Result<String, ParseError> {
+        let from = self.at;
+        let mut depth = 0;
+        loop {
+            match self.peek()? {
+                b'{' => depth += 1,
+                b'}' => depth -= 1,
+                b'"' => {
+                    self.at += 1;
+                    self.plain_run();
+                    while self.peek()? != b'"' {
+                        // An escape, whose second byte may be a quote.
+                        self.at = self.bytes.len().min(self.at + 2);
+                        self.plain_run();
+                    }
+                }
+                _ => {}
+            }
+            self.at += 1;
+            if depth == 0 {
+                return Ok(to_utf8(&self.bytes[from..self.at]));
+            }
+        }
     }
 
     /// Puts a value into the array or object it stands in, and reads on to the next value of that container
@@ -251,7 +289,11 @@ impl<'a, T: Tree> Parser<'a, T> {
     }
 
     fn check_depth(&self) -> Result<(), ParseError> {
-        if self.open.len() < self.max_depth { Ok(()) } else { Err(self.unexpected("exceeded max depth")) }
+        if self.open.len() < self.options.max_depth {
+            Ok(())
+        } else {
+            Err(self.unexpected("exceeded max depth"))
+        }
     }
 
     fn skip_space(&mut self) {

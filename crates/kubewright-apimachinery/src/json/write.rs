@@ -6,7 +6,7 @@
 
 use std::io::Write as _;
 
-use serde_json::{Number, Value};
+use serde_json::{Map, Number, Value};
 
 /// The value as compact JSON text, its fields sorted.
 pub fn to_string(value: &Value) -> String {
@@ -25,6 +25,25 @@ pub fn write_to(out: &mut Vec<u8>, value: &Value) {
     write_value(out, value);
 }
 
+/// [`write_to`] of a value in which objects at one place are text, as
+/// [`ParseOptions::text_at`](super::ParseOptions::text_at) leaves them.
+pub fn write_with_text(out: &mut Vec<u8>, value: &Value, text_at: &[&str]) {
+    match (value, text_at) {
+        (Value::String(text), []) if text.starts_with('{') => out.extend_from_slice(text.as_bytes()),
+        (Value::Array(items), ["[]", below @ ..]) => {
+            write_items(out, items, |out, item| write_with_text(out, item, below));
+        }
+        (Value::Object(fields), [name, below @ ..]) => write_fields(out, fields, |out, key, field| {
+            if key == *name {
+                write_with_text(out, field, below);
+            } else {
+                write_value(out, field);
+            }
+        }),
+        _ => write_value(out, value),
+    }
+}
+
 fn write_value(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
@@ -32,29 +51,33 @@ fn write_value(out: &mut Vec<u8>, value: &Value) {
         Value::Bool(false) => out.extend_from_slice(b"false"),
         Value::Number(number) => write_number(out, number),
         Value::String(text) => write_string(out, text),
-        Value::Array(items) => {
-            out.push(b'[');
-            for (i, item) in items.iter().enumerate() {
-                if i > 0 {
-                    out.push(b',');
-                }
-                write_value(out, item);
-            }
-            out.push(b']');
-        }
-        Value::Object(fields) => {
-            out.push(b'{');
-            for (i, (key, field)) in fields.iter().enumerate() {
-                if i > 0 {
-                    out.push(b',');
-                }
-                write_string(out, key);
-                out.push(b':');
-                write_value(out, field);
-            }
-            out.push(b'}');
-        }
+        Value::Array(items) => write_items(out, items, write_value),
+        Value::Object(fields) => write_fields(out, fields, |out, _, field| write_value(out, field)),
     }
+}
+
+fn write_items(out: &mut Vec<u8>, items: &[Value], write: impl Fn(&mut Vec<u8>, &Value)) {
+    out.push(b'[');
+    for (i, item) in items.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        write(out, item);
+    }
+    out.push(b']');
+}
+
+fn write_fields(out: &mut Vec<u8>, fields: &Map<String, Value>, write: impl Fn(&mut Vec<u8>, &str, &Value)) {
+    out.push(b'{');
+    for (i, (key, field)) in fields.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        write_string(out, key);
+        out.push(b':');
+        write(out, key, field);
+    }
+    out.push(b'}');
 }
 
 fn write_number(out: &mut Vec<u8>, number: &Number) {
@@ -95,11 +118,18 @@ static PLAIN: [bool; 256] = {
     plain
 };
 
-fn write_string(out: &mut Vec<u8>, text: &str) {
+/// The text as a JSON string.
+pub(crate) fn write_string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    write_escaped(out, text);
+    out.push(b'"');
+}
+
+/// The text as it stands inside of a JSON string.
+pub(crate) fn write_escaped(out: &mut Vec<u8>, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let bytes = text.as_bytes();
     let mut clean_from = 0;
-    out.push(b'"');
     for (i, &byte) in bytes.iter().enumerate() {
         if PLAIN[usize::from(byte)] {
             continue;
@@ -126,7 +156,6 @@ fn write_string(out: &mut Vec<u8>, text: &str) {
         clean_from = i + if byte == 0xe2 { 3 } else { 1 };
     }
     out.extend_from_slice(&bytes[clean_from..]);
-    out.push(b'"');
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kubewright_apimachinery::json;
+use kubewright_apimachinery::apply::packed;
 use serde_json::Value;
 
 use super::{
@@ -267,7 +267,7 @@ fn encode(mut object: Value, revision: Revision) -> Bytes {
     object["metadata"]["resourceVersion"] = Value::String(revision.to_string());
     SCRATCH.with_borrow_mut(|scratch| {
         scratch.clear();
-        json::write_to(scratch, &object);
+        packed::write_to(scratch, &object);
         Bytes::copy_from_slice(scratch)
     })
 }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use kubewright_apimachinery::apply::packed;
 use kubewright_apimachinery::json::{self, ParseOptions};
 use kubewright_apimachinery::selector::Labels;
 use serde_json::Value;
@@ -85,6 +86,11 @@ impl Version {
     /// The object, decoded.
     pub fn object(&self) -> Value {
         json::parse(&self.json, ParseOptions::default()).map(|parsed| parsed.value).unwrap_or_default()
+    }
+
+    /// The object, decoded and [packed].
+    pub fn packed(&self) -> Value {
+        packed::parse(&self.json).unwrap_or_default()
     }
 
     /// Namespace and name; the namespace is empty for objects of the cluster.
