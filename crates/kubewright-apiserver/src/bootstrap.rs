@@ -35,8 +35,15 @@ struct Objects {
 static OBJECTS: LazyLock<Objects> = LazyLock::new(|| {
     let registry = Registry::default();
     let mut objects = Objects::default();
+    let mut last = None;
     for (path, text) in facts::bootstrap_objects() {
-        match prepare(&registry, path, text) {
+        // Those of a resource stand together.
+        let served = match last {
+            Some((last_path, served)) if last_path == path => served,
+            _ => find_path(&registry, path),
+        };
+        last = Some((path, served));
+        match served.and_then(|served| prepare(served, text)) {
             Some(object) => objects.prepared.push(object),
             None => objects.others.push((path, text)),
         }
@@ -44,42 +51,59 @@ static OBJECTS: LazyLock<Objects> = LazyLock::new(|| {
     objects
 });
 
-const METADATA: &str = "\"metadata\":{";
-
-fn prepare(registry: &Registry, path: &str, text: &'static str) -> Option<Prepared> {
+fn prepare(served: &Served, text: &'static str) -> Option<Prepared> {
+    const METADATA: &str = "\"metadata\":{";
     const TRANSITION: &str = "\"lastTransitionTime\":\"";
     // What differs in more than that is filled in each time.
     if text.contains('<') {
         return None;
     }
-    let served = find_path(registry, path)?;
-    let object = searchable(served, text)?;
     let (head, mut tail) = text.split_at(text.find(METADATA)? + METADATA.len());
-    let mut rest = Vec::new();
-    while let Some(at) = tail.find(TRANSITION) {
-        let (part, time) = tail.split_at(at + TRANSITION.len());
-        rest.push(part);
-        tail = &time[time.find('"')?..];
+    let (key, attributes) = searchable(served, text, tail)?;
+    let mut rest = Vec::with_capacity(1);
+    // Conditions stand in a status.
+    if served.subresource("status").is_some() {
+        while let Some(at) = tail.find(TRANSITION) {
+            let (part, time) = tail.split_at(at + TRANSITION.len());
+            rest.push(part);
+            tail = &time[time.find('"')?..];
+        }
     }
     rest.push(tail);
-    let key = served.key(object.str_at("metadata.namespace"), object.str_at("metadata.name"));
-    let attributes = attributes(Some(served), &object);
     Some(Prepared { storage: served.storage.clone(), key: key.into(), attributes, head, rest })
 }
 
-/// The object, or as much of it as can be searched for: the first server of a process reads all of them.
-fn searchable(served: &Served, text: &str) -> Option<Value> {
+/// The key of an object and what can be searched for in it. `metadata` is its text from the first field of its
+/// metadata on: for most objects that is all that must be read, and the first server of a process reads them all.
+fn searchable(served: &Served, text: &str, metadata: &str) -> Option<(String, Attributes)> {
     if selectable::has_own(served.stored()) {
-        return serde_json::from_str(text).ok();
+        let object: Value = serde_json::from_str(text).ok()?;
+        let key = served.key(object.str_at("metadata.namespace"), object.str_at("metadata.name"));
+        return Some((key, attributes(Some(served), &object)));
     }
-    let from = text.find(METADATA)?;
-    let mut open = 0;
-    // No text of the metadata has a brace in it.
-    let after = text[from..].bytes().position(|byte| {
-        open += i32::from(byte == b'{') - i32::from(byte == b'}');
-        byte == b'}' && open == 0
-    })?;
-    serde_json::from_str(&format!("{{{}}}", &text[from..=from + after])).ok()
+    let (mut name, mut namespace, mut labels) = ("", "", Vec::new());
+    let (mut depth, mut field, mut entry) = (1, "", "");
+    // No text of the metadata has a quote in it, so every second part is one.
+    let mut parts = metadata.split('"');
+    loop {
+        let between = parts.next()?;
+        for byte in between.bytes() {
+            depth += i32::from(byte == b'{') - i32::from(byte == b'}');
+        }
+        if depth == 0 {
+            break;
+        }
+        let part = parts.next()?;
+        match (between, depth, field) {
+            (":", 1, "name") => name = part,
+            (":", 1, "namespace") => namespace = part,
+            (":", 2, "labels") => labels.push((entry.into(), part.into())),
+            (":", ..) => {}
+            (_, 1, _) => field = part,
+            _ => entry = part,
+        }
+    }
+    Some((served.key(namespace, name), Attributes { labels: labels.into(), ..Attributes::default() }))
 }
 
 impl Prepared {
@@ -160,7 +184,7 @@ mod tests {
             let served = find_path(&registry, path).unwrap();
             let mut object: Value = serde_json::from_str(text).unwrap();
             let before = object.clone();
-            if prepare(&registry, path, text).is_some() {
+            if prepare(served, text).is_some() {
                 served.normalise(&mut object).unwrap();
                 object.as_object_mut().unwrap().remove("apiVersion");
                 object.as_object_mut().unwrap().remove("kind");
@@ -170,13 +194,16 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_text_is_enough_to_search_for_the_object() {
-        let registry = Registry::default();
-        for (path, text) in facts::bootstrap_objects() {
-            let served = find_path(&registry, path).unwrap();
-            let (part, whole) = (searchable(served, text).unwrap(), serde_json::from_str(text).unwrap());
-            assert_eq!(attributes(Some(served), &part), attributes(Some(served), &whole), "{path}");
-            assert_eq!(part["metadata"], whole["metadata"], "{path}");
+    fn what_is_read_of_a_text_is_what_the_object_says() {
+        for object in &OBJECTS.prepared {
+            let text = format!("{}{}", object.head, object.rest.join(""));
+            let whole: Value = serde_json::from_str(&text).unwrap();
+            let served = Registry::default().stored(&object.storage).cloned().unwrap();
+            assert_eq!(object.attributes, attributes(Some(&served), &whole), "{text}");
+            let key = served.key(whole.str_at("metadata.namespace"), whole.str_at("metadata.name"));
+            assert_eq!(*object.key, *key);
+            let times = text.matches("lastTransitionTime").count();
+            assert_eq!(object.rest.len(), times + 1, "{text}");
         }
     }
 
