@@ -121,25 +121,17 @@ impl Context {
         let Value::Object(map) = value else {
             return Err(self.error(owner, value, &go_name(ty)));
         };
-        let mut failed = None;
-        map.retain(|name, value| {
-            if failed.is_some() {
-                return true;
+        // Hardly ever one: most objects have been here before.
+        let mut left_out = Vec::new();
+        for (name, value) in map.iter_mut() {
+            let field = ty.field(name);
+            self.unknown |= field.is_none();
+            if !field.map_or(Ok(false), |field| self.field(ty, field, value))? {
+                left_out.push(name.clone());
             }
-            let Some(field) = ty.field(name) else {
-                self.unknown = true;
-                return false;
-            };
-            match self.field(ty, field, value) {
-                Ok(keep) => keep,
-                Err(error) => {
-                    failed = Some(error);
-                    true
-                }
-            }
-        });
-        if let Some(error) = failed {
-            return Err(error);
+        }
+        for name in left_out {
+            map.remove(&name);
         }
         for field in &ty.fields {
             if field.always && !map.contains_key(field.name) {
@@ -284,11 +276,29 @@ impl Context {
 }
 
 fn quantity(value: &mut Value) -> Result<(), TypeError> {
+    if value.as_str().is_some_and(is_canonical_quantity) {
+        return Ok(());
+    }
     let canonical = Quantity::from_json(value).map_err(|error| TypeError(error.to_string()))?.to_string();
     if value.as_str() != Some(&canonical) {
         *value = Value::String(canonical);
     }
     Ok(())
+}
+
+/// A quantity as people write them and Go would: a whole number that no larger suffix could shorten. Of others
+/// nothing is said.
+fn is_canonical_quantity(text: &str) -> bool {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, suffix) = text.split_at(digits);
+    let step = match suffix {
+        "" | "m" | "k" | "M" | "G" => 1000,
+        "Ki" | "Mi" | "Gi" => 1024,
+        _ => return false,
+    };
+    (1..=9).contains(&digits)
+        && !number.starts_with('0')
+        && number.parse::<u32>().is_ok_and(|number| number % step != 0)
 }
 
 /// Go decodes with the standard alphabet and padding, and skips line breaks.
@@ -439,6 +449,24 @@ mod tests {
         assert_eq!(limits.value, json!({"limits": {"cpu": "500m", "memory": "1073741824"}}));
         let meta = decoded("meta.v1.ObjectMeta", r#"{"deletionTimestamp":"2026-01-02T03:04:05.5+01:00"}"#);
         assert_eq!(meta.value, json!({"deletionTimestamp": "2026-01-02T02:04:05Z"}));
+    }
+
+    #[test]
+    fn a_quantity_that_is_taken_as_it_is_would_be_written_so() {
+        let mut known = 0;
+        for number in ["1", "10", "100", "128", "999", "1000", "1023", "1024", "1500", "2048", "123456789"] {
+            for suffix in ["", "m", "k", "M", "G", "Ki", "Mi", "Gi", "Ti", "E", "e3"] {
+                let text = format!("{number}{suffix}");
+                if is_canonical_quantity(&text) {
+                    known += 1;
+                    assert_eq!(Quantity::parse(&text).unwrap().to_string(), text);
+                }
+            }
+        }
+        assert!(known > 60, "{known}");
+        for other in ["", "m", "0", "0m", "01", "-1", "+1", "1.5", " 1", "1 ", "1234567890"] {
+            assert!(!is_canonical_quantity(other), "{other}");
+        }
     }
 
     #[test]

@@ -8,14 +8,24 @@ use std::fmt;
 
 use serde_json::Value;
 
+/// Bytes of a path that is kept without memory of its own: as many as almost every path of a pod has.
+const SHORT: usize = 127;
+
 /// Where in an object a field is: `spec.containers[0].name`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Path(String);
+#[derive(Clone)]
+pub struct Path(Text);
+
+/// Every check of every field makes a path, and few are ever read: so most take no memory but the stack's.
+#[derive(Clone)]
+enum Text {
+    Short { bytes: [u8; SHORT], len: u8 },
+    Long(String),
+}
 
 impl Path {
     /// A path that starts at `name`.
     pub fn new(name: &str) -> Self {
-        Self(name.to_owned())
+        Self::root().with(&[name])
     }
 
     /// The object itself. Its name is empty; children stand alone.
@@ -26,14 +36,13 @@ impl Path {
     /// The field `name` below this one.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
-        // Every check of every field makes one of these, and few are ever read: so no formatting.
-        if self.0.is_empty() { Self(name.to_owned()) } else { self.with(&[".", name]) }
+        if self.is_root() { self.with(&[name]) } else { self.with(&[".", name]) }
     }
 
     /// The element `index` of this list.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
-        Self(format!("{}[{index}]", self.0))
+        self.with(&["[", &index.to_string(), "]"])
     }
 
     /// The entry `key` of this map.
@@ -43,25 +52,59 @@ impl Path {
     }
 
     fn with(&self, parts: &[&str]) -> Self {
-        let mut path =
-            String::with_capacity(self.0.len() + parts.iter().map(|part| part.len()).sum::<usize>());
-        path.push_str(&self.0);
-        for part in parts {
-            path.push_str(part);
+        if let Text::Short { mut bytes, len } = self.0 {
+            let mut end = usize::from(len);
+            let fits = parts.iter().all(|part| {
+                let Some(place) = bytes.get_mut(end..end + part.len()) else { return false };
+                place.copy_from_slice(part.as_bytes());
+                end += part.len();
+                true
+            });
+            if fits && let Ok(len) = u8::try_from(end) {
+                return Self(Text::Short { bytes, len });
+            }
         }
-        Self(path)
+        Self(Text::Long([self.as_str(), &parts.concat()].concat()))
+    }
+
+    fn is_root(&self) -> bool {
+        matches!(self.0, Text::Short { len: 0, .. })
     }
 
     /// The path as users see it.
     pub fn as_str(&self) -> &str {
-        &self.0
+        match &self.0 {
+            // Whole texts are put together, so it is one.
+            Text::Short { bytes, len } => str::from_utf8(&bytes[..usize::from(*len)]).unwrap_or_default(),
+            Text::Long(text) => text,
+        }
+    }
+}
+
+impl Default for Path {
+    fn default() -> Self {
+        Self(Text::Short { bytes: [0; SHORT], len: 0 })
+    }
+}
+
+impl PartialEq for Path {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Path {}
+
+impl fmt::Debug for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Path").field(&self.as_str()).finish()
     }
 }
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Go prints a nil path so.
-        f.write_str(if self.0.is_empty() { "<nil>" } else { &self.0 })
+        f.write_str(if self.is_root() { "<nil>" } else { self.as_str() })
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::path::{Element, equal};
 use super::schema::{Fields, List, Map, Schema, Shape, Ty};
 use super::set::Set;
-use super::typed::element;
+use super::typed::{element, named_items};
 use crate::facts::FieldType;
 
 /// The differences between two values. No field is in two of the sets.
@@ -53,14 +53,6 @@ struct Change {
 }
 
 impl Change {
-    fn leaf(before: Option<&Value>, after: Option<&Value>) -> Self {
-        match (before, after) {
-            (None, _) => Self { added: true, ..Self::default() },
-            (_, None) => Self { removed: true, ..Self::default() },
-            (Some(a), Some(b)) => Self { modified: !equal(a, b), ..Self::default() },
-        }
-    }
-
     fn is_none(&self) -> bool {
         !(self.added || self.modified || self.removed) && self.below.is_same()
     }
@@ -90,53 +82,79 @@ impl Comparer {
 
     /// As [`Comparer::walk`], of two that are not the same.
     fn differing(self, ty: Ty<'_>, before: Option<&Value>, after: Option<&Value>) -> Change {
-        let atom = ty.atom();
-        let (left, right) = (atom.which(before), atom.which(after));
-        let (mut change, leaf) = match (before, after) {
-            (_, None) => self.shape(atom.shape(left), before, after),
-            (None, _) => self.shape(atom.shape(right), before, after),
-            _ if left == right => self.shape(atom.shape(right), before, after),
-            _ => {
-                // One thing became another: what it was is compared, and what it is now.
-                let (mut change, _) = self.shape(atom.shape(left), before, after);
-                let (other, leaf) = self.shape(atom.shape(right), before, after);
-                change.added |= other.added;
-                change.modified |= other.modified;
-                change.removed |= other.removed;
-                change.below.added.unite(other.below.added);
-                change.below.modified.unite(other.below.modified);
-                change.below.removed.unite(other.below.removed);
-                (change, leaf)
+        let (before, after) = match (before, after) {
+            (Some(before), Some(after)) => (before, after),
+            // All of it came or went: there is nothing to compare.
+            (None, after) => {
+                let added = after.map(|after| self.fields(ty, after)).unwrap_or_default();
+                let below = Comparison { added, ..Comparison::default() };
+                return Change { added: true, below, ..Change::default() };
+            }
+            (Some(before), None) => {
+                let below = Comparison { removed: self.fields(ty, before), ..Comparison::default() };
+                return Change { removed: true, below, ..Change::default() };
             }
         };
-        if !leaf {
-            change.added |= before.is_none();
-            change.removed |= after.is_none() && before.is_some();
+        let atom = ty.atom();
+        let (left, right) = (atom.which(Some(before)), atom.which(Some(after)));
+        let mut change = self.shape(atom.shape(right), before, after);
+        if left != right {
+            // One thing became another: what it is now is compared, and what it was.
+            let other = self.shape(atom.shape(left), before, after);
+            change.modified |= other.modified;
+            change.below.added.unite(other.below.added);
+            change.below.modified.unite(other.below.modified);
+            change.below.removed.unite(other.below.removed);
         }
         change
     }
 
-    /// The change, and whether the place is one value.
-    fn shape(self, shape: Shape<'_>, before: Option<&Value>, after: Option<&Value>) -> (Change, bool) {
+    fn shape(self, shape: Shape<'_>, before: &Value, after: &Value) -> Change {
+        let leaf = || Change { modified: !equal(before, after), ..Change::default() };
         match shape {
-            Shape::Scalar(_) => (Change::leaf(before, after), true),
+            Shape::Scalar(_) => leaf(),
             Shape::List(list) => {
                 let (left, right) = (items(before), items(after));
                 // Two empty ones are compared as values: null is not the empty list.
                 if list.is_atomic() || (left.is_empty() && right.is_empty()) {
-                    return (Change::leaf(before, after), true);
+                    return leaf();
                 }
-                (Change { below: self.lists(&list, left, right), ..Change::default() }, false)
+                Change { below: self.lists(&list, left, right), ..Change::default() }
             }
             Shape::Map(map) => {
-                let (left, right) = (before.and_then(Value::as_object), after.and_then(Value::as_object));
+                let (left, right) = (before.as_object(), after.as_object());
                 let empty = |map: Option<&serde_json::Map<_, _>>| map.is_none_or(serde_json::Map::is_empty);
                 if map.atomic || (empty(left) && empty(right)) {
-                    return (Change::leaf(before, after), true);
+                    return leaf();
                 }
-                (Change { below: self.maps(&map, left, right), ..Change::default() }, false)
+                Change { below: self.maps(&map, left, right), ..Change::default() }
             }
         }
+    }
+
+    /// All fields below a value, those included that hold others.
+    fn fields(self, ty: Ty<'_>, value: &Value) -> Set {
+        let mut set = Set::default();
+        match ty.shape_of(value) {
+            Shape::Map(map) if !map.atomic => {
+                for (name, value) in value.as_object().into_iter().flatten() {
+                    if self.is_there(&map, name, value) {
+                        let (element, ty) = map.entry(name);
+                        set.push(element, true, self.fields(ty.unwrap_or(Ty::Untyped), value));
+                    }
+                }
+            }
+            Shape::List(list) if !list.is_atomic() => {
+                for same in named_items(&list, value).chunk_by(|a, b| a.0 == b.0) {
+                    // Of items that cannot be told apart only the name is owned.
+                    let below =
+                        if let [(_, item)] = same { self.fields(list.element, item) } else { Set::default() };
+                    set.push(same[0].0.clone(), true, below);
+                }
+            }
+            _ => {}
+        }
+        set
     }
 
     fn maps(
@@ -234,6 +252,6 @@ impl Comparer {
     }
 }
 
-fn items(value: Option<&Value>) -> &[Value] {
-    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
 }

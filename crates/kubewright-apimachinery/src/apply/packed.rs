@@ -91,9 +91,15 @@ fn read(text: &str) -> Option<Value> {
 }
 
 pub(super) fn text(set: &Set) -> Value {
-    let mut out = Vec::with_capacity(512);
-    set.write_text(&mut out);
-    String::from_utf8(out).map_or(Value::Null, Value::String)
+    thread_local! {
+        /// Written here first: the text that is kept is as long as it must be.
+        static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    SCRATCH.with_borrow_mut(|scratch| {
+        scratch.clear();
+        set.write_text(scratch);
+        str::from_utf8(scratch).map_or(Value::Null, Value::from)
+    })
 }
 
 pub(super) fn set(fields: &Value) -> Result<Set, ElementError> {

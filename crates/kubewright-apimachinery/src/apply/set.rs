@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
-use super::path::{Element, ElementError};
+use super::path::{Element, ElementError, Name};
 use super::schema::Ty;
 use crate::json;
 
@@ -361,8 +361,10 @@ impl Set {
             for node in &self.nodes {
                 comma(out);
                 out.extend_from_slice(b"\"f:");
-                if let Element::Field(name) = &node.element {
-                    json::write_escaped(out, name);
+                match &node.element {
+                    Element::Field(Name::Known(name)) => out.extend_from_slice(name.as_bytes()),
+                    Element::Field(name) => json::write_escaped(out, name),
+                    _ => {}
                 }
                 out.extend_from_slice(b"\":");
                 node.children.write_below(out, node.member);

@@ -59,13 +59,18 @@ fn below(ty: Ty<'_>, value: &Value) -> (bool, Set) {
     }
 }
 
-fn list_set(list: &List<'_>, value: &Value) -> Set {
+/// The items of a list with their names, sorted by these. What has no name is left out.
+pub(crate) fn named_items<'v>(list: &List<'_>, value: &'v Value) -> Vec<(Element, &'v Value)> {
     let items = value.as_array().into_iter().flatten();
     let mut named: Vec<(Element, &Value)> =
         items.filter_map(|item| Some((element(list, item).ok()?, item))).collect();
     named.sort_by(|a, b| a.0.cmp(&b.0));
+    named
+}
+
+fn list_set(list: &List<'_>, value: &Value) -> Set {
     let mut set = Set::default();
-    for same in named.chunk_by(|a, b| a.0 == b.0) {
+    for same in named_items(list, value).chunk_by(|a, b| a.0 == b.0) {
         // Of items that cannot be told apart only the name is owned.
         let children = if let [(_, item)] = same { below(list.element, item).1 } else { Set::default() };
         set.push(same[0].0.clone(), true, children);

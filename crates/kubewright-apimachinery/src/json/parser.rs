@@ -403,7 +403,7 @@ impl<'a, T: Tree> Parser<'a, T> {
     /// Skips the bytes that stand for themselves in a string, and returns them.
     fn plain_run(&mut self) -> &'a [u8] {
         let rest = &self.bytes[self.at..];
-        let len = rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < b' ');
+        let len = rest.iter().position(|byte| !PLAIN[usize::from(*byte)]);
         let run = &rest[..len.unwrap_or(rest.len())];
         self.at += run.len();
         run
@@ -460,6 +460,19 @@ impl<'a, T: Tree> Parser<'a, T> {
         Ok(code)
     }
 }
+
+/// The bytes that stand for themselves in a string.
+static PLAIN: [bool; 256] = {
+    let mut plain = [true; 256];
+    let mut control = 0;
+    while control < b' ' {
+        plain[control as usize] = false;
+        control += 1;
+    }
+    plain[b'"' as usize] = false;
+    plain[b'\\' as usize] = false;
+    plain
+};
 
 /// The bytes as text. As in Go, every single byte that is not UTF-8 becomes one U+FFFD;
 /// `String::from_utf8_lossy` would merge them.

@@ -42,10 +42,9 @@ pub(crate) fn check_name(object: &Value, name: &str) -> Result<(), ApiError> {
 
 /// What an update cannot take away: it is the old object's where the new one does not say.
 pub(super) fn carry_metadata(new: &mut Value, old: &Value) {
-    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        let path = format!("metadata.{field}");
-        if !new.has(&path) && old.has(&path) {
-            new.set_at(&path, old.at(&path).clone());
+    for path in ["metadata.uid", "metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds"] {
+        if !new.has(path) && old.has(path) {
+            new.set_at(path, old.at(path).clone());
         }
     }
     new.set_at("metadata.creationTimestamp", old.at("metadata.creationTimestamp").clone());
