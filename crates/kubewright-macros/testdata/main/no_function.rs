@@ -1,0 +1,8 @@
+struct Manager;
+
+#[kubewright_macros::main]
+struct Operator {
+    manager: Manager,
+}
+
+fn main() {}

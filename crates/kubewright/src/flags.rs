@@ -1,0 +1,237 @@
+//! The flags of an operator: as they are typed ([`Flags`]), and as they are meant ([`Settings`]).
+//!
+//! Names and defaults are those of kubebuilder's scaffold, so that its manifests work. What an operator does not have
+//! yet has no flag: nothing is accepted and then ignored.
+
+mod values;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args as _;
+use clap::builder::{StyledStr, Styles};
+use kubewright_runtime::serve::BindAddress;
+use kubewright_runtime::{ElectionOptions, ManagerOptions, connect, logs};
+
+use self::values::{Namespaces, NamespacesError, Patience};
+
+const CLUSTER: &str = "Cluster";
+const SERVERS: &str = "Probes and metrics";
+const ELECTION: &str = "Leader election";
+const LOGS: &str = "Logs";
+
+/// The flags of every operator. A program that has flags of its own puts these beside them:
+///
+/// ```
+/// use clap::Parser;
+/// use kubewright::Flags;
+///
+/// #[derive(Parser)]
+/// struct Cli {
+///     /// The image to deploy
+///     #[arg(long)]
+///     image: String,
+///     #[command(flatten)]
+///     flags: Flags,
+/// }
+///
+/// let cli = Cli::parse_from(["operator", "--image", "nginx", "--leader-elect"]);
+/// // kubewright::operator!().run_with(cli.flags, async |manager| { ... })
+/// # let _ = (cli.image, cli.flags);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Flags(Typed);
+
+// clap takes documentation of what it derives from for that of the program, so that it derives from something else.
+impl clap::Args for Flags {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        Typed::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Typed::augment_args_for_update(command)
+    }
+}
+
+impl clap::FromArgMatches for Flags {
+    fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
+        Typed::from_arg_matches(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
+#[derive(Debug, Clone, clap::Args)]
+struct Typed {
+    /// Kubeconfig of the cluster; otherwise KUBECONFIG, ~/.kube/config, or the service account of the pod
+    #[arg(long, value_name = "FILE", help_heading = CLUSTER)]
+    kubeconfig: Option<PathBuf>,
+
+    /// Context in the kubeconfig; otherwise its current one
+    #[arg(long, value_name = "NAME", help_heading = CLUSTER)]
+    context: Option<String>,
+
+    /// Namespaces to watch, with commas between them; otherwise those in WATCH_NAMESPACE, or all
+    #[arg(long, value_name = "NAMES", help_heading = CLUSTER)]
+    namespace: Option<Namespaces>,
+
+    /// How long what runs may take to end after a signal; less than 0 is for ever
+    #[arg(long, value_name = "DURATION", default_value = "30s", help_heading = CLUSTER)]
+    #[arg(allow_hyphen_values = true)]
+    graceful_shutdown_timeout: Patience,
+
+    /// Address of /healthz and /readyz, such as :8081 or 127.0.0.1:0; 0 serves nothing
+    #[arg(long, value_name = "ADDRESS", default_value = ":8081", help_heading = SERVERS)]
+    health_probe_bind_address: BindAddress,
+
+    /// Address of /metrics, such as :8443; 0 serves nothing
+    #[arg(long, value_name = "ADDRESS", default_value = "0", help_heading = SERVERS)]
+    metrics_bind_address: BindAddress,
+
+    /// Serve metrics over TLS, to those only whom the API server allows
+    #[arg(long, value_name = "BOOL", default_value = "true", help_heading = SERVERS)]
+    #[arg(value_parser = values::boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    metrics_secure: bool,
+
+    /// Folder with tls.crt and tls.key for the metrics; otherwise a certificate is made up
+    #[arg(long, value_name = "DIR", help_heading = SERVERS)]
+    metrics_cert_path: Option<PathBuf>,
+
+    /// Let one of several replicas lead, and the others wait
+    #[arg(long, value_name = "BOOL", default_value = "false", help_heading = ELECTION)]
+    #[arg(value_parser = values::boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    leader_elect: bool,
+
+    /// Name of the Lease that the leader holds; otherwise that of the operator
+    #[arg(long, value_name = "NAME", help_heading = ELECTION)]
+    leader_election_id: Option<String>,
+
+    /// Namespace of the Lease; otherwise that of the pod
+    #[arg(long, value_name = "NAME", help_heading = ELECTION)]
+    leader_election_namespace: Option<String>,
+
+    /// How long the others wait for a sign of life of the leader
+    #[arg(long, value_name = "DURATION", default_value = "15s", help_heading = ELECTION)]
+    #[arg(value_parser = values::duration)]
+    leader_election_lease_duration: Duration,
+
+    /// How long the leader tries to renew its Lease before it gives up
+    #[arg(long, value_name = "DURATION", default_value = "10s", help_heading = ELECTION)]
+    #[arg(value_parser = values::duration)]
+    leader_election_renew_deadline: Duration,
+
+    /// How long to wait between tries
+    #[arg(long, value_name = "DURATION", default_value = "2s", help_heading = ELECTION)]
+    #[arg(value_parser = values::duration)]
+    leader_election_retry_period: Duration,
+
+    /// What to log: a level (off, error, warn, info, debug, trace), levels of single targets too, such as
+    /// info,kube=warn; otherwise what RUST_LOG says, or info
+    #[arg(long, value_name = "LEVEL", help_heading = LOGS)]
+    #[arg(value_parser = values::log_level, conflicts_with = "zap_log_level")]
+    log_level: Option<String>,
+
+    /// How to log: auto (text on a terminal, JSON elsewhere), text or json
+    #[arg(long, value_name = "FORMAT", help_heading = LOGS)]
+    #[arg(value_parser = values::log_format(), conflicts_with = "zap_encoder")]
+    #[arg(default_value = "auto", hide_possible_values = true)]
+    log_format: logs::Format,
+
+    #[arg(long, hide = true, value_parser = values::zap_log_level)]
+    zap_log_level: Option<String>,
+
+    #[arg(long, hide = true, value_parser = values::zap_encoder())]
+    zap_encoder: Option<logs::Format>,
+
+    #[arg(long, hide = true, default_value = "false")]
+    #[arg(value_parser = values::boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    zap_devel: bool,
+}
+
+/// The flags as they are meant: what the parts of the runtime are started with.
+pub(crate) struct Settings {
+    pub(crate) logs: logs::Options,
+    pub(crate) source: connect::Source,
+    pub(crate) manager: ManagerOptions,
+}
+
+impl Flags {
+    /// What is meant by the flags of this operator, in an environment where WATCH_NAMESPACE is as given.
+    pub(crate) fn settle(
+        self,
+        operator: &str,
+        default_lease: &str,
+        watch_namespace: Option<&str>,
+    ) -> Result<Settings, NamespacesError> {
+        let typed = self.0;
+        let namespaces = match (typed.namespace, watch_namespace) {
+            (Some(namespaces), _) => namespaces,
+            (None, Some(names)) => Namespaces::of_environment(names)?,
+            (None, None) => Namespaces::default(),
+        };
+        let election = ElectionOptions {
+            namespace: typed.leader_election_namespace,
+            lease_duration: typed.leader_election_lease_duration,
+            renew_deadline: typed.leader_election_renew_deadline,
+            retry_period: typed.leader_election_retry_period,
+            ..ElectionOptions::new(typed.leader_election_id.unwrap_or_else(|| default_lease.to_owned()))
+        };
+        let manager = ManagerOptions {
+            metrics_bind_address: typed.metrics_bind_address,
+            metrics_secure: typed.metrics_secure,
+            metrics_cert_path: typed.metrics_cert_path,
+            health_probe_bind_address: typed.health_probe_bind_address,
+            leader_election: typed.leader_elect.then_some(election),
+            graceful_shutdown_timeout: typed.graceful_shutdown_timeout.0,
+            ..ManagerOptions::new(operator).namespaces(namespaces.0)
+        };
+        let mut logs = logs::Options {
+            format: typed.zap_encoder.unwrap_or(typed.log_format),
+            level: typed.zap_log_level.or(typed.log_level),
+            ..logs::Options::default()
+        };
+        // zap's development mode is other defaults.
+        if typed.zap_devel {
+            if logs.format == logs::Format::Auto {
+                logs.format = logs::Format::Text;
+            }
+            logs.level.get_or_insert_with(|| "debug".to_owned());
+        }
+        Ok(Settings {
+            logs,
+            source: connect::Source { kubeconfig: typed.kubeconfig, context: typed.context },
+            manager,
+        })
+    }
+}
+
+/// The command line of an operator.
+pub(crate) fn command(name: &str, version: &str, about: &str) -> clap::Command {
+    let command = clap::Command::new(name.to_owned())
+        .version(version.to_owned())
+        .max_term_width(100)
+        .after_help(examples(name));
+    let command = if about.is_empty() { command } else { command.about(about.to_owned()) };
+    Flags::augment_args(command)
+}
+
+fn examples(name: &str) -> StyledStr {
+    let styles = Styles::styled();
+    let header = styles.get_header();
+    StyledStr::from(format!(
+        "{header}Examples:{header:#}
+  # Run on the cluster that kubectl uses, for one namespace
+  {name} --namespace team-a --log-level debug
+
+  # Run in a pod, as one of several replicas
+  {name} --leader-elect --health-probe-bind-address=:8081 --metrics-bind-address=:8443
+
+  # See the metrics of an operator on this machine, without TLS
+  {name} --metrics-bind-address=127.0.0.1:8080 --metrics-secure=false"
+    ))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! What flags mean.
+
+use super::*;
+use crate::Operator;
+
+fn settle(arguments: &[&str], watch_namespace: Option<&str>) -> Settings {
+    let operator = Operator::new("guestbook", "1.2.3");
+    let flags = operator.parse([&["guestbook"], arguments].concat()).expect("these are right");
+    flags.settle("guestbook", "guestbook.example.com", watch_namespace).expect("these are right")
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    Operator::new("guestbook", "1.2.3").command().debug_assert();
+}
+
+#[test]
+fn the_examples_of_the_help_parse() {
+    let operator = Operator::new("guestbook", "1.2.3");
+    let help = operator.command().render_help().to_string();
+    let calls: Vec<&str> = help.lines().filter(|line| line.starts_with("  guestbook ")).collect();
+    assert_eq!(calls.len(), 3);
+    for call in calls {
+        assert!(operator.parse(call.split_whitespace()).is_ok(), "{call}");
+    }
+}
+
+#[test]
+fn the_defaults_are_those_of_kubebuilder() {
+    let Settings { logs, source, manager } = settle(&[], None);
+    assert_eq!(manager.name, "guestbook");
+    assert_eq!(manager.health_probe_bind_address.to_string(), ":8081");
+    assert!(manager.metrics_bind_address.is_off());
+    assert!(manager.metrics_secure);
+    assert!(manager.metrics_cert_path.is_none());
+    assert!(manager.leader_election.is_none());
+    assert_eq!(manager.graceful_shutdown_timeout, Some(Duration::from_secs(30)));
+    assert!(manager.cache.namespaces.is_empty(), "all namespaces");
+    assert_eq!(logs, logs::Options::default());
+    assert_eq!(source, connect::Source::default());
+}
+
+#[test]
+fn every_flag_arrives_where_it_belongs() {
+    let arguments = "--kubeconfig k --context c --namespace a,b --graceful-shutdown-timeout -1s \
+                     --health-probe-bind-address=127.0.0.1:0 --metrics-bind-address=:8443 --metrics-secure=false \
+                     --metrics-cert-path certs --log-level info,kube=warn --log-format text";
+    let Settings { logs, source, manager } = settle(&arguments.split_whitespace().collect::<Vec<_>>(), None);
+    assert_eq!(source, connect::Source { kubeconfig: Some("k".into()), context: Some("c".into()) });
+    assert_eq!(manager.cache.namespaces, ["a", "b"]);
+    assert_eq!(manager.graceful_shutdown_timeout, None);
+    assert_eq!(manager.health_probe_bind_address.to_string(), "127.0.0.1:0");
+    assert_eq!(manager.metrics_bind_address.to_string(), ":8443");
+    assert!(!manager.metrics_secure);
+    assert_eq!(manager.metrics_cert_path, Some("certs".into()));
+    assert_eq!(logs.format, logs::Format::Text);
+    assert_eq!(logs.level.as_deref(), Some("info,kube=warn"));
+}
+
+#[test]
+fn an_election_takes_its_flags_only_if_there_is_one() {
+    let lease = ["--leader-election-id=l", "--leader-election-namespace=n"];
+    assert!(settle(&lease, None).manager.leader_election.is_none());
+    assert!(settle(&["--leader-elect=false"], None).manager.leader_election.is_none());
+    let times = [
+        "--leader-elect",
+        "--leader-election-lease-duration=1m",
+        "--leader-election-renew-deadline=40s",
+        "--leader-election-retry-period=5s",
+    ];
+    let election = settle(&[&lease[..], &times].concat(), None).manager.leader_election.unwrap();
+    let wanted = ElectionOptions {
+        namespace: Some("n".to_owned()),
+        lease_duration: Duration::from_mins(1),
+        renew_deadline: Duration::from_secs(40),
+        retry_period: Duration::from_secs(5),
+        ..ElectionOptions::new("l")
+    };
+    assert_eq!(election, wanted);
+    let election = settle(&["--leader-elect"], None).manager.leader_election.unwrap();
+    assert_eq!(election, ElectionOptions::new("guestbook.example.com"));
+}
+
+#[test]
+fn a_flag_outweighs_the_environment() {
+    let namespaces = |arguments: &[&str], watch| settle(arguments, watch).manager.cache.namespaces;
+    assert_eq!(namespaces(&[], Some("a, b")), ["a", "b"]);
+    assert_eq!(namespaces(&["--namespace", "c"], Some("a,b")), ["c"]);
+    assert!(namespaces(&["--namespace="], Some("a,b")).is_empty(), "all namespaces");
+    assert!(namespaces(&[], Some("")).is_empty(), "all namespaces");
+    let flags = Operator::new("guestbook", "1.2.3").parse(["guestbook"]).unwrap();
+    let error = flags.settle("guestbook", "guestbook", Some("A")).err().expect("this is no namespace");
+    assert_eq!(error.to_string(), "WATCH_NAMESPACE cannot be used");
+}
+
+#[test]
+fn zaps_flags_mean_the_same_as_ours() {
+    let logs = |arguments: &[&str]| {
+        let logs = settle(arguments, None).logs;
+        (logs.format, logs.level)
+    };
+    let level = |level: &str| Some(level.to_owned());
+    assert_eq!(logs(&["--zap-log-level=debug"]), (logs::Format::Auto, level("debug")));
+    assert_eq!(logs(&["--zap-encoder=console"]), (logs::Format::Text, None));
+    assert_eq!(logs(&["--zap-encoder=json", "--zap-devel"]), (logs::Format::Json, level("debug")));
+    assert_eq!(logs(&["--zap-devel=true", "--zap-log-level=error"]), (logs::Format::Text, level("error")));
+    assert_eq!(logs(&["--zap-devel=false"]), (logs::Format::Auto, None));
+}

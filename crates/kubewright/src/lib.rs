@@ -1,0 +1,174 @@
+//! Kubernetes operators in Rust: what an operator imports.
+//!
+//! An operator is a program that watches objects in a cluster and brings the world to what they want. This crate is
+//! what such a program is written with: the runtime ([`Manager`], [`Client`], [`Reconciler`] and what belongs to
+//! them), its entry point ([`macro@main`], [`Operator`], [`Flags`]), and the crates below it under one roof.
+//!
+//! # An operator
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use kubewright::k8s_openapi::api::core::v1::ConfigMap;
+//! use kubewright::prelude::*;
+//! use kubewright::serde_json::json;
+//!
+//! struct Labeller;
+//!
+//! impl Reconciler for Labeller {
+//!     type Object = ConfigMap;
+//!
+//!     async fn reconcile(&self, map: Arc<ConfigMap>, cx: &Context) -> Result<Outcome> {
+//!         let keys = map.data.as_ref().map_or(0, |data| data.len()).to_string();
+//!         if map.labels().get("keys") != Some(&keys) {
+//!             let patch = Patch::merge(json!({"metadata": {"labels": {"keys": keys}}}))?;
+//!             cx.client().patch(&*map, &patch).await?;
+//!         }
+//!         Ok(Outcome::done())
+//!     }
+//! }
+//!
+//! #[kubewright::main]
+//! async fn main(manager: Manager) -> Result<()> {
+//!     manager.controller(Labeller).register()?;
+//!     Ok(manager.run().await?)
+//! }
+//! ```
+//!
+//! The program has the flags of kubebuilder's scaffold (`--help` lists them), logs text on a terminal and JSON
+//! elsewhere, connects to the cluster that `kubectl` would use or to the one whose pod it is, answers `/healthz`,
+//! `/readyz` and `/metrics`, and ends on SIGTERM with what it runs.
+//!
+//! # In a test
+//!
+//! What the entry point does, a test does by hand: on a manager of its own, against an API server in the same process,
+//! until it has seen what it wants.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! use std::time::Duration;
+//! # use kubewright::k8s_openapi::api::core::v1::ConfigMap;
+//! use kubewright::prelude::*;
+//! use kubewright::{ManagerOptions, kube};
+//! # use kubewright::serde_json::json;
+//! # struct Labeller;
+//! # impl Reconciler for Labeller {
+//! #     type Object = ConfigMap;
+//! #     async fn reconcile(&self, map: Arc<ConfigMap>, cx: &Context) -> Result<Outcome> {
+//! #         let keys = map.data.as_ref().map_or(0, |data| data.len()).to_string();
+//! #         if map.labels().get("keys") != Some(&keys) {
+//! #             let patch = Patch::merge(json!({"metadata": {"labels": {"keys": keys}}}))?;
+//! #             cx.client().patch(&*map, &patch).await?;
+//! #         }
+//! #         Ok(Outcome::done())
+//! #     }
+//! # }
+//! use kubewright_apiserver::{ApiServer, Options};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<()> {
+//! let kube = kube::Client::new(ApiServer::new(Options::default()), "default");
+//! let manager = Manager::new(kube, ManagerOptions::new("labeller"))?;
+//! manager.controller(Labeller).register()?;
+//!
+//! let client = manager.client().clone();
+//! let seen = async {
+//!     let mut map = ConfigMap::default();
+//!     map.metadata.name = Some("colours".to_owned());
+//!     map.data = Some([("sky".to_owned(), "blue".to_owned())].into());
+//!     let map = client.namespaced("default").create(&map).await.expect("it is new");
+//!     let key = Key::of(&map);
+//!     kubewright::eventually(Duration::from_secs(30), async || match client.get::<ConfigMap>(&key).await {
+//!         Ok(map) if map.labels().get("keys").is_some_and(|keys| keys == "1") => Ok(()),
+//!         other => Err(format!("{other:?}")),
+//!     })
+//!     .await
+//!     .expect("it is labelled");
+//! };
+//! manager.run_until(seen).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Kinds of one's own
+//!
+//! [`CustomResource`] makes a kind of a struct. It is kube's derive, and expands to the names of other crates, so an
+//! operator that has kinds of its own depends on them too. The version of Kubernetes is the operator's choice as
+//! well, by a feature of `k8s-openapi`:
+//!
+//! ```toml
+//! [dependencies]
+//! kubewright = "0.1"
+//! k8s-openapi = { version = "0.29", features = ["v1_36", "schemars"] }
+//! # What derive(CustomResource, KubeSchema, Serialize, Deserialize) expands to:
+//! kube = { version = "5", default-features = false }
+//! schemars = "1"
+//! serde = { version = "1", features = ["derive"] }
+//! serde_json = "1"
+//! ```
+//!
+//! Without kinds of its own an operator needs the first two lines only; everything else is here: [`kube`],
+//! [`k8s_openapi`], [`serde`], [`serde_json`], [`tracing`] and others.
+//!
+//! ```
+//! use kubewright::prelude::*;
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug)]
+//! #[kube(group = "example.com", version = "v1", kind = "Guestbook", namespaced, status = "GuestbookStatus")]
+//! pub struct GuestbookSpec {
+//!     #[x_kube(validation = "self > 0")]
+//!     pages: i32,
+//! }
+//!
+//! #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default)]
+//! pub struct GuestbookStatus {
+//!     #[serde(default)]
+//!     conditions: Vec<kubewright::k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition>,
+//! }
+//!
+//! assert_eq!(Guestbook::crd().name_any(), "guestbooks.example.com");
+//! ```
+//!
+//! # Where things are
+//!
+//! | for | see |
+//! |---|---|
+//! | what to do with an object | [`Reconciler`], [`Context`], [`Outcome`], [`Error`] |
+//! | which objects, and when | [`controller`]: `owns`, `watches`, predicates, concurrency |
+//! | reading and writing | [`Client`], [`Patch`], [`Key`], [`List`], [`cache`] |
+//! | owners, conditions, events | [`owner`], [`condition`], [`events`] |
+//! | one leader among replicas | [`ElectionOptions`]; `--leader-elect` |
+//! | probes and numbers | [`health`], [`metrics`] |
+//! | the program | [`macro@main`], [`Operator`], [`Flags`], [`logs`], [`connect`] |
+
+mod flags;
+mod operator;
+
+pub use kube::{self, CustomResource, CustomResourceExt, KubeSchema, Resource, ResourceExt};
+/// Makes a program of an operator's main function.
+///
+/// ```no_run
+/// use kubewright::prelude::*;
+///
+/// #[kubewright::main]
+/// async fn main(manager: Manager) -> Result<()> {
+///     // Register controllers here.
+///     Ok(manager.run().await?)
+/// }
+/// ```
+///
+pub use kubewright_macros::main;
+#[doc(inline)]
+pub use kubewright_runtime::*;
+pub use {jiff, k8s_openapi, prometheus_client, schemars, serde, serde_json, tokio, tracing};
+
+pub use self::flags::Flags;
+pub use self::operator::Operator;
+
+/// What nearly every operator uses: `use kubewright::prelude::*;`.
+pub mod prelude {
+    pub use crate::{
+        Client, Context, CustomResource, CustomResourceExt, Error, Key, KubeSchema, List, Manager, Object,
+        Outcome, Patch, Reconciler, ResourceExt, Result,
+    };
+}

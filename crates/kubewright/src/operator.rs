@@ -1,0 +1,262 @@
+//! An operator as a program: from the command line to a manager, and from an error to an exit status.
+//!
+//! This is the one place of the libraries that reads arguments and environment, prints, and says how to exit. What it
+//! finds out becomes options of the runtime, which can be used without it.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+use kubewright_runtime::connect::{self, ClientMetrics};
+use kubewright_runtime::{ElectionOptionsError, Error, Manager, ManagerError, ManagerOptions, logs};
+
+use crate::flags::{self, Flags, Settings};
+
+/// An [`Operator`](crate::Operator) with the name of the program that is being compiled, and the version and the
+/// description of its package.
+///
+/// This is what [`#[kubewright::main]`](macro@crate::main) starts from. Where a package has several programs, each is
+/// an operator of its own.
+///
+/// ```
+/// let operator = kubewright::operator!();
+/// assert_eq!(operator.name(), env!("CARGO_PKG_NAME"));
+/// ```
+#[macro_export]
+macro_rules! operator {
+    () => {
+        $crate::Operator::new(
+            match ::core::option_env!("CARGO_BIN_NAME") {
+                ::core::option::Option::Some(name) => name,
+                ::core::option::Option::None => ::core::env!("CARGO_PKG_NAME"),
+            },
+            ::core::env!("CARGO_PKG_VERSION"),
+        )
+        .about(::core::env!("CARGO_PKG_DESCRIPTION"))
+    };
+}
+
+/// An operator as a program, for those who want more than [`#[kubewright::main]`](macro@crate::main) has.
+///
+/// ```no_run
+/// use std::process::ExitCode;
+/// use kubewright::k8s_openapi::api::core::v1::Secret;
+/// use kubewright::prelude::*;
+///
+/// fn main() -> ExitCode {
+///     kubewright::operator!()
+///         .leader_election_id("guestbook.example.com")
+///         .configure(|options| {
+///             let ours = KindOptions::new().labels("app=guestbook");
+///             options.cache = std::mem::take(&mut options.cache).kind::<Secret>(ours);
+///         })
+///         .run(async |manager: Manager| {
+///             // Register controllers here.
+///             manager.run().await
+///         })
+/// }
+/// # use kubewright::KindOptions;
+/// ```
+#[must_use = "an operator does nothing before run()"]
+pub struct Operator {
+    name: String,
+    version: String,
+    about: String,
+    leader_election_id: Option<String>,
+    configure: Vec<Configure>,
+}
+
+type Configure = Box<dyn FnOnce(&mut ManagerOptions)>;
+
+impl Operator {
+    /// An operator of this name: the owner of the fields that it writes, who reports its events, who asks in the API
+    /// server's audit log, and the Lease of its leader election.
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            version: version.into(),
+            about: String::new(),
+            leader_election_id: None,
+            configure: Vec::new(),
+        }
+    }
+
+    /// What it is, for `--help`.
+    pub fn about(mut self, about: impl Into<String>) -> Self {
+        self.about = about.into();
+        self
+    }
+
+    /// The Lease of the leader election where no flag names one; the operator's name otherwise.
+    pub fn leader_election_id(mut self, id: impl Into<String>) -> Self {
+        self.leader_election_id = Some(id.into());
+        self
+    }
+
+    /// Changes what the manager is made with, after the flags were read.
+    pub fn configure(mut self, configure: impl FnOnce(&mut ManagerOptions) + 'static) -> Self {
+        self.configure.push(Box::new(configure));
+        self
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The command line: for shell completions, and for tests.
+    pub fn command(&self) -> clap::Command {
+        flags::command(&self.name, &self.version, &self.about)
+    }
+
+    /// Reads the flags, and runs the operator: see [`Operator::run_with`].
+    ///
+    /// Arguments that are wrong are told on standard error, with status 2; `--help` and `--version` are answered.
+    pub fn run<E: Into<Error>>(self, main: impl AsyncFnOnce(Manager) -> Result<(), E>) -> ExitCode {
+        match self.parse(std::env::args_os()) {
+            Ok(flags) => self.run_with(flags, main),
+            Err(answer) => {
+                // Whoever closed standard output or error has read enough.
+                let _ = answer.print();
+                u8::try_from(answer.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
+            }
+        }
+    }
+
+    /// Reads flags. An error is whatever there is to say instead: a mistake, help or the version.
+    pub fn parse<A: Into<OsString> + Clone>(
+        &self,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Result<Flags, clap::Error> {
+        let mut command = self.command();
+        let matches = command.try_get_matches_from_mut(arguments)?;
+        <Flags as clap::FromArgMatches>::from_arg_matches(&matches)
+            .map_err(|error| error.format(&mut command))
+    }
+
+    /// Runs the operator with flags that were read already, by a program that has flags of its own beside
+    /// [`Flags`]: sets up logs and threads, finds the cluster, makes the manager, and calls `main` with it.
+    ///
+    /// If something fails, it is told on standard error in one line, and the status is 1.
+    pub fn run_with<E: Into<Error>>(
+        self,
+        flags: Flags,
+        main: impl AsyncFnOnce(Manager) -> Result<(), E>,
+    ) -> ExitCode {
+        let mut told = Told::Plainly;
+        match self.start(flags, main, &mut told) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                told.tell(&error);
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    fn start<E: Into<Error>>(
+        self,
+        flags: Flags,
+        main: impl AsyncFnOnce(Manager) -> Result<(), E>,
+        told: &mut Told,
+    ) -> Result<(), Error> {
+        let watch_namespace = std::env::var("WATCH_NAMESPACE").ok();
+        let id = self.leader_election_id.as_deref().unwrap_or(&self.name);
+        let mut settings = flags.settle(&self.name, id, watch_namespace.as_deref())?;
+        if settings.logs.format == logs::Format::Auto && !std::io::stderr().is_terminal() {
+            settings.logs.format = logs::Format::Json;
+        }
+        logs::init(&settings.logs)?;
+        if settings.logs.format == logs::Format::Json {
+            *told = Told::InTheLog;
+        }
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(StartError::Threads)?;
+        let ended = runtime.block_on(async {
+            let manager = self.manager(settings).await?;
+            main(manager).await.map_err(Into::into)
+        });
+        // Nothing is left to wait for; a name that is still being looked up must not hold up the end.
+        runtime.shutdown_background();
+        ended
+    }
+
+    async fn manager(self, settings: Settings) -> Result<Manager, Error> {
+        let Settings { source, mut manager, .. } = settings;
+        for configure in self.configure {
+            configure(&mut manager);
+        }
+        let config = connect::infer(&source).await?;
+        tracing::info!(
+            operator = self.name,
+            version = self.version,
+            server = %config.cluster_url,
+            namespaces = manager.cache.namespaces.join(","),
+            "starting"
+        );
+        let options = connect::Options {
+            user_agent: connect::user_agent(&self.name, &self.version),
+            metrics: Some(manager.metrics.with_registry(ClientMetrics::register)),
+            ..connect::Options::default()
+        };
+        let client = connect::client(config, options)?;
+        Manager::new(client, manager).map_err(|error| match error {
+            ManagerError::Election(ElectionOptionsError::Namespace(source)) => {
+                StartError::LeaseNamespace(source).into()
+            }
+            error => error.into(),
+        })
+    }
+}
+
+/// Why an operator did not start, as far as nobody below can say it better.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error("the threads of the operator cannot be started")]
+    Threads(#[source] std::io::Error),
+    #[error(
+        "--leader-elect: this is no pod, whose namespace could be taken; give --leader-election-namespace"
+    )]
+    LeaseNamespace(#[source] std::io::Error),
+}
+
+/// How the error is told that ends the program.
+enum Told {
+    /// For people.
+    Plainly,
+    /// As one more line of a log that programs read.
+    InTheLog,
+}
+
+impl Told {
+    fn tell(&self, error: &Error) {
+        let error = one_line(&error.to_string());
+        if matches!(self, Self::InTheLog) && tracing::enabled!(tracing::Level::ERROR) {
+            tracing::error!(error, "the operator failed");
+        } else {
+            // If standard error is closed, nobody is there to be told.
+            let _ = writeln!(std::io::stderr().lock(), "error: {error}");
+        }
+    }
+}
+
+/// Text from outside, such as a server's answer, must neither break the line nor be obeyed by a terminal.
+fn one_line(text: &str) -> String {
+    text.trim_end().chars().fold(String::with_capacity(text.len()), |mut line, c| {
+        if c.is_control() {
+            line.extend(c.escape_default());
+        } else {
+            line.push(c);
+        }
+        line
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_line_that_a_terminal_does_not_obey() {
+        assert_eq!(one_line("no\nhost \u{1b}[2J\n"), "no\\nhost \\u{1b}[2J");
+    }
+}

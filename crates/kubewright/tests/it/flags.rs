@@ -1,0 +1,99 @@
+//! What the command line of an operator says.
+
+use clap::error::ErrorKind;
+use kubewright::Operator;
+
+fn operator() -> Operator {
+    Operator::new("guestbook", "1.2.3").about("Keeps guestbooks")
+}
+
+fn answer(arguments: &[&str]) -> clap::Error {
+    operator().parse([&["guestbook"], arguments].concat()).expect_err("there is something to say")
+}
+
+fn error(argument: &str) -> String {
+    let error = answer(&[argument]);
+    assert_eq!(error.exit_code(), 2, "{error}");
+    // What to do next is the same for all.
+    let text = error.to_string();
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn the_help_has_every_flag_and_examples() {
+    let help = answer(&["--help"]);
+    assert_eq!((help.kind(), help.exit_code()), (ErrorKind::DisplayHelp, 0));
+    insta::assert_snapshot!(help);
+}
+
+#[test]
+fn the_version_is_that_of_the_operator() {
+    let version = answer(&["--version"]);
+    assert_eq!((version.exit_code(), version.to_string().as_str()), (0, "guestbook 1.2.3\n"));
+}
+
+#[test]
+fn a_wrong_value_says_what_to_write() {
+    let errors = [
+        "--metrics-bind-address=8443",
+        "--metrics-secure=maybe",
+        "--leader-election-lease-duration=15",
+        "--leader-election-retry-period=-2s",
+        "--graceful-shutdown-timeout=soon",
+        "--namespace=Team_A",
+        "--log-level=info,kube=wran",
+        "--log-format=xml",
+        "--zap-log-level=loud",
+        "--zap-encoder=xml",
+        "--leader-elekt",
+        "manager",
+    ]
+    .map(error)
+    .join("\n");
+    insta::assert_snapshot!(errors);
+}
+
+#[test]
+fn a_bool_takes_its_value_behind_an_equals_sign_only() {
+    assert!(operator().parse(["guestbook", "--leader-elect", "--metrics-secure"]).is_ok());
+    assert!(operator().parse(["guestbook", "--leader-elect=f", "--metrics-secure=0"]).is_ok());
+    let error = error_of(&["--leader-elect", "false"]);
+    assert_eq!(error, ErrorKind::UnknownArgument, "as Go: the second word is no value of the first");
+}
+
+#[test]
+fn two_names_of_one_flag_are_refused_together() {
+    assert_eq!(error_of(&["--log-level=debug", "--zap-log-level=debug"]), ErrorKind::ArgumentConflict);
+    assert_eq!(error_of(&["--log-format=json", "--zap-encoder=json"]), ErrorKind::ArgumentConflict);
+}
+
+#[test]
+fn what_an_operator_does_not_have_yet_has_no_flag() {
+    for flag in ["--webhook-port=9443", "--webhook-cert-path=certs", "--enable-http2"] {
+        assert_eq!(error_of(&[flag]), ErrorKind::UnknownArgument, "{flag}");
+    }
+}
+
+fn error_of(arguments: &[&str]) -> ErrorKind {
+    answer(arguments).kind()
+}
+
+#[test]
+fn a_program_with_flags_of_its_own_keeps_its_help() {
+    /// Paints guestbooks
+    #[derive(Debug, clap::Parser)]
+    struct Cli {
+        /// The colour to paint them in
+        #[arg(long)]
+        colour: String,
+        #[command(flatten)]
+        flags: kubewright::Flags,
+    }
+
+    let help = <Cli as clap::CommandFactory>::command().render_help().to_string();
+    assert!(help.starts_with("Paints guestbooks\n"), "{help}");
+    assert!(help.contains("--leader-elect[=<BOOL>]"), "{help}");
+    let cli = <Cli as clap::Parser>::parse_from(["painter", "--leader-elect", "--colour=red"]);
+    assert_eq!(cli.colour, "red");
+    assert!(format!("{:?}", cli.flags).contains("leader_elect: true"));
+}

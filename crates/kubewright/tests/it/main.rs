@@ -1,0 +1,4 @@
+//! The facade as an operator's author sees it.
+
+mod flags;
+mod kinds;

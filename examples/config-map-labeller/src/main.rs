@@ -1,0 +1,44 @@
+//! An operator that labels every ConfigMap with the number of its keys.
+//!
+//! It has no kind of its own, so there is nothing to install. Its tests run it as a program against the embedded API
+//! server. The same program runs against any cluster that a kubeconfig leads to; it writes a label, and nothing else:
+//!
+//! ```console
+//! KUBECONFIG=~/.kube/config cargo run -p config-map-labeller -- --namespace default
+//! kubectl get configmaps --label-columns config-map-labeller.example.com/keys
+//! ```
+//!
+//! Without a cluster, `cargo run -- apiserver --kubeconfig labeller.kubeconfig` in another terminal is one.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kubewright::prelude::*;
+use kubewright::serde_json::json;
+use kubewright::tracing::info;
+
+const LABEL: &str = "config-map-labeller.example.com/keys";
+
+struct Labeller;
+
+impl Reconciler for Labeller {
+    type Object = ConfigMap;
+
+    async fn reconcile(&self, map: Arc<ConfigMap>, cx: &Context) -> Result<Outcome> {
+        let keys = map.data.iter().flatten().count() + map.binary_data.iter().flatten().count();
+        let wanted = keys.to_string();
+        if map.labels().get(LABEL) == Some(&wanted) {
+            return Ok(Outcome::done());
+        }
+        info!(keys, "labelling");
+        let patch = Patch::merge(json!({"metadata": {"labels": {LABEL: wanted}}}))?;
+        cx.client().patch(&*map, &patch).await?;
+        Ok(Outcome::done())
+    }
+}
+
+#[kubewright::main]
+async fn main(manager: Manager) -> Result<()> {
+    manager.controller(Labeller).register()?;
+    Ok(manager.run().await?)
+}
