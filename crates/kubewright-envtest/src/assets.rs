@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use self::process::{Process, ProcessError};
 
 /// How long each may take to start, unless `KUBEBUILDER_CONTROLPLANE_START_TIMEOUT` says otherwise.
-const START_WITHIN: Duration = Duration::from_secs(60);
+const START_WITHIN: Duration = Duration::from_mins(1);
 
 /// Why the binaries did not start.
 #[derive(Debug, thiserror::Error)]
@@ -83,11 +83,6 @@ impl Assets {
             self.config.clone(),
             kubewright_runtime::connect::Options::default(),
         )
-    }
-
-    /// A bare API server has no controllers.
-    pub(crate) fn collects_garbage(&self) -> bool {
-        false
     }
 }
 

@@ -1,6 +1,6 @@
 //! Objects against what a YAML text says of them.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -68,7 +68,7 @@ fn compare(found: &Value, wanted: &Value, path: &mut String, differences: &mut V
         }
         (Value::Array(found), Value::Array(wanted)) if found.len() == wanted.len() => {
             for (at, (found, wanted)) in found.iter().zip(wanted).enumerate() {
-                path.push_str(&format!("[{at}]"));
+                let _ = write!(path, "[{at}]");
                 compare(found, wanted, path, differences);
                 path.truncate(length);
             }

@@ -151,7 +151,7 @@ impl Builder {
             Mode::Assets(folder) => {
                 let assets = Assets::start(&folder).await?;
                 let client = assets.client().map_err(|error| StartError::Client(Box::new(error)))?;
-                (Plane::Assets(assets), Target::Remote(client))
+                (Plane::Assets(Box::new(assets)), Target::Remote(client))
             }
             Mode::Existing => {
                 let config =
@@ -207,8 +207,8 @@ pub struct Environment {
 }
 
 enum Plane {
-    Embedded { server: ApiServer, clock: TokioClock, listening: Option<(Listening, TempDir)> },
-    Assets(Assets),
+    Embedded { server: ApiServer, clock: TokioClock, listening: Option<Box<(Listening, TempDir)>> },
+    Assets(Box<Assets>),
     Existing,
 }
 
@@ -228,7 +228,7 @@ impl Plane {
                 tempfile::Builder::new().prefix("kubewright-").tempdir().map_err(StartError::Kubeconfig)?;
             std::fs::write(folder.path().join("kubeconfig"), listening.kubeconfig())
                 .map_err(StartError::Kubeconfig)?;
-            Some((listening, folder))
+            Some(Box::new((listening, folder)))
         } else {
             None
         };
@@ -280,9 +280,7 @@ impl Environment {
     /// listen ([`Builder::https`]), and for an existing cluster, whose kubeconfig is yours.
     pub fn kubeconfig(&self) -> Option<PathBuf> {
         match &self.plane {
-            Plane::Embedded { listening, .. } => {
-                listening.as_ref().map(|(_, folder)| folder.path().join("kubeconfig"))
-            }
+            Plane::Embedded { listening, .. } => listening.as_ref().map(|it| it.1.path().join("kubeconfig")),
             Plane::Assets(assets) => Some(assets.kubeconfig()),
             Plane::Existing => None,
         }
@@ -300,9 +298,10 @@ impl Environment {
                     stale_reads: true,
                 }
             }
-            Plane::Assets(assets) => Capabilities {
-                garbage_collection: assets.collects_garbage(),
-                namespace_deletion: assets.collects_garbage(),
+            // A bare API server has no controllers.
+            Plane::Assets(_) => Capabilities {
+                garbage_collection: false,
+                namespace_deletion: false,
                 paused_clock: false,
                 stale_reads: false,
             },

@@ -1,3 +1,5 @@
 //! Environments as tests use them.
 
+mod environments;
+mod faults;
 mod tutorial;

@@ -21,7 +21,9 @@ use crate::cache::Entry;
 ///     }),
 /// ));
 /// ```
-pub struct Predicate<K>(Arc<dyn Fn(&Event<'_, K>) -> bool + Send + Sync>);
+pub struct Predicate<K>(Arc<Passes<K>>);
+
+type Passes<K> = dyn Fn(&Event<'_, K>) -> bool + Send + Sync;
 
 impl<K> Clone for Predicate<K> {
     fn clone(&self) -> Self {

@@ -184,7 +184,7 @@ async fn pump_channel(mut channel: ChannelSource, queue: Requests) {
         queue.add(key, DEFAULT_PRIORITY, cause);
     }
     // A channel that nobody can send to any more is no reason to stop.
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// What the workers of a controller share.

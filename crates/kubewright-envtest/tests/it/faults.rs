@@ -1,0 +1,77 @@
+//! What goes wrong when it is told to, and what is remembered of it.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kubewright_envtest::{Effect, Environment, Mode, objects};
+use kubewright_runtime::{Key, List};
+
+async fn environment() -> Result<Environment> {
+    Ok(Environment::builder().mode(Mode::Embedded).seed(1).start().await?)
+}
+
+fn map(name: &str) -> kube::api::DynamicObject {
+    objects(&format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}")).unwrap().remove(0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_is_a_write_that_took_effect() -> Result<()> {
+    let env = environment().await?;
+    env.faults().next(1, Effect::LoseAnswer, |asked| asked.verb == "patch");
+    assert!(env.apply(map("a")).await.is_err());
+    let key = Key::namespaced("default", "a");
+    assert!(env.runtime_client().get_opt::<ConfigMap>(&key).await?.is_some());
+    let asked = env.faults().asked();
+    let patch = asked.iter().find(|asked| asked.verb == "patch").expect("it was asked");
+    assert_eq!(
+        (patch.fault, patch.code, patch.line().as_str()),
+        (Some("answer lost"), None, "patch configmaps default/a")
+    );
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_and_delays_come_as_often_as_told() -> Result<()> {
+    let env = environment().await?;
+    let client = env.runtime_client();
+    env.faults().next(1, Effect::conflict(), |asked| asked.is_of("configmaps"));
+    env.faults().next(1, Effect::Delay(Duration::from_secs(3)), |asked| asked.is_of("configmaps"));
+    let list = List::namespace("default");
+    assert!(client.list::<ConfigMap>(&list).await.is_err_and(|error| error.is_conflict()));
+    let started = tokio::time::Instant::now();
+    client.list::<ConfigMap>(&list).await?;
+    assert_eq!(started.elapsed(), Duration::from_secs(3));
+    client.list::<ConfigMap>(&list).await?;
+    assert_eq!(started.elapsed(), Duration::from_secs(3));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_seed_decides_what_fails_sometimes() -> Result<()> {
+    let mut runs = Vec::new();
+    for _ in 0..2 {
+        let env = environment().await?;
+        env.faults().sometimes(3, 4, Effect::internal_error(), |asked| asked.is_of("configmaps"));
+        let mut failed = Vec::new();
+        for _ in 0..40 {
+            failed.push(env.runtime_client().list::<ConfigMap>(&List::namespace("default")).await.is_err());
+        }
+        runs.push(failed);
+    }
+    assert_eq!(runs[0], runs[1]);
+    assert!(runs[0].contains(&true) && runs[0].contains(&false));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn reads_come_from_the_past_until_they_are_healed() -> Result<()> {
+    let env = environment().await?;
+    assert!(env.freeze_reads());
+    env.apply(map("late")).await?;
+    let key = Key::namespaced("default", "late");
+    assert!(env.runtime_client().get_opt::<ConfigMap>(&key).await?.is_none());
+    env.faults().heal();
+    assert!(env.runtime_client().get_opt::<ConfigMap>(&key).await?.is_some());
+    Ok(())
+}
