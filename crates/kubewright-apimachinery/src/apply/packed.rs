@@ -20,7 +20,7 @@ use crate::object::Fields as _;
 const SETS: &[&str] = &["metadata", "managedFields", "[]", "fieldsV1"];
 
 /// Sets that are remembered by their text: objects that are made alike have the same owners.
-const REMEMBERED: usize = 64;
+const REMEMBERED: usize = 32;
 /// The longest text that is worth it, in bytes.
 const LONGEST: usize = 16 << 10;
 
@@ -77,9 +77,9 @@ pub fn is_deeper_than(object: &Value, levels: usize) -> bool {
     let entries = object.at("metadata.managedFields");
     json::is_deeper_than(entries, levels)
         || entries.as_array().into_iter().flatten().any(|entry| match entry.get("fieldsV1") {
-            // An entry is an object in a list. A text with few braces needs no look.
-            Some(Value::String(text)) if text.bytes().filter(|byte| *byte == b'{').count() + 2 > levels => {
-                read(text).is_some_and(|fields| json::is_deeper_than(&fields, levels.saturating_sub(2)))
+            // An entry is an object in a list. Few braces need no closer look.
+            Some(Value::String(text)) => {
+                text.bytes().filter(|byte| *byte == b'{').count() + 2 > levels && depth(text) + 2 > levels
             }
             _ => false,
         })
@@ -90,31 +90,61 @@ fn read(text: &str) -> Option<Value> {
     json::parse(text.as_bytes(), options).ok().map(|parsed| parsed.value)
 }
 
+/// How deep the objects of a JSON text nest.
+fn depth(text: &str) -> usize {
+    let (mut open, mut deepest) = (0_usize, 0);
+    let (mut in_string, mut escaped) = (false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' if !in_string => {
+                open += 1;
+                deepest = deepest.max(open);
+            }
+            b'}' if !in_string => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+thread_local! {
+    /// Each is what its text says, and the text is what is written of it.
+    static SETS_BY_TEXT: RefCell<HashMap<Box<str>, Set>> = RefCell::default();
+}
+
 pub(super) fn text(set: &Set) -> Value {
+    // Most updates change no owner.
+    let known = SETS_BY_TEXT.with_borrow(|sets| {
+        sets.iter().find(|(_, known)| *known == set).map(|(text, _)| Value::from(&**text))
+    });
+    known.unwrap_or_else(|| written(set, |text| text.into()))
+}
+
+fn written<T>(set: &Set, read: impl FnOnce(&str) -> T) -> T {
     thread_local! {
-        /// Written here first: the text that is kept is as long as it must be.
+        /// Written here first: a text that is kept is as long as it must be.
         static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
     SCRATCH.with_borrow_mut(|scratch| {
         scratch.clear();
         set.write_text(scratch);
-        str::from_utf8(scratch).map_or(Value::Null, Value::from)
+        read(str::from_utf8(scratch).unwrap_or_default())
     })
 }
 
 pub(super) fn set(fields: &Value) -> Result<Set, ElementError> {
-    thread_local! {
-        static SETS: RefCell<HashMap<Box<str>, Set>> = RefCell::default();
-    }
     let Value::String(text) = fields else {
         return Set::decode(fields);
     };
-    if let Some(set) = SETS.with_borrow(|sets| sets.get(text.as_str()).cloned()) {
+    if let Some(set) = SETS_BY_TEXT.with_borrow(|sets| sets.get(text.as_str()).cloned()) {
         return Ok(set);
     }
     let set = Set::decode(&read(text).unwrap_or_default())?;
-    if text.len() <= LONGEST {
-        SETS.with_borrow_mut(|sets| {
+    if text.len() <= LONGEST && written(&set, |written| written == text) {
+        SETS_BY_TEXT.with_borrow_mut(|sets| {
             if sets.len() == REMEMBERED {
                 sets.clear();
             }
