@@ -20,6 +20,7 @@
 //! # }
 //! ```
 
+mod debts;
 mod event;
 mod metrics;
 mod predicate;

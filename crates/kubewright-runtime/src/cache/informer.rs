@@ -3,7 +3,6 @@
 //! Invariants: every change of the store is put into every inbox, in the order of the store; a follower that comes
 //! later is told of everything that is there, and misses nothing in between.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 use std::time::Duration;
@@ -19,7 +18,6 @@ use super::reflector::{Reflector, Selection};
 use super::store::{Change, IndexFn, Occasion, Store};
 use crate::client::Error;
 use crate::list::List;
-use crate::selector::LabelSelector;
 use crate::{Key, Kind};
 
 /// What an informer is made with.
@@ -243,25 +241,6 @@ impl Informer {
     /// The part that watches a namespace.
     fn part(&self, namespace: Option<&str>) -> Option<&Part> {
         self.parts.iter().find(|part| part.namespace.is_none() || part.namespace.as_deref() == namespace)
-    }
-
-    /// Whether a change of an object will be told here. A selection tells of what it has, and of what comes in.
-    pub(crate) fn will_tell(&self, key: &Key, labels: Option<&BTreeMap<String, String>>) -> bool {
-        if !self.covers(key.namespace()) {
-            return false;
-        }
-        let selection = &self.settings.selection;
-        if selection.labels.is_empty() && selection.fields.is_empty() {
-            return true;
-        }
-        let comes_in = || {
-            let (Ok(selector), Some(labels)) = (selection.labels.parse::<LabelSelector>(), labels) else {
-                return false;
-            };
-            // What the server makes of fields is not known here.
-            selection.fields.is_empty() && selector.matches(labels)
-        };
-        self.entry(key).is_some() || comes_in()
     }
 
     /// Whether an object in a namespace would be seen here, its labels and fields aside.

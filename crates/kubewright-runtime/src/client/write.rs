@@ -2,7 +2,7 @@
 //!
 //! Every write goes through [`Client::write`]: it asks the fence, sends, and notes what the cache is to see.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use http::{Method, Request, header};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::ledger::{Labels, Wrote};
+use super::ledger::Wrote;
 use super::{Client, Delete, Error, Patch, Writable, path, read, selection};
 use crate::query::Query;
 use crate::{Key, Kind, List, Object, wire};
@@ -214,7 +214,7 @@ impl Client {
         let meta = written.object_meta();
         let key = Key::new(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default());
         // An object without labels is known to have none.
-        let none = Labels::new();
+        let none = BTreeMap::new();
         let labels = meta.labels.as_ref().unwrap_or(&none);
         self.wrote(kind, &key, Some(labels), &Wrote::Version(version(written)));
     }
@@ -226,10 +226,10 @@ impl Client {
         }
     }
 
-    fn wrote(&self, kind: &Kind, key: &Key, labels: Option<&Labels>, wrote: &Wrote) {
+    fn wrote(&self, kind: &Kind, key: &Key, labels: Option<&BTreeMap<String, String>>, wrote: &Wrote) {
         if let (Some(ledger), Some(cache), false) = (&self.ledger, &self.shared.cache, self.settings.dry_run)
         {
-            ledger.note(cache, kind, key, labels, wrote);
+            ledger.note(cache, kind, key, wrote, labels);
         }
     }
 }
@@ -265,7 +265,7 @@ pub(super) struct AnswerMeta {
     uid: String,
     resource_version: String,
     deletion_timestamp: Option<String>,
-    labels: Option<Labels>,
+    labels: Option<BTreeMap<String, String>>,
 }
 
 fn version<K: Writable>(object: &K) -> u64 {

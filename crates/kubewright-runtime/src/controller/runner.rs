@@ -4,7 +4,6 @@
 //! once; a key waits until the cache has seen what its last reconcile wrote; a panic or a timeout ends one reconcile
 //! and nothing else.
 
-use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,6 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, error, info, info_span, warn};
 
+use super::debts::Debts;
 use super::metrics::{ControllerMetrics, Counts};
 use super::source::{Cause, ChannelSource, KindSource, Requests, What};
 use super::{ControllerError, Options};
@@ -65,6 +65,8 @@ impl Controller {
         cancel: CancellationToken,
     ) -> Result<(), ControllerError> {
         let queue: Requests = around.queue_metrics.queue(&self.name, self.options.queue.clone());
+        // From the start, so that a dashboard shows zeros while the first lists are on their way.
+        let counts = around.metrics.of(&self.name, self.options.concurrency);
         let mut pumps = JoinSet::new();
         let informer =
             self.sources.first().filter(|_| self.kind.is_some()).map(|it| it.informer(&around.cache));
@@ -77,7 +79,7 @@ impl Controller {
         info!(controller = &*self.name, workers = self.options.concurrency, "started");
 
         let shared = Arc::new(Shared {
-            counts: around.metrics.of(&self.name, self.options.concurrency),
+            counts,
             name: self.name.clone(),
             kind: self.kind,
             informer,
@@ -88,7 +90,7 @@ impl Controller {
             clock: around.clock,
             cancel: cancel.clone(),
             rng: Mutex::new(around.rng),
-            debts: Mutex::default(),
+            debts: Debts::default(),
             queue: queue.clone(),
         });
         let mut workers = JoinSet::new();
@@ -169,7 +171,16 @@ async fn pump(
     let mut synced = false;
     while let Some(batch) = inbox.take(synced).await {
         for change in &batch.changes {
-            source.handle(change, &informer, &cache, &queue);
+            // A panic of a predicate or of a mapping is about one object: the others must not go unheard for it.
+            let handled = AssertUnwindSafe(|| source.handle(change, &informer, &cache, &queue));
+            if let Err(panic) = std::panic::catch_unwind(handled) {
+                error!(
+                    kind = informer.kind().name(),
+                    object = %change.latest().key(),
+                    panic = said(&*panic),
+                    "a predicate or a mapping panicked; whom this concerns is not reconciled",
+                );
+            }
         }
         if batch.synced && !synced {
             synced = true;
@@ -201,8 +212,7 @@ struct Shared {
     cancel: CancellationToken,
     counts: Counts,
     rng: Mutex<fastrand::Rng>,
-    /// What reconciles wrote that the cache had not seen when they ended.
-    debts: Mutex<HashMap<Key, Vec<Debt>>>,
+    debts: Debts,
     queue: Requests,
 }
 
@@ -219,7 +229,7 @@ impl Shared {
         let mut waits = JoinSet::new();
         while let Some(taken) = self.queue.take().await {
             while waits.try_join_next().is_some() {}
-            match self.debts(&taken.item) {
+            match self.debts.take(&taken.item) {
                 None => self.reconcile(taken).await,
                 Some(debts) => {
                     let (shared, key) = (self.clone(), taken.item.clone());
@@ -228,13 +238,6 @@ impl Shared {
                 }
             }
         }
-    }
-
-    /// What the cache has still to see before a key may run.
-    fn debts(&self, key: &Key) -> Option<Vec<Debt>> {
-        let mut debts = self.debts.lock().unwrap_or_else(PoisonError::into_inner).remove(key)?;
-        debts.retain(|debt| !debt.is_paid());
-        (!debts.is_empty()).then_some(debts)
     }
 
     async fn wait(&self, key: Key, debts: Vec<Debt>) {
@@ -278,29 +281,26 @@ impl Shared {
         let end = self.contained(&key, &cx).instrument(span.clone()).await;
         self.counts.active.dec();
         self.counts.time.observe(started.elapsed().as_secs_f64());
-        let unpaid = ledger.unpaid();
-        if !unpaid.is_empty() {
-            self.debts.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), unpaid);
-        }
+        self.debts.put(&key, ledger.unpaid());
         span.in_scope(|| self.follow_up(&key, taken.priority, end));
         self.queue.done(&key);
     }
 
     /// Runs the reconciler so that nothing but its result comes out.
     async fn contained(&self, key: &Key, cx: &Context) -> End {
-        let run = AssertUnwindSafe(self.reconciler.run(key, cx)).catch_unwind();
-        let result = match self.timeout {
-            None => run.await,
-            Some(timeout) => match tokio::time::timeout(timeout, run).await {
-                Ok(result) => result,
-                Err(_) => return End::TimedOut,
-            },
-        };
-        match result {
-            Ok(Ok(outcome)) => End::Outcome(outcome),
-            Ok(Err(error)) => End::Failed(error),
-            Err(panic) => End::Panicked(said(&*panic)),
-        }
+        // Around everything: what makes the future, and what drops it, may panic as well as the future itself.
+        let run = AssertUnwindSafe(async {
+            let run = self.reconciler.run(key, cx);
+            let result = match self.timeout {
+                None => run.await,
+                Some(timeout) => match tokio::time::timeout(timeout, run).await {
+                    Ok(result) => result,
+                    Err(_) => return End::TimedOut,
+                },
+            };
+            result.map_or_else(End::Failed, End::Outcome)
+        });
+        run.catch_unwind().await.unwrap_or_else(|panic| End::Panicked(said(&*panic)))
     }
 
     /// Counts, logs, and queues what follows. The key is still running, so it is queued for afterwards.

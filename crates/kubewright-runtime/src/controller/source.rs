@@ -17,7 +17,7 @@ use crate::{Key, Kind, Object, Scope};
 pub struct Cause {
     /// What happened.
     pub what: What,
-    /// The kind of the object that it happened to; none for channels and retries.
+    /// The kind of the object that it happened to; none for channels, and for what controllers of keys ask for.
     pub kind: Option<Kind>,
     /// The object that it happened to; the key itself for retries.
     pub object: Key,

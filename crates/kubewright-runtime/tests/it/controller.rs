@@ -1,90 +1,486 @@
-//! Controllers at work: what is reconciled, when, and what follows.
+//! Controllers at work: where their keys come from, which run, in which order, and how many at once.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{DeleteParams, PostParams};
-use kubewright_runtime::{Context, Key, Manager, ManagerOptions, Outcome, Reconciler};
-use tokio_util::sync::CancellationToken;
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::{Api, DeleteParams, PostParams};
+use kubewright_runtime::cache::Occasion;
+use kubewright_runtime::controller::{Cause, Watch, What};
+use kubewright_runtime::{CacheOptions, Key, Kind, Manager, ManagerOptions, Object, Outcome};
+use serde_json::json;
+use tokio::sync::{Semaphore, mpsc};
 
-use crate::world::{World, config_map, eventually, settle};
+use crate::operator::{Acts, Crowd, KeyActs, Notes, Running, manager, options, owner, patch, touch};
+use crate::world::{Asked, Widget, World, config_map, object, settle, widget};
 
-/// A manager that runs until this is dropped.
-struct Running {
-    task: tokio::task::JoinHandle<Result<(), kubewright_runtime::ManagerError>>,
-    stop: CancellationToken,
+/// A ConfigMap with owners.
+fn owned(name: &str, owners: Vec<OwnerReference>) -> ConfigMap {
+    let mut map = config_map(name);
+    map.metadata.owner_references = Some(owners);
+    map
 }
 
-impl Running {
-    fn start(manager: Manager) -> Self {
-        let stop = CancellationToken::new();
-        let stopped = stop.clone().cancelled_owned();
-        Self { task: tokio::spawn(manager.run_until(stopped)), stop }
-    }
-
-    async fn end(self) -> Result<()> {
-        self.stop.cancel();
-        self.task.await??;
-        Ok(())
-    }
+/// A Secret that says whom it is for.
+fn secret(name: &str, uses: &[&str]) -> Secret {
+    object(json!({
+        "metadata": {"name": name, "namespace": "default", "annotations": {"uses": uses.join(",")}},
+    }))
 }
 
-fn manager(world: &World) -> Result<Manager> {
-    // The default namespace only: elsewhere the server has objects of its own.
-    let options = ManagerOptions { seed: Some(1), ..ManagerOptions::new("test").namespaces(["default"]) };
-    Ok(Manager::new(world.kube.clone(), options)?)
+/// Whom a Secret is for.
+fn users<K: Object>(secret: &K) -> Vec<Key> {
+    let uses = secret.meta().annotations.as_ref().and_then(|annotations| annotations.get("uses"));
+    let uses = uses.map(String::as_str).unwrap_or_default().split(',').filter(|name| !name.is_empty());
+    uses.map(|name| Key::namespaced("default", name)).collect()
 }
 
-/// Notes what it is called with.
-#[derive(Clone, Default)]
-struct Notes(Arc<Mutex<Vec<String>>>);
-
-impl Notes {
-    fn push(&self, note: String) {
-        self.0.lock().unwrap().push(note);
-    }
-
-    fn all(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
-    }
-}
-
-impl Reconciler for Notes {
-    type Object = ConfigMap;
-
-    async fn reconcile(&self, map: Arc<ConfigMap>, cx: &Context) -> kubewright_runtime::Result<Outcome> {
-        assert_eq!(Key::of(&*map), *cx.key());
-        self.push(format!("{} {:?}", cx.key(), map.data.clone().unwrap_or_default()));
-        Ok(Outcome::done())
-    }
-
-    async fn gone(&self, key: &Key, _: &Context) -> kubewright_runtime::Result<Outcome> {
-        self.push(format!("{key} gone"));
-        Ok(Outcome::done())
-    }
+async fn create<K>(world: &World, object: &K) -> Result<K>
+where
+    K: Object + kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
+    K: std::fmt::Debug,
+{
+    let api: Api<K> = world.api();
+    Ok(api.create(&PostParams::default(), object).await?)
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_object_is_reconciled_when_it_is_there_changes_and_goes() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
-    let manager = manager(&world)?;
-    let notes = Notes::default();
-    manager.controller(notes.clone()).register()?;
-    let running = Running::start(manager);
-    eventually("the first", || notes.all().len() == 1).await;
-
-    let mut map = config_map("b");
-    map.data = Some([("x".to_owned(), "1".to_owned())].into());
-    world.api().create(&PostParams::default(), &map).await?;
-    eventually("the second", || notes.all().len() == 2).await;
-    world.api::<ConfigMap>().delete("b", &DeleteParams::default()).await?;
-    eventually("its end", || notes.all().len() == 3).await;
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    manager.controller(Acts::<ConfigMap>::noting(&notes)).register()?;
+    let running = Running::start(&manager);
     settle().await;
-    assert_eq!(notes.all().last().unwrap(), "default/b gone");
+    assert_eq!(notes.take(), ["a"]);
+
+    world.config_maps(&["b"]).await?;
+    settle().await;
+    touch::<ConfigMap>(&world, "b", "1").await?;
+    settle().await;
+    assert_eq!(notes.take(), ["b", "b"]);
+    world.api::<ConfigMap>().delete("b", &DeleteParams::default()).await?;
+    settle().await;
+    assert_eq!(notes.take(), ["b gone"]);
     tokio::time::sleep(Duration::from_hours(1)).await;
-    assert_eq!(notes.all().len(), 3);
+    assert_eq!(notes.take(), [""; 0]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_object_controls_concerns_it_and_what_it_merely_owns_does_not() -> Result<()> {
+    let world = World::new();
+    world.widgets().await?;
+    let (a, b) = (create(&world, &widget("a", "red")).await?, create(&world, &widget("b", "red")).await?);
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    manager.controller(Acts::<Widget>::noting(&notes)).owns::<ConfigMap>().register()?;
+    let running = Running::start(&manager);
+    settle().await;
+    assert_eq!(notes.take(), ["a", "b"]);
+
+    create(&world, &owned("one", vec![owner(&b, false), owner(&a, true)])).await?;
+    settle().await;
+    assert_eq!(notes.take(), ["a"]);
+    touch::<ConfigMap>(&world, "one", "1").await?;
+    settle().await;
+    assert_eq!(notes.take(), ["a"]);
+    // Another owner controls it now: both must look.
+    let references = json!([owner(&b, true), owner(&a, false)]);
+    patch::<ConfigMap>(&world, "one", json!({"metadata": {"ownerReferences": references}})).await?;
+    settle().await;
+    assert_eq!(notes.take(), ["a", "b"]);
+    world.api::<ConfigMap>().delete("one", &DeleteParams::default()).await?;
+    settle().await;
+    assert_eq!(notes.take(), ["b"]);
+
+    // The same word in another group is another kind, and nobody's is nobody's.
+    let mut stranger = owner(&a, true);
+    stranger.api_version = "example.com/v1".to_owned();
+    create(&world, &owned("two", vec![stranger])).await?;
+    create(&world, &config_map("three")).await?;
+    // Another version of the group is the same kind.
+    let mut older = owner(&a, true);
+    older.api_version = "example.org/v1alpha1".to_owned();
+    create(&world, &owned("four", vec![older])).await?;
+    settle().await;
+    assert_eq!(notes.take(), ["a"]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_owner_is_told_if_the_watch_says_so() -> Result<()> {
+    let world = World::new();
+    world.widgets().await?;
+    let (a, b) = (create(&world, &widget("a", "red")).await?, create(&world, &widget("b", "red")).await?);
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    let watch = Watch::<ConfigMap>::new().every_owner();
+    manager.controller(Acts::<Widget>::noting(&notes)).owns_some(watch).register()?;
+    let running = Running::start(&manager);
+    settle().await;
+    notes.take();
+    create(&world, &owned("one", vec![owner(&b, false), owner(&a, true)])).await?;
+    settle().await;
+    assert_eq!(notes.take(), ["b", "a"]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_of_the_cluster_is_found_from_a_namespace() -> Result<()> {
+    let world = World::new();
+    let nodes: Api<Node> = Api::all(world.direct.clone());
+    let node = nodes.create(&PostParams::default(), &object(json!({"metadata": {"name": "n"}}))).await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    manager.controller(Acts::<Node>::noting(&notes)).owns::<ConfigMap>().register()?;
+    let running = Running::start(&manager);
+    settle().await;
+    assert_eq!(notes.take(), ["n"]);
+    create(&world, &owned("one", vec![owner(&node, true)])).await?;
+    settle().await;
+    // Not "n gone", which a key with a namespace would be.
+    assert_eq!(notes.take(), ["n"]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mapping_is_asked_of_the_object_before_and_after() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a", "b", "c"]).await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    manager
+        .controller(Acts::<ConfigMap>::noting(&notes))
+        .watches::<Secret>(|secret, cache| {
+            // The cache can be asked, and never waits.
+            assert!(cache.get::<ConfigMap>(&Key::namespaced("default", "a")).is_ok());
+            users(secret)
+        })
+        .register()?;
+    let running = Running::start(&manager);
+    settle().await;
+    assert_eq!(notes.take(), ["a", "b", "c"]);
+
+    create(&world, &secret("s", &["a", "b"])).await?;
+    settle().await;
+    assert_eq!(notes.take(), ["a", "b"]);
+    // b is no longer meant, and must hear of it.
+    patch::<Secret>(&world, "s", json!({"metadata": {"annotations": {"uses": "a,c"}}})).await?;
+    settle().await;
+    assert_eq!(notes.take(), ["a", "b", "c"]);
+    world.api::<Secret>().delete("s", &DeleteParams::default()).await?;
+    settle().await;
+    assert_eq!(notes.take(), ["a", "c"]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mapping_that_panics_leaves_out_one_object_and_no_other() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    create(&world, &secret("bad", &["a"])).await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    manager
+        .controller(Acts::<ConfigMap>::noting(&notes))
+        .watches::<Secret>(|secret, _| {
+            assert!(secret.metadata.name.as_deref() != Some("bad"), "the test wants this");
+            users(secret)
+        })
+        .register()?;
+    let running = Running::start(&manager);
+    settle().await;
+    assert_eq!(notes.take(), ["a"]);
+    touch::<Secret>(&world, "bad", "1").await?;
+    create(&world, &secret("good", &["a"])).await?;
+    settle().await;
+    assert_eq!(notes.take(), ["a"]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_asks_for_keys_and_its_end_changes_nothing() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    let (ask, asked) = mpsc::channel(8);
+    manager.controller(Acts::<ConfigMap>::noting(&notes)).channel(asked).register()?;
+    let running = Running::start(&manager);
+    settle().await;
+    notes.take();
+    ask.send(Key::namespaced("default", "a")).await?;
+    ask.send(Key::namespaced("default", "nobody")).await?;
+    settle().await;
+    assert_eq!(notes.take(), ["a", "nobody gone"]);
+    drop(ask);
+    settle().await;
+    touch::<ConfigMap>(&world, "a", "1").await?;
+    settle().await;
+    assert_eq!(notes.take(), ["a"]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_of_keys_reconciles_what_mappings_and_channels_name() -> Result<()> {
+    let world = World::new();
+    create(&world, &secret("s", &["x", "y"])).await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    let (ask, asked) = mpsc::channel(8);
+    let noted = notes.clone();
+    let acts = KeyActs::new(move |cx| {
+        assert_eq!(cx.controller(), "places");
+        noted.push(cx.key());
+        Box::pin(async { Ok(Outcome::done()) })
+    });
+    manager
+        .key_controller("places", acts)
+        .watches::<Secret>(|secret, _| users(secret))
+        .channel(asked)
+        .register()?;
+    let running = Running::start(&manager);
+    settle().await;
+    assert_eq!(notes.take(), ["default/x", "default/y"]);
+    ask.send(Key::cluster("everywhere")).await?;
+    settle().await;
+    assert_eq!(notes.take(), ["everywhere"]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_controllers_of_a_kind_share_its_watch_and_have_queues_of_their_own() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let (manager, one, other) = (manager(&world)?, Notes::new(), Notes::new());
+    manager.controller(Acts::<ConfigMap>::noting(&one)).register()?;
+    let noted = other.clone();
+    let failing = Acts::<ConfigMap>::new(move |_, _| {
+        noted.push("failed");
+        Box::pin(async { Err(kubewright_runtime::Error::new("the test wants this")) })
+    });
+    manager.controller(failing).named("failing").register()?;
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(one.all(), ["a"]);
+    assert!(other.len() > 5);
+    assert_eq!(world.faults.watches(|asked| asked.path.ends_with("/configmaps")), 1);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_of_a_selection_has_its_own_watch_and_reads_from_it() -> Result<()> {
+    let world = World::new();
+    let labelled = |name: &str, app: &str| {
+        let mut map = config_map(name);
+        map.metadata.labels = Some([("app".to_owned(), app.to_owned())].into());
+        map
+    };
+    create(&world, &labelled("a", "web")).await?;
+    create(&world, &labelled("b", "db")).await?;
+    let (manager, notes, again) = (manager(&world)?, Notes::new(), Notes::new());
+    let selected = || Watch::<ConfigMap>::new().labels("app=web");
+    manager.controller_of(Acts::noting(&notes), selected()).register()?;
+    manager.controller_of(Acts::noting(&again), selected()).named("again").register()?;
+    let running = Running::start(&manager);
+    settle().await;
+    assert_eq!((notes.take(), again.take()), (vec!["a".to_owned()], vec!["a".to_owned()]));
+    let watches: Vec<_> = world.faults.asked().into_iter().filter(Asked::is_watch).collect();
+    assert_eq!(watches.len(), 1);
+    assert_eq!(watches[0].parameter("labelSelector"), Some("app=web"));
+
+    touch::<ConfigMap>(&world, "b", "1").await?;
+    settle().await;
+    assert_eq!(notes.take(), [""; 0]);
+    // What leaves the selection is gone for this controller, and what comes into it is there.
+    patch::<ConfigMap>(&world, "a", json!({"metadata": {"labels": {"app": "db"}}})).await?;
+    patch::<ConfigMap>(&world, "b", json!({"metadata": {"labels": {"app": "web"}}})).await?;
+    settle().await;
+    assert_eq!(notes.take(), ["a gone", "b"]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_key_never_runs_twice_at_once_and_runs_again_after_a_change_meanwhile() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let (manager, notes, crowd) = (manager(&world)?, Notes::new(), Crowd::default());
+    let (noted, at_once) = (notes.clone(), crowd.clone());
+    let slow = Acts::<ConfigMap>::new(move |map, _| {
+        let (notes, present) = (noted.clone(), at_once.enter());
+        Box::pin(async move {
+            let _present = present;
+            let touched = map.and_then(|map| map.metadata.annotations.clone()?.remove("touched"));
+            notes.push(touched.unwrap_or_default());
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Ok(Outcome::done())
+        })
+    });
+    manager.controller(slow).concurrency(4).register()?;
+    let running = Running::start(&manager);
+    settle().await;
+    for value in ["1", "2", "3"] {
+        touch::<ConfigMap>(&world, "a", value).await?;
+        settle().await;
+    }
+    assert_eq!(notes.all(), [""]);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    // Once more for all three changes, and with the last of them.
+    assert_eq!(notes.all(), ["", "3"]);
+    assert_eq!(crowd.most(), 1);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn as_many_keys_run_at_once_as_there_are_workers() -> Result<()> {
+    let world = World::new();
+    let names: Vec<String> = (0..10).map(|number| format!("m{number}")).collect();
+    world.config_maps(&names.iter().map(String::as_str).collect::<Vec<_>>()).await?;
+    for workers in [1, 3] {
+        let (manager, crowd) = (manager(&world)?, Crowd::default());
+        let at_once = crowd.clone();
+        let slow = Acts::<ConfigMap>::new(move |_, _| {
+            let present = at_once.enter();
+            Box::pin(async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                drop(present);
+                Ok(Outcome::done())
+            })
+        });
+        manager.controller(slow).concurrency(workers).register()?;
+        let running = Running::start(&manager);
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        assert_eq!((crowd.now(), crowd.most()), (0, workers));
+        running.end().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_overtakes_what_was_there_at_the_start() -> Result<()> {
+    let world = World::new();
+    let names: Vec<String> = (0..20).map(|number| format!("m{number:02}")).collect();
+    world.config_maps(&names.iter().map(String::as_str).collect::<Vec<_>>()).await?;
+    let (manager, notes, gate) = (manager(&world)?, Notes::new(), Arc::new(Semaphore::new(0)));
+    let (noted, passes) = (notes.clone(), gate.clone());
+    let gated = Acts::<ConfigMap>::new(move |_, cx| {
+        noted.push(cx.key().name());
+        let passes = passes.clone();
+        Box::pin(async move {
+            passes.acquire().await?.forget();
+            Ok(Outcome::done())
+        })
+    });
+    let watch = Watch::<Secret>::new().priority(10);
+    manager.controller(gated).watches_some(watch, |secret, _| users(secret)).register()?;
+    let running = Running::start(&manager);
+    settle().await;
+    assert_eq!(notes.all(), ["m00"]);
+    touch::<ConfigMap>(&world, "m15", "1").await?;
+    touch::<ConfigMap>(&world, "m07", "1").await?;
+    settle().await;
+    create(&world, &secret("s", &["m18"])).await?;
+    settle().await;
+    gate.add_permits(100);
+    settle().await;
+    assert_eq!(notes.all()[..6], ["m00", "m18", "m15", "m07", "m01", "m02"]);
+    assert_eq!(notes.all().into_iter().collect::<BTreeSet<_>>().len(), 20);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_is_told_why_it_runs() -> Result<()> {
+    let world = World::new();
+    world.widgets().await?;
+    let a = create(&world, &widget("a", "red")).await?;
+    let cache = CacheOptions { resync: Some(Duration::from_hours(1)), ..CacheOptions::default() };
+    let options = ManagerOptions { cache, ..options() }.namespaces(["default"]);
+    let (manager, causes) = (Manager::new(world.kube.clone(), options)?, Arc::new(Mutex::new(Vec::new())));
+    let noted = causes.clone();
+    let telling = Acts::<Widget>::new(move |_, cx| {
+        let mut noted = noted.lock().unwrap();
+        let run: Vec<Cause> = cx.causes().iter().cloned().collect();
+        let next = match run[0].what {
+            What::Created => Ok(Outcome::requeue_after(Duration::from_secs(1))),
+            What::Requeued => Err(kubewright_runtime::Error::new("the test wants this")),
+            _ => Ok(Outcome::done()),
+        };
+        assert_eq!(cx.retries(), u32::from(run[0].what == What::Retried));
+        noted.push(run);
+        Box::pin(async { next })
+    });
+    let (ask, asked) = mpsc::channel(8);
+    manager.controller(telling).owns::<ConfigMap>().channel(asked).register()?;
+    let running = Running::start(&manager);
+    let told = async || {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        std::mem::take(&mut *causes.lock().unwrap())
+    };
+    let (key, child) = (Key::namespaced("default", "a"), Key::namespaced("default", "one"));
+    let cause = |what, kind: Option<Kind>, object: &Key| Cause { what, kind, object: object.clone() };
+    let (widgets, maps) = (Some(Kind::of::<Widget>()), Some(Kind::of::<ConfigMap>()));
+
+    assert_eq!(told().await, [[cause(What::Found, widgets.clone(), &key)]]);
+    create(&world, &owned("one", vec![owner(&a, true)])).await?;
+    assert_eq!(
+        told().await,
+        [
+            [cause(What::Created, maps.clone(), &child)],
+            [cause(What::Requeued, widgets.clone(), &key)],
+            [cause(What::Retried, widgets.clone(), &key)],
+        ]
+    );
+    patch::<Widget>(&world, "a", json!({"spec": {"color": "blue"}})).await?;
+    touch::<ConfigMap>(&world, "one", "1").await?;
+    let both = [cause(What::Changed, widgets.clone(), &key), cause(What::Changed, maps.clone(), &child)];
+    let seen = told().await.concat();
+    assert_eq!(seen.len(), 2);
+    assert!(both.iter().all(|cause| seen.contains(cause)), "{seen:?}");
+    ask.send(key.clone()).await?;
+    assert_eq!(told().await, [[cause(What::Asked, None, &key)]]);
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    let resync = told().await;
+    assert_eq!(resync.len(), 1);
+    assert_eq!(resync[0][0].what, What::Resync);
+    world.api::<ConfigMap>().delete("one", &DeleteParams::default()).await?;
+    assert_eq!(told().await, [[cause(What::Deleted, maps, &child)]]);
+    world.api::<Widget>().delete("a", &DeleteParams::default()).await?;
+    assert_eq!(told().await, [[cause(What::Deleted, widgets, &key)]]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_say_what_happened_and_decode_what_they_are_asked_for() -> Result<()> {
+    use kubewright_runtime::controller::Predicate;
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let (manager, notes, runs) = (manager(&world)?, Notes::new(), Notes::new());
+    let noted = notes.clone();
+    let telling = Predicate::<ConfigMap>::new(move |event| {
+        let version = |map: Option<Arc<ConfigMap>>| map.and_then(|map| map.metadata.resource_version.clone());
+        let (old, new, now) = (version(event.old()), version(event.new_object()), version(event.object()));
+        assert_eq!(now, new.clone().or(old.clone()));
+        assert_eq!(old.is_some(), event.old_entry().is_some());
+        assert_eq!(new.is_some(), event.new_entry().is_some());
+        let words = [event.is_create(), event.is_update(), event.is_delete()].map(u8::from);
+        let initial = event.occasion() == Occasion::Initial;
+        noted.push(format!("{} {words:?} {}", event.key(), if initial { "initial" } else { "event" }));
+        true
+    });
+    manager.controller_of(Acts::noting(&runs), Watch::new().filter(telling)).register()?;
+    let running = Running::start(&manager);
+    settle().await;
+    world.config_maps(&["b"]).await?;
+    settle().await;
+    touch::<ConfigMap>(&world, "b", "1").await?;
+    settle().await;
+    world.api::<ConfigMap>().delete("b", &DeleteParams::default()).await?;
+    settle().await;
+    assert_eq!(
+        notes.all(),
+        [
+            "default/a [1, 0, 0] initial",
+            "default/b [1, 0, 0] event",
+            "default/b [0, 1, 0] event",
+            "default/b [0, 0, 1] event"
+        ]
+    );
     running.end().await
 }

@@ -1,0 +1,319 @@
+//! What follows from a reconcile: nothing, another one, a retry, or a wait for a change. Times are exact, since the
+//! clock is paused.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+use futures_util::future::BoxFuture;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::DeleteParams;
+use kubewright_runtime::queue::{Backoff, RateLimit};
+use kubewright_runtime::{Context, Error, KeyReconciler, Manager, Outcome};
+use tokio::sync::mpsc;
+
+use crate::operator::{Acts, Crowd, Log, Notes, Running, manager, metric, touch};
+use crate::world::{World, settle};
+
+/// A controller of ConfigMaps that notes the name and then does this, by the number of the run.
+fn scripted(
+    manager: &Manager,
+    notes: &Notes,
+    script: impl Fn(&str, u32) -> kubewright_runtime::Result<Outcome> + Send + Sync + 'static,
+) -> kubewright_runtime::controller::ControllerBuilder {
+    let (notes, script) = (notes.clone(), Arc::new(script));
+    manager.controller(Acts::<ConfigMap>::new(move |_, cx| {
+        let name = cx.key().name().to_owned();
+        notes.push(&name);
+        let run = u32::try_from(notes.times(&name).len()).unwrap();
+        let script = script.clone();
+        Box::pin(async move { script(&name, run) })
+    }))
+}
+
+/// Reconciles by their result, and then errors, terminal errors, panics and timeouts.
+fn counts(manager: &Manager) -> [u64; 8] {
+    let results = ["success", "error", "requeue", "requeue_after"].map(|result| {
+        format!(r#"controller_runtime_reconcile_total{{controller="configmap",result="{result}"}}"#)
+    });
+    let others = ["reconcile_errors", "terminal_reconcile_errors", "reconcile_panics", "reconcile_timeouts"]
+        .map(|name| format!(r#"controller_runtime_{name}_total{{controller="configmap"}}"#));
+    let mut values = results.iter().chain(&others).map(|name| {
+        let value = metric(manager, name).unwrap_or_else(|| panic!("there is no {name}"));
+        format!("{value}").parse().unwrap_or_else(|_| panic!("{name} is {value}"))
+    });
+    std::array::from_fn(|_| values.next().unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_requeue_comes_after_its_time_and_a_change_comes_sooner() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    scripted(&manager, &notes, |_, run| {
+        Ok(if run < 4 { Outcome::requeue_after(Duration::from_mins(1)) } else { Outcome::done() })
+    })
+    .register()?;
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_secs(90)).await;
+    assert_eq!(notes.pauses("a"), [60_000]);
+    touch::<ConfigMap>(&world, "a", "1").await?;
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    // The change pulled the third run forward, and the fourth is a minute after it.
+    assert_eq!(notes.pauses("a").len(), 3);
+    assert!((29_000..31_000).contains(&notes.pauses("a")[1]), "{:?}", notes.pauses("a"));
+    assert_eq!(notes.pauses("a")[2], 60_000);
+    assert_eq!(counts(&manager), [1, 0, 0, 3, 0, 0, 0, 0]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_requeue_with_backoff_doubles_its_pause_without_being_an_error() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    scripted(&manager, &notes, |_, run| Ok(if run < 6 { Outcome::requeue() } else { Outcome::done() }))
+        .register()?;
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(notes.pauses("a"), [5, 10, 20, 40, 80]);
+    assert_eq!(counts(&manager), [1, 0, 5, 0, 0, 0, 0, 0]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_back_off_by_key_and_a_success_starts_anew() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a", "b"]).await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    scripted(&manager, &notes, |name, run| match (name, run) {
+        ("a", 5) => Ok(Outcome::done()),
+        ("a", ..9) | ("b", ..3) => Err(Error::new("the test wants this")),
+        _ => Ok(Outcome::done()),
+    })
+    .register()?;
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(notes.pauses("a"), [5, 10, 20, 40]);
+    assert_eq!(notes.pauses("b"), [5, 10]);
+    touch::<ConfigMap>(&world, "a", "1").await?;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(notes.pauses("a")[5..], [5, 10, 20]);
+    assert_eq!(counts(&manager), [3, 9, 0, 0, 9, 0, 0, 0]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_stays_is_tried_every_1000_seconds_at_last() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    scripted(&manager, &notes, |_, _| Err(Error::new("the test wants this"))).register()?;
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_hours(2)).await;
+    let pauses = notes.pauses("a");
+    assert!(pauses.windows(2).all(|pair| pair[1] == (2 * pair[0]).min(1_000_000)), "{pauses:?}");
+    assert_eq!((pauses[0], pauses[pauses.len() - 1]), (5, 1_000_000));
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn backoff_and_the_rate_of_all_retries_can_be_chosen() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a", "b", "c"]).await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    scripted(&manager, &notes, |_, _| Err(Error::new("the test wants this")))
+        .backoff(Backoff { base: Duration::from_millis(1), max: Duration::from_millis(1) })
+        .rate_limit(RateLimit { interval: Duration::from_secs(1), burst: 1 })
+        .register()?;
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert!((30..=34).contains(&notes.len()), "{}", notes.len());
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_only_a_change_can_mend_waits_for_one() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a", "b"]).await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    scripted(&manager, &notes, |name, run| match (name, run) {
+        ("a", 1) => Err(Error::terminal("the test wants this")),
+        ("b", 1) => Ok(Outcome::terminal()),
+        _ => Ok(Outcome::done()),
+    })
+    .register()?;
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    assert_eq!(notes.all(), ["a", "b"]);
+    assert_eq!(counts(&manager), [0, 2, 0, 0, 2, 2, 0, 0]);
+    touch::<ConfigMap>(&world, "a", "1").await?;
+    touch::<ConfigMap>(&world, "b", "1").await?;
+    settle().await;
+    assert_eq!(notes.all(), ["a", "b", "a", "b"]);
+    assert_eq!(counts(&manager), [2, 2, 0, 0, 2, 2, 0, 0]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_an_error_of_one_key_and_the_others_go_on() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a", "b"]).await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    scripted(&manager, &notes, |name, run| {
+        assert!(name != "a" || run > 3, "the test wants this");
+        Ok(Outcome::done())
+    })
+    .register()?;
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(notes.pauses("a"), [5, 10, 20]);
+    touch::<ConfigMap>(&world, "b", "1").await?;
+    settle().await;
+    assert_eq!(notes.times("b").len(), 2);
+    assert_eq!(counts(&manager), [3, 3, 0, 0, 3, 0, 3, 0]);
+    running.end().await
+}
+
+/// Panics before there is a future, and again when that is dropped.
+struct Careless(Notes);
+
+struct Bomb(Notes);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        self.0.push("dropped");
+        assert!(std::thread::panicking(), "the test wants this");
+    }
+}
+
+impl KeyReconciler for Careless {
+    fn reconcile(
+        &self,
+        key: &kubewright_runtime::Key,
+        _: &Context,
+    ) -> impl Future<Output = kubewright_runtime::Result<Outcome>> + Send {
+        self.0.push(key);
+        assert!(key.name() != "at-once" || self.0.times("at-once").len() > 1, "the test wants this");
+        let bomb = (key.name() == "late" && self.0.times("late").len() == 1).then(|| Bomb(self.0.clone()));
+        let waits = bomb.is_some();
+        let wait: BoxFuture<'static, ()> =
+            if waits { Box::pin(std::future::pending()) } else { Box::pin(async {}) };
+        async move {
+            let _bomb = bomb;
+            wait.await;
+            Ok(Outcome::done())
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_contained_wherever_it_comes_from() -> Result<()> {
+    let world = World::new();
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    let (ask, asked) = mpsc::channel(8);
+    let controller = manager.key_controller("configmap", Careless(notes.clone()));
+    controller.channel(asked).timeout(Duration::from_secs(1)).register()?;
+    let running = Running::start(&manager);
+    for key in ["at-once", "late", "well"] {
+        ask.send(kubewright_runtime::Key::cluster(key)).await?;
+        tokio::time::sleep(Duration::from_secs(10)).await;
+    }
+    assert_eq!(notes.all(), ["at-once", "at-once", "late", "dropped", "late", "well"]);
+    assert_eq!(counts(&manager)[6], 2);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_drops_the_reconcile_where_it_waits() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let (manager, notes, crowd) = (manager(&world)?, Notes::new(), Crowd::default());
+    let (noted, at_once, runs) = (notes.clone(), crowd.clone(), AtomicU32::new(0));
+    let hanging = Acts::<ConfigMap>::new(move |_, _| {
+        noted.push("a");
+        let (notes, present) = (noted.clone(), at_once.enter());
+        let hangs = runs.fetch_add(1, Ordering::SeqCst) < 2;
+        Box::pin(async move {
+            if hangs {
+                tokio::time::sleep(Duration::from_mins(1)).await;
+                notes.push("too late");
+            }
+            drop(present);
+            Ok(Outcome::done())
+        })
+    });
+    manager.controller(hanging).timeout(Duration::from_secs(3)).register()?;
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(crowd.now(), 1);
+    tokio::time::sleep(Duration::from_millis(1002)).await;
+    assert_eq!(crowd.now(), 0);
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    assert_eq!(notes.pauses("a"), [3005, 3010]);
+    assert_eq!(notes.times("too late").len(), 0);
+    assert_eq!(counts(&manager), [1, 2, 0, 0, 2, 0, 0, 2]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_gone_is_told_once_and_tried_again_if_that_fails() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    let noted = notes.clone();
+    let acts = Acts::<ConfigMap>::new(move |map, _| {
+        if map.is_none() {
+            noted.push("gone");
+        }
+        let fails = noted.len() == 1;
+        Box::pin(
+            async move { if fails { Err(Error::new("the test wants this")) } else { Ok(Outcome::done()) } },
+        )
+    });
+    manager.controller(acts).register()?;
+    let running = Running::start(&manager);
+    settle().await;
+    world.api::<ConfigMap>().delete("a", &DeleteParams::default()).await?;
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    assert_eq!(notes.pauses("gone"), [5]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_line_of_a_reconcile_says_whose_it_is() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let (manager, notes, log) = (manager(&world)?, Notes::new(), Log::keep()?);
+    let noted = notes.clone();
+    let acts = Acts::<ConfigMap>::new(move |_, cx| {
+        noted.push(cx.id());
+        let fails = noted.len() == 1;
+        Box::pin(async move {
+            tracing::info!("the reconciler speaks");
+            if fails { Err(Error::new("the test wants this")) } else { Ok(Outcome::done()) }
+        })
+    });
+    manager.controller(acts).register()?;
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    running.end().await?;
+
+    let ids = notes.all();
+    assert_eq!(ids.len(), 2);
+    assert_ne!(ids[0], ids[1]);
+    let spoken = log.saying("the reconciler speaks");
+    assert_eq!(spoken.len(), 2);
+    for (line, id) in spoken.iter().zip(&ids) {
+        let told = format!(
+            "controller=configmap controller_group=\"\" controller_kind=ConfigMap object=default/a reconcile_id={id}"
+        );
+        assert!(line.contains(&told), "{line}\n{told}");
+    }
+    let failed = log.saying("reconcile failed");
+    assert_eq!(failed.len(), 1);
+    assert!(failed[0].contains("the test wants this") && failed[0].contains(&ids[0]), "{failed:?}");
+    assert!(failed[0].contains("again_in=5ms"), "{failed:?}");
+    Ok(())
+}
