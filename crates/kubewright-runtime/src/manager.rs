@@ -10,28 +10,32 @@
 //! It ends in the other order: what reconciles first, then cache, events, servers, and the Lease last, so that nobody
 //! else leads while something here still runs. Whoever loses the Lease ends at once.
 
+mod contest;
 mod error;
 mod group;
 mod options;
 mod signals;
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
+use http::Request;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, error, info, warn};
+use tracing::{error, info};
 
+use self::contest::{Contest, Standing};
 pub use self::error::{ManagerError, RegisterError};
-use self::group::{Group, deadline};
+use self::group::{Group, Groups};
 pub use self::options::ManagerOptions;
 use crate::Key;
 use crate::cache::Cache;
-use crate::certs::Certificates;
+use crate::certs::{CertificateMetrics, Certificates};
 use crate::client::Client;
 use crate::controller::{Controller, ControllerMetrics, Surroundings};
-use crate::election::{Election, ElectionEnd, ElectionMetrics, Leadership};
+use crate::election::{Election, ElectionMetrics};
 use crate::events::{Broadcaster, Recorder};
 use crate::fence::Fence;
 use crate::health::{self, Checks};
@@ -83,6 +87,7 @@ struct Inner {
     readyz: Checks,
     recorder: Recorder,
     elected: watch::Sender<bool>,
+    addresses: watch::Sender<Option<Addresses>>,
     queue_metrics: QueueMetrics,
     controller_metrics: ControllerMetrics,
     options: ManagerOptions,
@@ -103,6 +108,15 @@ struct Task {
     name: String,
     needs_leader: bool,
     start: Box<dyn FnOnce(TaskContext) -> BoxFuture<'static, Result<(), reconcile::Error>> + Send>,
+}
+
+/// Where a manager listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Addresses {
+    /// Where `/healthz` and `/readyz` are.
+    pub health_probe: Option<SocketAddr>,
+    /// Where `/metrics` is.
+    pub metrics: Option<SocketAddr>,
 }
 
 /// What a task may use.
@@ -173,6 +187,7 @@ impl Manager {
                 readyz,
                 recorder: broadcaster.recorder(&options.name),
                 elected: watch::Sender::new(false),
+                addresses: watch::Sender::new(None),
                 queue_metrics,
                 controller_metrics,
                 state: Mutex::new(State {
@@ -222,6 +237,14 @@ impl Manager {
     /// Resolves once this replica leads; at once after the start if there is no election.
     pub async fn elected(&self) {
         let _ = self.inner.elected.subscribe().wait_for(|elected| *elected).await;
+    }
+
+    /// Where the manager listens, once it does: the ports that were had, where port 0 was asked for.
+    pub async fn addresses(&self) -> Addresses {
+        let mut addresses = self.inner.addresses.subscribe();
+        let listening = addresses.wait_for(Option::is_some).await.ok().and_then(|it| *it);
+        // The sender is as old as this manager.
+        listening.unwrap_or(Addresses { health_probe: None, metrics: None })
     }
 
     /// Runs a task on the leader only. The manager ends if it fails.
@@ -308,20 +331,11 @@ impl Manager {
     }
 
     /// Runs until `stop` resolves, or until something fails.
+    ///
+    /// Whoever drops this instead ends everything at once, and leaves the Lease to expire.
     pub async fn run_until(self, stop: impl Future<Output = ()>) -> Result<(), ManagerError> {
-        let Started { mut servers, mut always, mut leading, election, broadcaster, later } =
-            self.start().await?;
+        let Started { mut groups, election, later } = self.start().await?;
         let inner = &self.inner;
-        let (cache_stop, events_stop) = (CancellationToken::new(), CancellationToken::new());
-        let cache = tokio::spawn({
-            let (cache, kube, stop) = (inner.cache.clone(), inner.kube.clone(), cache_stop.clone());
-            async move { cache.run(kube, stop).await }
-        });
-        let events = tokio::spawn({
-            let (kube, stop) = (inner.kube.clone(), events_stop.clone());
-            async move { broadcaster.run(kube, stop.cancelled()).await }
-        });
-
         let election_stop = CancellationToken::new();
         let mut contest = Contest::begin(election, election_stop.clone());
         let mut later = Some(later);
@@ -330,14 +344,12 @@ impl Manager {
             tokio::select! {
                 biased;
                 () = &mut stop => break None,
-                failure = servers.failure() => break Some(failure),
-                failure = always.failure() => break Some(failure),
-                failure = leading.failure() => break Some(failure),
+                failure = groups.failure() => break Some(failure),
                 standing = contest.next(later.is_some()) => match standing {
                     Standing::Leads => {
                         inner.elected.send_replace(true);
                         for start in later.take().into_iter().flatten() {
-                            start(&mut leading);
+                            start(&mut groups.leading);
                         }
                     }
                     Standing::Lost => break Some(ManagerError::LeadershipLost),
@@ -348,30 +360,20 @@ impl Manager {
             None => info!("stopping"),
             Some(failure) => error!(error = %crate::error::Chain(failure), "stopping"),
         }
-
-        // Who no longer leads must not finish what it began.
-        let lost = matches!(failure, Some(ManagerError::LeadershipLost));
-        let timeout =
-            if lost { Some(std::time::Duration::ZERO) } else { inner.options.graceful_shutdown_timeout };
-        let until = deadline(timeout);
-        let ((mut first, mut still), (second, more)) = tokio::join!(always.end(until), leading.end(until));
-        first = first.or(second);
-        still.extend(more);
-        cache_stop.cancel();
-        let _ = cache.await;
-        events_stop.cancel();
-        let _ = events.await;
-        let (third, more) = servers.end(until).await;
-        first = first.or(third);
-        still.extend(more);
+        let ended = match failure {
+            // Who no longer leads must not finish what it began.
+            Some(ManagerError::LeadershipLost) => {
+                groups.end_now().await;
+                Err(ManagerError::LeadershipLost)
+            }
+            failure => {
+                let ended = groups.end(inner.options.graceful_shutdown_timeout).await;
+                failure.map_or(ended, Err)
+            }
+        };
         election_stop.cancel();
         contest.end().await;
-        let timed_out = (!still.is_empty() && !lost)
-            .then(|| ManagerError::ShutdownTimedOut { after: timeout.unwrap_or_default(), still });
-        match failure.or(first).or(timed_out) {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
+        ended
     }
 
     /// Binds what listens, and starts what runs on every replica.
@@ -379,8 +381,7 @@ impl Manager {
         let inner = &self.inner;
         let (controllers, tasks, broadcaster, election, mut rng) = {
             let mut state = self.state();
-            let broadcaster =
-                state.broadcaster.take().filter(|_| !state.running).ok_or(ManagerError::RanBefore)?;
+            let broadcaster = state.broadcaster.take().ok_or(ManagerError::RanBefore)?;
             state.running = true;
             let rng = state.rng.fork();
             (
@@ -391,15 +392,25 @@ impl Manager {
                 rng,
             )
         };
-        let mut servers = Group::default();
-        self.serve(&mut servers).await?;
-        let (mut always, leading) = (Group::default(), Group::default());
+        // All watches begin now, so that a replica that comes to lead knows everything already; and before anybody
+        // can ask whether they are synced.
+        for source in controllers.iter().flat_map(|controller| &controller.sources) {
+            source.informer(&inner.cache);
+        }
+        let mut groups = Groups::default();
+        self.serve(&mut groups.servers).await?;
+        let (kube, stop) = (self.events_client(election.is_some()), groups.events.stop.clone());
+        groups.events.spawn("events", async move {
+            broadcaster.run(kube, stop.cancelled()).await;
+            Ok(())
+        });
+        let (cache, kube, stop) = (inner.cache.clone(), inner.kube.clone(), groups.cache.stop.clone());
+        groups.cache.spawn("cache", async move {
+            cache.run(kube, stop).await;
+            Ok(())
+        });
         let mut later: Vec<Start> = Vec::new();
         for controller in controllers {
-            // All watches begin now, so that a replica that comes to lead knows everything already.
-            for source in &controller.sources {
-                source.informer(&inner.cache);
-            }
             let needs_leader = controller.options.needs_leader;
             let around = Surroundings {
                 client: self.client_for(needs_leader),
@@ -415,21 +426,20 @@ impl Manager {
                 let name = format!("controller {}", controller.name);
                 group.spawn(&name, async move { Ok(controller.run(around, stop).await?) });
             });
-            if needs_leader { later.push(start) } else { start(&mut always) }
+            if needs_leader { later.push(start) } else { start(&mut groups.always) }
         }
         for task in tasks {
             let client = self.client_for(task.needs_leader);
-            let needs_leader = task.needs_leader;
+            let Task { name, needs_leader, start: run } = task;
             let start: Start = Box::new(move |group: &mut Group| {
                 let cx = TaskContext { client, stop: group.stop.clone() };
-                let (name, running) = (task.name, (task.start)(cx));
                 group.spawn(&name.clone(), async move {
-                    running.await.map_err(|failure| ManagerError::Task { name, failure })
+                    run(cx).await.map_err(|failure| ManagerError::Task { name, failure })
                 });
             });
-            if needs_leader { later.push(start) } else { start(&mut always) }
+            if needs_leader { later.push(start) } else { start(&mut groups.always) }
         }
-        Ok(Started { servers, always, leading, election, broadcaster, later })
+        Ok(Started { groups, election, later })
     }
 
     fn client_for(&self, needs_leader: bool) -> Client {
@@ -437,10 +447,35 @@ impl Manager {
         if needs_leader { client.fenced(self.inner.fence.clone()) } else { client.clone() }
     }
 
+    /// What events are written with. A replica that led is not heard of any more once it does not.
+    fn events_client(&self, contends: bool) -> kube::Client {
+        let Inner { kube, fence, elected, .. } = &*self.inner;
+        if !contends {
+            return kube.clone();
+        }
+        let (kube, fence, elected) = (kube.clone(), fence.clone(), elected.subscribe());
+        let namespace = kube.default_namespace().to_owned();
+        let fenced = tower::service_fn(move |request: Request<kube::client::Body>| {
+            let (kube, fence, led) = (kube.clone(), fence.clone(), *elected.borrow());
+            async move {
+                if !led {
+                    return kube.send(request).await;
+                }
+                let sent = fence.guard(kube.send(request)).await;
+                sent.unwrap_or_else(|fenced| Err(kube::Error::Service(Box::new(fenced))))
+            }
+        });
+        kube::Client::new(fenced, namespace)
+    }
+
     async fn serve(&self, servers: &mut Group) -> Result<(), ManagerError> {
-        let Inner { options, healthz, readyz, .. } = &*self.inner;
+        let Inner { options, healthz, readyz, addresses, .. } = &*self.inner;
         let health = Server::bind(&options.health_probe_bind_address, "--health-probe-bind-address").await?;
         let metrics = Server::bind(&options.metrics_bind_address, "--metrics-bind-address").await?;
+        addresses.send_replace(Some(Addresses {
+            health_probe: health.as_ref().map(Server::address),
+            metrics: metrics.as_ref().map(Server::address),
+        }));
         if let Some(server) = health {
             info!(address = %server.address(), "serving health probes");
             let (handler, stop) = (health::handler(healthz.clone(), readyz.clone()), servers.stop.clone());
@@ -457,7 +492,8 @@ impl Manager {
                 Some(folder) => Certificates::from_files(folder.join("tls.crt"), folder.join("tls.key"))?,
                 None => Certificates::self_signed(&["localhost"], &*options.clock)?,
             };
-            server = server.with_tls(certificates);
+            let counted = options.metrics.with_registry(CertificateMetrics::register);
+            server = server.with_tls(certificates.with_metrics(counted));
             guard = Some(Guard::new(self.inner.kube.clone()));
         }
         let (handler, stop) = (options.metrics.handler(guard), servers.stop.clone());
@@ -476,64 +512,10 @@ impl Manager {
 type Start = Box<dyn FnOnce(&mut Group) + Send>;
 
 struct Started {
-    servers: Group,
-    always: Group,
-    leading: Group,
+    groups: Groups,
     election: Option<Election>,
-    broadcaster: Broadcaster,
+    /// What begins once this replica leads.
     later: Vec<Start>,
-}
-
-enum Standing {
-    Leads,
-    Lost,
-}
-
-/// The election of this replica, if there is one.
-enum Contest {
-    /// Nobody else is there.
-    Alone,
-    Running {
-        leadership: watch::Receiver<Leadership>,
-        running: tokio::task::JoinHandle<ElectionEnd>,
-    },
-}
-
-impl Contest {
-    fn begin(election: Option<Election>, stop: CancellationToken) -> Self {
-        let Some(election) = election else { return Self::Alone };
-        let leadership = election.leadership();
-        let running = tokio::spawn(async move { election.run(stop.cancelled()).await });
-        Self::Running { leadership, running }
-    }
-
-    /// Waits until this replica leads, or, once it does, until it no longer does.
-    async fn next(&mut self, waiting: bool) -> Standing {
-        match self {
-            Self::Alone if waiting => Standing::Leads,
-            Self::Alone => std::future::pending().await,
-            Self::Running { leadership, .. } => {
-                let settled = leadership
-                    .wait_for(|now| match now {
-                        Leadership::Standby { .. } => false,
-                        Leadership::Leading { .. } => waiting,
-                        Leadership::Lost => true,
-                    })
-                    .await
-                    .map(|now| matches!(*now, Leadership::Leading { .. }));
-                if settled.unwrap_or(false) { Standing::Leads } else { Standing::Lost }
-            }
-        }
-    }
-
-    async fn end(self) {
-        if let Self::Running { running, .. } = self {
-            match running.await {
-                Ok(end) => debug!(?end, "the election ended"),
-                Err(failed) => warn!(%failed, "the election ended"),
-            }
-        }
-    }
 }
 
 fn hostname() -> String {

@@ -81,7 +81,61 @@ impl Group {
     }
 }
 
-/// When it must be over.
-pub(super) fn deadline(timeout: Option<Duration>) -> Option<Instant> {
-    timeout.map(|timeout| Instant::now() + timeout)
+/// Everything that a manager runs, in the order in which it starts.
+#[derive(Default)]
+pub(super) struct Groups {
+    pub(super) servers: Group,
+    pub(super) events: Group,
+    pub(super) cache: Group,
+    /// What runs on every replica.
+    pub(super) always: Group,
+    /// What runs on the leader only.
+    pub(super) leading: Group,
+}
+
+/// What the rest gets to end, when what reconciles used up all the time: events are written for a second.
+const REST: Duration = Duration::from_secs(2);
+
+impl Groups {
+    /// The next failure of any.
+    pub(super) async fn failure(&mut self) -> ManagerError {
+        tokio::select! {
+            biased;
+            failure = self.servers.failure() => failure,
+            failure = self.events.failure() => failure,
+            failure = self.cache.failure() => failure,
+            failure = self.always.failure() => failure,
+            failure = self.leading.failure() => failure,
+        }
+    }
+
+    /// Ends what reconciles, and then what it needs. Everything has ended after this.
+    pub(super) async fn end(mut self, timeout: Option<Duration>) -> Result<(), ManagerError> {
+        let until = timeout.map(|timeout| Instant::now() + timeout);
+        let (always, leading) = tokio::join!(self.always.end(until), self.leading.end(until));
+        let until = until.map(|until| until.max(Instant::now() + REST));
+        let (cache, events, servers) =
+            (self.cache.end(until).await, self.events.end(until).await, self.servers.end(until).await);
+        let mut still = Vec::new();
+        for (failure, names) in [always, leading, cache, events, servers] {
+            if let Some(failure) = failure {
+                return Err(failure);
+            }
+            still.extend(names);
+        }
+        match (timeout, still.as_slice()) {
+            (Some(after), [_, ..]) => Err(ManagerError::ShutdownTimedOut { after, still }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Drops everything.
+    pub(super) async fn end_now(mut self) {
+        let now = Some(Instant::now());
+        for group in
+            [&mut self.always, &mut self.leading, &mut self.cache, &mut self.events, &mut self.servers]
+        {
+            group.end(now).await;
+        }
+    }
 }

@@ -1,0 +1,65 @@
+//! The election from the manager's side. Dropping it leaves the Lease to expire.
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use crate::election::{Election, ElectionEnd, Leadership};
+
+/// What an election said.
+pub(super) enum Standing {
+    Leads,
+    Lost,
+}
+
+/// The election of this replica, if there is one.
+pub(super) enum Contest {
+    /// Nobody else is there.
+    Alone,
+    Running {
+        leadership: watch::Receiver<Leadership>,
+        /// One task, which ends with this.
+        running: JoinSet<ElectionEnd>,
+    },
+}
+
+impl Contest {
+    pub(super) fn begin(election: Option<Election>, stop: CancellationToken) -> Self {
+        let Some(election) = election else { return Self::Alone };
+        let leadership = election.leadership();
+        let mut running = JoinSet::new();
+        running.spawn(async move { election.run(stop.cancelled()).await });
+        Self::Running { leadership, running }
+    }
+
+    /// Waits until this replica leads, or, once it does, until it no longer does.
+    pub(super) async fn next(&mut self, waiting: bool) -> Standing {
+        match self {
+            Self::Alone if waiting => Standing::Leads,
+            Self::Alone => std::future::pending().await,
+            Self::Running { leadership, .. } => {
+                let settled = leadership
+                    .wait_for(|now| match now {
+                        Leadership::Standby { .. } => false,
+                        Leadership::Leading { .. } => waiting,
+                        Leadership::Lost => true,
+                    })
+                    .await
+                    .map(|now| matches!(*now, Leadership::Leading { .. }));
+                if settled.unwrap_or(false) { Standing::Leads } else { Standing::Lost }
+            }
+        }
+    }
+
+    /// Waits until the Lease is released.
+    pub(super) async fn end(self) {
+        if let Self::Running { mut running, .. } = self {
+            match running.join_next().await {
+                Some(Ok(end)) => debug!(?end, "the election ended"),
+                Some(Err(failed)) => warn!(%failed, "the election ended"),
+                None => {}
+            }
+        }
+    }
+}
