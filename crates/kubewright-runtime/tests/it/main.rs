@@ -15,6 +15,8 @@ mod events;
 mod faults;
 mod finalizer;
 mod health;
+mod manager;
+mod manager_serving;
 mod metrics;
 mod operator;
 mod owner;

@@ -1,0 +1,546 @@
+//! A manager from its start to its end: in which order, with which errors, and what it leaves behind.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, ListParams, PostParams};
+use kubewright_runtime::controller::ControllerError;
+use kubewright_runtime::{
+    CacheOptions, ElectionOptions, Error, Key, KindOptions, List, Manager, ManagerError, ManagerOptions,
+    Outcome, Patch, RegisterError,
+};
+use serde_json::json;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::operator::{Acts, Crowd, KeyActs, Notes, Running, manager, metric, options};
+use crate::world::{Asked, Faults, Widget, World, config_map, eventually, eventually_within, settle};
+
+/// The options of one of several replicas.
+pub(crate) fn replica(identity: &str) -> ManagerOptions {
+    let election = ElectionOptions {
+        namespace: Some("default".to_owned()),
+        identity: Some(identity.to_owned()),
+        ..ElectionOptions::new("test.example.org")
+    };
+    ManagerOptions { leader_election: Some(election), ..options() }.namespaces(["default"])
+}
+
+/// Who holds the Lease.
+pub(crate) async fn holder(world: &World) -> Option<String> {
+    let lease = world.api::<Lease>().get_opt("test.example.org").await.ok().flatten();
+    lease?.spec?.holder_identity.filter(|holder| !holder.is_empty())
+}
+
+pub(crate) fn is_lease(asked: &Asked) -> bool {
+    asked.path.contains("/leases")
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_starts_what_runs_everywhere_and_then_contends_and_then_leads() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let manager = Manager::new(world.kube.clone(), replica("me"))?;
+    let notes = Notes::new();
+    // At each start: how often the Lease was asked for before, and how often it was written.
+    let seen = |notes: &Notes, faults: &Faults, what: &str| {
+        let (asked, written) = (faults.count(is_lease), faults.count(|it| is_lease(it) && it.is_write()));
+        notes.push(format!("{what}: {asked} {written}"));
+    };
+    let (noted, faults) = (notes.clone(), world.faults.clone());
+    manager.task("leads", move |_| async move {
+        seen(&noted, &faults, "leads");
+        Ok(())
+    })?;
+    let (noted, faults) = (notes.clone(), world.faults.clone());
+    manager.task_without_leader("everywhere", move |cx| async move {
+        seen(&noted, &faults, "everywhere");
+        // The cache runs already, so that this is answered by it, once it knows.
+        let maps = cx.client().list::<ConfigMap>(&List::namespace("default")).await?;
+        assert_eq!((maps.len(), faults.count(|it| it.path.ends_with("/configmaps"))), (1, 1));
+        Ok(())
+    })?;
+    let (noted, faults) = (notes.clone(), world.faults.clone());
+    let acts = Acts::<ConfigMap>::new(move |_, _| {
+        seen(&noted, &faults, "reconciles");
+        Box::pin(async { Ok(Outcome::done()) })
+    });
+    manager.controller(acts).register()?;
+    let running = Running::start(&manager);
+    manager.elected().await;
+    settle().await;
+    assert_eq!(notes.all(), ["everywhere: 0 0", "leads: 2 1", "reconciles: 2 1"]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_ends_with_what_reconciles_then_the_cache_then_events_and_the_lease_last() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let manager = Manager::new(world.kube.clone(), replica("me"))?;
+    let (notes, go) = (Notes::new(), Arc::new(Notify::new()));
+    let (noted, gate) = (notes.clone(), go.clone());
+    let acts = Acts::<ConfigMap>::new(move |map, cx| {
+        let (notes, gate) = (noted.clone(), gate.clone());
+        Box::pin(async move {
+            notes.push("begins");
+            cx.cancelled().await;
+            notes.push("is asked to end");
+            gate.notified().await;
+            // It still leads, and may finish what it began.
+            let map = map.expect("it is there");
+            cx.client().patch(&*map, &Patch::merge(json!({"data": {"done": "yes"}}))?).await?;
+            cx.events().normal(&*map, "Done", "Finish", "it is done");
+            notes.push("ends");
+            Ok(Outcome::done())
+        })
+    });
+    manager.controller(acts).register()?;
+    let noted = notes.clone();
+    manager.task_without_leader("everywhere", move |cx| async move {
+        cx.stopped().await;
+        assert!(cx.is_stopped());
+        noted.push("the task ends");
+        Ok(())
+    })?;
+    let running = Running::start(&manager);
+    eventually("the reconcile", || notes.len() == 1).await;
+    assert_eq!(holder(&world).await.as_deref(), Some("me"));
+
+    world.faults.forget();
+    running.stop.cancel();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(notes.all(), ["begins", "the task ends", "is asked to end"]);
+    assert_eq!(world.faults.watches(|_| true), 1, "who still reconciles still reads");
+    assert_eq!(holder(&world).await.as_deref(), Some("me"), "who still reconciles still leads");
+    assert!(world.faults.count(is_lease) > 5, "and renews");
+
+    go.notify_one();
+    running.end().await?;
+    assert_eq!(notes.all().last().map(String::as_str), Some("ends"));
+    assert_eq!(world.faults.watches(|_| true), 0);
+    assert_eq!(holder(&world).await, None);
+    let writes: Vec<String> =
+        world.faults.asked().iter().filter(|asked| asked.is_write()).map(Asked::line).collect();
+    assert_eq!(
+        writes[writes.len() - 3..],
+        [
+            "PATCH /api/v1/namespaces/default/configmaps/a",
+            "POST /apis/events.k8s.io/v1/namespaces/default/events",
+            "PUT /apis/coordination.k8s.io/v1/namespaces/default/leases/test.example.org",
+        ]
+    );
+    let events: Api<Event> = world.api();
+    assert_eq!(events.list(&ListParams::default()).await?.items.len(), 1);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_waits_for_what_runs_and_drops_what_waits() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a", "b", "c"]).await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    let noted = notes.clone();
+    let slow = Acts::<ConfigMap>::new(move |_, cx| {
+        let notes = noted.clone();
+        Box::pin(async move {
+            notes.push(format!("{} begins", cx.key().name()));
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            notes.push(format!("{} ends", cx.key().name()));
+            Ok(Outcome::requeue_after(Duration::from_millis(1)))
+        })
+    });
+    manager.controller(slow).register()?;
+    let running = Running::start(&manager);
+    eventually("a reconcile", || notes.len() == 1).await;
+    let asked_to_end = Instant::now();
+    running.end().await?;
+    assert_eq!(notes.all(), ["a begins", "a ends"]);
+    assert!(asked_to_end.elapsed() <= Duration::from_secs(20));
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    assert_eq!(notes.len(), 2);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_end_in_time_is_dropped_and_named() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let options = ManagerOptions { health_probe_bind_address: "127.0.0.1:0".parse()?, ..replica("me") };
+    let (manager, crowd) = (Manager::new(world.kube.clone(), options)?, Crowd::default());
+    let at_once = crowd.clone();
+    let deaf = Acts::<ConfigMap>::new(move |_, _| {
+        let present = at_once.enter();
+        Box::pin(async move {
+            let _present = present;
+            std::future::pending().await
+        })
+    });
+    manager.controller(deaf).register()?;
+    manager.task_without_leader("deaf", |_| std::future::pending())?;
+    manager.task("polite", |cx| async move {
+        cx.stopped().await;
+        Ok(())
+    })?;
+    let running = Running::start(&manager);
+    eventually("the reconcile", || crowd.now() == 1).await;
+    running.stop.cancel();
+    let asked_to_end = Instant::now();
+    let error = running.failed().await?;
+    let took = asked_to_end.elapsed();
+    assert!((Duration::from_secs(30)..Duration::from_secs(32)).contains(&took), "{took:?}");
+    assert_eq!(error.to_string(), "not everything ended within 30s: deaf, controller configmap");
+    assert_eq!(crowd.now(), 0, "what was running is dropped");
+    assert_eq!(holder(&world).await, None, "and only then the Lease is released");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_limit_the_end_waits_for_ever() -> Result<()> {
+    let world = World::new();
+    let options = ManagerOptions { graceful_shutdown_timeout: None, ..options() };
+    let manager = Manager::new(world.kube.clone(), options)?;
+    manager.task("slow", |cx| async move {
+        cx.stopped().await;
+        tokio::time::sleep(Duration::from_hours(10)).await;
+        Ok(())
+    })?;
+    let running = Running::start(&manager);
+    settle().await;
+    running.stop.cancel();
+    let asked_to_end = Instant::now();
+    running.task.await??;
+    assert_eq!(asked_to_end.elapsed().as_secs(), 36_000);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_run_on_the_leader_or_everywhere() -> Result<()> {
+    let world = World::new();
+    let notes = Notes::new();
+    let mut replicas = Vec::new();
+    for name in ["one", "two"] {
+        let manager = Manager::new(world.kube.clone(), replica(name))?;
+        let noted = notes.clone();
+        manager.task("leads", move |cx| async move {
+            noted.push(format!("{name} leads"));
+            cx.stopped().await;
+            Ok(())
+        })?;
+        let noted = notes.clone();
+        manager.task_without_leader("everywhere", move |cx| async move {
+            noted.push(format!("{name} runs"));
+            cx.stopped().await;
+            Ok(())
+        })?;
+        replicas.push(Running::start(&manager));
+        settle().await;
+    }
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert_eq!(notes.take(), ["one runs", "one leads", "two runs"]);
+    // A Lease that was released is taken at the next try.
+    let (second, first) = (replicas.pop().unwrap(), replicas.pop().unwrap());
+    first.end().await?;
+    eventually_within(Duration::from_secs(5), "the next leader", || notes.len() == 1).await;
+    assert_eq!(notes.take(), ["two leads"]);
+    second.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_waits_knows_everything_already() -> Result<()> {
+    let (first, second) = two_worlds();
+    first.config_maps(&["a"]).await?;
+    let (leader, standby) = (
+        Manager::new(first.kube.clone(), replica("one"))?,
+        Manager::new(second.kube.clone(), replica("two"))?,
+    );
+    let (notes, everywhere) = (Notes::new(), Notes::new());
+    for manager in [&leader, &standby] {
+        manager.controller(Acts::<ConfigMap>::noting(&notes)).register()?;
+        let everywhere = Acts::<ConfigMap>::noting(&everywhere);
+        manager.controller(everywhere).named("everywhere").without_leader().register()?;
+    }
+    let leading = Running::start(&leader);
+    settle().await;
+    let waiting = Running::start(&standby);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(notes.all(), ["a"]);
+    assert_eq!(everywhere.all(), ["a", "a"]);
+
+    second.faults.forget();
+    leading.end().await?;
+    eventually("the next leader", || notes.len() == 2).await;
+    assert_eq!(second.faults.count(Asked::is_list), 0);
+    waiting.end().await
+}
+
+/// Two processes, each with a connection of its own to one server.
+pub(crate) fn two_worlds() -> (World, World) {
+    let first = World::new();
+    let second = World::on(first.server.clone());
+    (first, second)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_fails_ends_the_manager_and_is_named() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    for leads in [false, true] {
+        let (manager, notes) = (manager(&world)?, Notes::new());
+        let failing = |_| async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Err(Error::new("the disk is full"))
+        };
+        if leads {
+            manager.task("backup", failing)?;
+        } else {
+            manager.task_without_leader("backup", failing)?;
+        }
+        let noted = notes.clone();
+        let slow = Acts::<ConfigMap>::new(move |_, _| {
+            let notes = noted.clone();
+            Box::pin(async move {
+                tokio::time::sleep(Duration::from_secs(10)).await;
+                notes.push("ended");
+                Ok(Outcome::done())
+            })
+        });
+        manager.controller(slow).register()?;
+        let error = Running::start(&manager).failed().await?;
+        assert_eq!(error.to_string(), "backup failed: the disk is full");
+        assert!(matches!(error, ManagerError::Task { name, .. } if name == "backup"));
+        assert_eq!(notes.all(), ["ended"], "what ran was waited for");
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_panics_ends_the_manager_and_is_named() -> Result<()> {
+    let world = World::new();
+    for at_once in [false, true] {
+        let manager = manager(&world)?;
+        manager.task("backup", move |_| {
+            assert!(!at_once, "the test wants this");
+            async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                assert!(at_once, "the test wants this");
+                Ok(())
+            }
+        })?;
+        let error = Running::start(&manager).failed().await?;
+        assert_eq!(error.to_string(), "backup panicked");
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_ends_well_ends_nothing_else() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    let noted = notes.clone();
+    manager.task("once", move |cx| async move {
+        let maps = cx.client().list::<ConfigMap>(&List::namespace("default")).await?;
+        noted.push(maps.len());
+        Ok(())
+    })?;
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    assert_eq!(notes.all(), ["1"]);
+    assert!(!running.task.is_finished());
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manager_runs_once_and_takes_nothing_more_while_it_does() -> Result<()> {
+    let world = World::new();
+    let manager = manager(&world)?;
+    let running = Running::start(&manager);
+    settle().await;
+    let again = manager.clone().run_until(async {}).await;
+    assert!(matches!(again, Err(ManagerError::RanBefore)), "{again:?}");
+    let late = manager.controller(Acts::<ConfigMap>::noting(&Notes::new())).register();
+    assert_eq!(late.unwrap_err().to_string(), r#""configmap" comes too late: the manager runs already"#);
+    let late = manager.task("task", |_| async { Ok(()) });
+    assert!(matches!(late, Err(RegisterError::Running(name)) if name == "task"));
+    running.end().await?;
+    let again = manager.run_until(async {}).await;
+    assert!(matches!(again, Err(ManagerError::RanBefore)), "{again:?}");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn controllers_that_cannot_work_are_refused_with_advice() -> Result<()> {
+    let world = World::new();
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    manager.controller(Acts::<ConfigMap>::noting(&notes)).register()?;
+    let twice = manager.controller(Acts::<ConfigMap>::noting(&notes)).register().unwrap_err();
+    assert_eq!(
+        twice.to_string(),
+        r#"two controllers are named "configmap": give one of them another name with named()"#
+    );
+    manager.controller(Acts::<ConfigMap>::noting(&notes)).named("other").register()?;
+    let keys = || KeyActs::new(|_| Box::pin(async { Ok(Outcome::done()) }));
+    let sourceless = manager.key_controller("keys", keys()).register().unwrap_err();
+    assert_eq!(sourceless.to_string(), r#"controller "keys" has no source: add watches() or channel()"#);
+    // What was refused has not taken its name.
+    manager.key_controller("keys", keys()).watches::<Secret>(|_, _| Vec::new()).register()?;
+    let nameless = manager.key_controller("", keys()).watches::<Secret>(|_, _| Vec::new()).register();
+    assert_eq!(nameless.unwrap_err().to_string(), "a controller has no name: give it one with named()");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "a controller of keys owns nothing; use watches()")]
+async fn keys_own_nothing() {
+    let world = World::new();
+    let keys = KeyActs::new(|_| Box::pin(async { Ok(Outcome::done()) }));
+    drop(manager(&world).unwrap().key_controller("keys", keys).owns::<ConfigMap>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_not_served_fails_after_its_time_and_says_what_to_do() -> Result<()> {
+    let world = World::new();
+    for (timeout, seconds) in [(None, 120), (Some(Duration::from_secs(7)), 7)] {
+        let manager = manager(&world)?;
+        let controller = manager.controller(Acts::<Widget>::noting(&Notes::new()));
+        match timeout {
+            Some(timeout) => controller.sync_timeout(timeout).register()?,
+            None => controller.register()?,
+        }
+        let started = Instant::now();
+        let error = Running::start(&manager).failed().await?;
+        assert_eq!(started.elapsed().as_secs(), seconds);
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "controller widget: example.org/v1, Kind=Widget was not listed within {seconds}s; is its CRD installed, \
+                 and may the operator list and watch it?"
+            )
+        );
+        assert!(matches!(error, ManagerError::Controller(ControllerError::NotSynced { .. })));
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_comes_to_be_served_in_time_is_reconciled() -> Result<()> {
+    let world = World::new();
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    manager.controller(Acts::<Widget>::noting(&notes)).register()?;
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    world.widgets().await?;
+    world.api().create(&PostParams::default(), &crate::world::widget("a", "red")).await?;
+    eventually("the reconcile", || notes.len() == 1).await;
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_dropped_leaves_nothing_running() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let (manager, crowd) = (Manager::new(world.kube.clone(), replica("me"))?, Crowd::default());
+    let at_once = crowd.clone();
+    let slow = Acts::<ConfigMap>::new(move |_, _| {
+        let present = at_once.enter();
+        Box::pin(async move {
+            let _present = present;
+            std::future::pending().await
+        })
+    });
+    manager.controller(slow).register()?;
+    let at_once = crowd.clone();
+    manager.task("task", move |_| async move {
+        let _present = at_once.enter();
+        std::future::pending().await
+    })?;
+    let running = Running::start(&manager);
+    eventually("both", || crowd.now() == 2).await;
+    running.task.abort();
+    settle().await;
+    assert_eq!((crowd.now(), world.faults.watches(|_| true)), (0, 0));
+    world.faults.forget();
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert_eq!(world.faults.asked().len(), 0, "nobody renews the Lease");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_namespaces_that_are_named_are_watched() -> Result<()> {
+    let world = World::new();
+    for namespace in ["one", "two", "three"] {
+        world.namespace(namespace).await?;
+    }
+    let create = async |namespace: &str| {
+        let mut map = config_map("a");
+        map.metadata.namespace = Some(namespace.to_owned());
+        let api: Api<ConfigMap> = Api::namespaced(world.direct.clone(), namespace);
+        api.create(&PostParams::default(), &map).await
+    };
+    create("one").await?;
+    let cache = CacheOptions::default().kind::<Secret>(KindOptions::new().namespaces(["three"]));
+    let options = ManagerOptions { cache, ..options() }.namespaces(["one", "two"]);
+    let (manager, notes) = (Manager::new(world.kube.clone(), options)?, Notes::new());
+    let noted = notes.clone();
+    let acts = Acts::<ConfigMap>::new(move |_, cx| {
+        if cx.key().name() == "a" {
+            noted.push(cx.key());
+        }
+        Box::pin(async { Ok(Outcome::done()) })
+    });
+    manager.controller(acts).watches::<Secret>(|_, _| Vec::new()).register()?;
+    let running = Running::start(&manager);
+    settle().await;
+    for namespace in ["two", "three", "default"] {
+        create(namespace).await?;
+    }
+    settle().await;
+    assert_eq!(notes.all(), ["one/a", "two/a"]);
+    let mut watched: Vec<String> = world
+        .faults
+        .asked()
+        .iter()
+        .filter(|asked| asked.is_watch())
+        .map(|asked| asked.path.clone())
+        .collect();
+    watched.sort();
+    assert_eq!(
+        watched,
+        [
+            "/api/v1/namespaces/one/configmaps",
+            "/api/v1/namespaces/three/secrets",
+            "/api/v1/namespaces/two/configmaps",
+        ]
+    );
+    // What is not watched is asked of the server, and not taken for absent.
+    let elsewhere = manager.client().get::<ConfigMap>(&Key::namespaced("three", "a")).await?;
+    assert_eq!(elsewhere.metadata.name.as_deref(), Some("a"));
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_election_a_manager_leads_from_the_start() -> Result<()> {
+    let world = World::new();
+    let manager = manager(&world)?;
+    let running = Running::start(&manager);
+    manager.elected().await;
+    assert_eq!(world.faults.count(is_lease), 0);
+    assert_eq!(metric(&manager, r#"leader_election_master_status{name="test.example.org"}"#), None);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_election_that_cannot_work_is_refused_at_once() -> Result<()> {
+    let world = World::new();
+    let mut options = replica("me");
+    let election = options.leader_election.as_mut().expect("a replica contends");
+    election.renew_deadline = election.lease_duration;
+    let refused = Manager::new(world.kube.clone(), options).err();
+    assert!(matches!(refused, Some(ManagerError::Election(_))), "{refused:?}");
+    Ok(())
+}
