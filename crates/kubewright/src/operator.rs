@@ -190,7 +190,7 @@ impl Operator {
             operator = self.name,
             version = self.version,
             server = %config.cluster_url,
-            namespaces = manager.cache.namespaces.join(","),
+            namespaces = namespaces(&manager),
             "starting"
         );
         let options = connect::Options {
@@ -205,6 +205,14 @@ impl Operator {
             }
             error => error.into(),
         })
+    }
+}
+
+/// What is watched, for the log.
+fn namespaces(options: &ManagerOptions) -> String {
+    match options.cache.namespaces.as_slice() {
+        [] => "*".to_owned(),
+        some => some.join(","),
     }
 }
 
@@ -229,7 +237,7 @@ enum Told {
 
 impl Told {
     fn tell(&self, error: &Error) {
-        let error = one_line(&error.to_string());
+        let error = one_line(error);
         if matches!(self, Self::InTheLog) && tracing::enabled!(tracing::Level::ERROR) {
             tracing::error!(error, "the operator failed");
         } else {
@@ -239,24 +247,49 @@ impl Told {
     }
 }
 
+/// An error with its causes. Many libraries repeat a cause in their own message; it is told once.
+///
 /// Text from outside, such as a server's answer, must neither break the line nor be obeyed by a terminal.
-fn one_line(text: &str) -> String {
-    text.trim_end().chars().fold(String::with_capacity(text.len()), |mut line, c| {
-        if c.is_control() {
-            line.extend(c.escape_default());
-        } else {
-            line.push(c);
+fn one_line(error: &Error) -> String {
+    let mut line = String::new();
+    let mut cause: Option<&dyn std::error::Error> = Some(error.source());
+    while let Some(error) = cause {
+        let text = error.to_string();
+        if !line.ends_with(&text) {
+            line.extend((!line.is_empty()).then_some(": "));
+            line.push_str(&text);
         }
-        line
-    })
+        cause = error.source();
+    }
+    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    line.trim_end().chars().map(shown).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Layer {
+        text: &'static str,
+        source: Option<Box<Layer>>,
+    }
+
+    fn error(texts: &[&'static str]) -> Layer {
+        let source = texts.get(1).map(|_| Box::new(error(&texts[1..])));
+        Layer { text: texts[0], source }
+    }
+
+    #[test]
+    fn an_error_is_told_with_its_causes_each_once() {
+        let told = |texts: &[&'static str]| one_line(&Error::new(error(texts)));
+        assert_eq!(told(&["no manager", "no client", "no file"]), "no manager: no client: no file");
+        assert_eq!(told(&["no client: no file", "no file"]), "no client: no file");
+    }
+
     #[test]
     fn an_error_is_one_line_that_a_terminal_does_not_obey() {
-        assert_eq!(one_line("no\nhost \u{1b}[2J\n"), "no\\nhost \\u{1b}[2J");
+        assert_eq!(one_line(&Error::new(error(&["no\nhost \u{1b}[2J\n"]))), "no\\nhost \\u{1b}[2J");
     }
 }

@@ -1,0 +1,110 @@
+//! A cluster for one test: the embedded API server behind TLS, a kubeconfig for it, and what the test does there.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kubewright::kube::api::{Api, PostParams, WatchEvent, WatchParams};
+use kubewright::kube::{self, ResourceExt as _};
+use kubewright_apiserver::serve::Listening;
+use kubewright_apiserver::{ApiServer, Options};
+
+const LABEL: &str = "config-map-labeller.example.com/keys";
+
+/// A cluster that goes when it is dropped.
+pub(crate) struct Cluster {
+    listening: Listening,
+    folder: tempfile::TempDir,
+    /// On the server itself: no socket is between it and the test.
+    kube: kube::Client,
+}
+
+impl Cluster {
+    pub(crate) async fn start() -> Result<Self> {
+        let server = ApiServer::new(Options::default());
+        let kube = kube::Client::new(server.clone(), "default");
+        let cluster =
+            Self { listening: Listening::open(server, 0).await?, folder: tempfile::tempdir()?, kube };
+        std::fs::write(cluster.folder.path().join("config"), cluster.listening.kubeconfig())?;
+        Ok(cluster)
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.listening.address()
+    }
+
+    /// A kubeconfig for the administrator.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("config")
+    }
+
+    /// A kubeconfig that leads somewhere else.
+    pub(crate) fn kubeconfig_by(&self, other: SocketAddr) -> Result<PathBuf> {
+        let path = self.folder.path().join("other");
+        let config = std::fs::read_to_string(self.kubeconfig())?;
+        std::fs::write(&path, config.replace(&self.address().to_string(), &other.to_string()))?;
+        Ok(path)
+    }
+
+    /// A folder in which nothing is.
+    pub(crate) fn empty_home(&self) -> Result<PathBuf> {
+        let home = self.folder.path().join("home");
+        std::fs::create_dir_all(&home)?;
+        Ok(home)
+    }
+
+    pub(crate) async fn create_namespace(&self, name: &str) -> Result<()> {
+        let namespace = Namespace { metadata: named(name), ..Namespace::default() };
+        Api::all(self.kube.clone()).create(&PostParams::default(), &namespace).await?;
+        Ok(())
+    }
+
+    /// A new ConfigMap with so many keys.
+    pub(crate) async fn create(&self, namespace: &str, name: &str, keys: usize) -> Result<()> {
+        let data = (0..keys).map(|key| (format!("key-{key}"), "value".to_owned())).collect();
+        let map = ConfigMap { metadata: named(name), data: Some(data), ..ConfigMap::default() };
+        self.maps(namespace).create(&PostParams::default(), &map).await?;
+        Ok(())
+    }
+
+    /// Waits until a ConfigMap has the label.
+    pub(crate) async fn labelled(&self, namespace: &str, name: &str, keys: &str) -> Result<ConfigMap> {
+        let params = WatchParams::default().fields(&format!("metadata.name={name}"));
+        let mut events = self.maps(namespace).watch(&params, "0").await?.boxed();
+        while let Some(event) = events.try_next().await? {
+            if let WatchEvent::Added(map) | WatchEvent::Modified(map) = event
+                && map.labels().get(LABEL).is_some_and(|label| label == keys)
+            {
+                return Ok(map);
+            }
+        }
+        anyhow::bail!("the watch ended before {namespace}/{name} had its label")
+    }
+
+    pub(crate) async fn label(&self, namespace: &str, name: &str) -> Result<Option<String>> {
+        Ok(self.maps(namespace).get(name).await?.labels().get(LABEL).cloned())
+    }
+
+    /// Who holds the Lease of the operator; empty if it was given up.
+    pub(crate) async fn holder(&self) -> Result<String> {
+        let leases: Api<Lease> = Api::namespaced(self.kube.clone(), "default");
+        let lease = leases.get("config-map-labeller").await?;
+        Ok(lease.spec.context("a Lease says who holds it")?.holder_identity.unwrap_or_default())
+    }
+
+    fn maps(&self, namespace: &str) -> Api<ConfigMap> {
+        Api::namespaced(self.kube.clone(), namespace)
+    }
+}
+
+fn named(name: &str) -> kube::api::ObjectMeta {
+    kube::api::ObjectMeta { name: Some(name.to_owned()), ..kube::api::ObjectMeta::default() }
+}
+
+/// The word with which a path is given to a flag.
+pub(crate) fn kubeconfig_flag(path: &Path) -> String {
+    format!("--kubeconfig={}", path.display())
+}

@@ -1,0 +1,123 @@
+//! What the operator says when it cannot run, and how it exits.
+
+use std::net::TcpListener;
+
+use anyhow::Result;
+use rustix::process::Signal;
+
+use crate::cluster::{Cluster, kubeconfig_flag};
+use crate::program::{Ended, Environment, Program};
+
+async fn run(arguments: &[&str], environment: Environment<'_>) -> Result<Ended> {
+    Program::start(arguments, environment)?.end().await
+}
+
+#[tokio::test]
+async fn help_and_version_are_answers() -> Result<()> {
+    let help = run(&["--help"], &[]).await?;
+    help.succeeded()?;
+    assert!(help.stdout.starts_with("Labels every ConfigMap with the number of its keys\n"), "{help:#?}");
+    assert!(help.stdout.contains("\n  config-map-labeller --leader-elect "), "{help:#?}");
+    let version = run(&["--version"], &[]).await?;
+    version.succeeded()?;
+    assert_eq!(version.stdout, format!("config-map-labeller {}\n", env!("CARGO_PKG_VERSION")));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_wrong_flag_is_the_users_mistake() -> Result<()> {
+    let ended = run(&["--metrics-bind-address=8443"], &[]).await?;
+    assert_eq!(ended.status, Some(2));
+    assert!(
+        ended.log[0].starts_with("error: invalid value '8443' for '--metrics-bind-address"),
+        "{ended:#?}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_kubeconfig_that_is_not_there_is_named() -> Result<()> {
+    let error = run(&["--kubeconfig=nowhere"], &[]).await?.error()?;
+    assert_eq!(
+        error,
+        "--kubeconfig nowhere cannot be used; give a kubeconfig that `kubectl --kubeconfig` takes: failed to read \
+         kubeconfig from '\"nowhere\"': No such file or directory (os error 2)"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_error_is_for_people_where_the_log_is() -> Result<()> {
+    let ended = run(&["--kubeconfig=nowhere", "--log-format=text"], &[]).await?;
+    assert_eq!(ended.status, Some(1));
+    assert_eq!(ended.log.len(), 1, "{ended:#?}");
+    assert!(ended.last().starts_with("error: --kubeconfig nowhere cannot be used; "), "{ended:#?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_error_is_told_even_if_nothing_is_logged() -> Result<()> {
+    let ended = run(&["--kubeconfig=nowhere", "--log-level=off"], &[]).await?;
+    assert_eq!(ended.status, Some(1));
+    assert!(ended.last().starts_with("error: --kubeconfig nowhere cannot be used; "), "{ended:#?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_a_cluster_the_error_says_what_to_set() -> Result<()> {
+    let home = Cluster::start().await?.empty_home()?;
+    let error = run(&[], &[("HOME", &home.to_string_lossy())]).await?.error()?;
+    assert!(
+        error.starts_with("no cluster to talk to: set KUBECONFIG or --kubeconfig to a kubeconfig"),
+        "{error}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_named_with_its_flag() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    let taken = TcpListener::bind("127.0.0.1:0")?;
+    let address = taken.local_addr()?;
+    let kubeconfig = kubeconfig_flag(&cluster.kubeconfig());
+    let probes = format!("--health-probe-bind-address={address}");
+    let error = run(&[&kubeconfig, &probes], &[]).await?.error()?;
+    assert!(error.starts_with(&format!("--health-probe-bind-address: {address} is in use; ")), "{error}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_election_outside_of_a_pod_needs_a_namespace() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    let error = run(&[&kubeconfig_flag(&cluster.kubeconfig()), "--leader-elect"], &[]).await?.error()?;
+    assert!(error.contains("give --leader-election-namespace"), "{error}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_wrong_environment_is_named() -> Result<()> {
+    let ended = run(&[], &[("WATCH_NAMESPACE", "Team_A")]).await?;
+    assert_eq!(ended.status, Some(1));
+    assert!(
+        ended.last().starts_with("error: WATCH_NAMESPACE cannot be used: \"Team_A\" cannot be"),
+        "{ended:#?}"
+    );
+    let ended = run(&[], &[("RUST_LOG", "info,kube=wran")]).await?;
+    assert_eq!(ended.status, Some(1));
+    assert!(ended.last().starts_with("error: RUST_LOG has \"kube=wran\""), "{ended:#?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_asked_again() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    // A port that was free a moment ago, and that nobody listens on.
+    let nobody = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let mut operator = Program::on(&cluster.kubeconfig_by(nobody)?, &[], &[])?;
+    let line = operator.logs("cannot follow").await?;
+    assert_eq!(line["level"], "warn");
+    let error = line["error"].as_str().unwrap_or_default();
+    assert!(error.contains("refused"), "{line}");
+    operator.signal(Signal::TERM)?;
+    operator.end().await?.succeeded()
+}

@@ -1,0 +1,61 @@
+//! A relay between operator and server that holds back what the operator sends, when told to.
+
+use std::net::SocketAddr;
+
+use anyhow::Result;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// A relay that ends when it is dropped.
+pub(crate) struct Relay {
+    pub(crate) address: SocketAddr,
+    held: watch::Sender<bool>,
+    _tasks: JoinSet<()>,
+}
+
+impl Relay {
+    pub(crate) async fn to(server: SocketAddr) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let (held, is_held) = watch::channel(false);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((client, _)) = listener.accept().await {
+                let held = is_held.clone();
+                // A connection that breaks is the business of those on both sides.
+                connections.spawn(async move { drop(pass(client, server, held).await) });
+            }
+        });
+        Ok(Self { address, held, _tasks: tasks })
+    }
+
+    /// From now on nothing reaches the server. What it sends still arrives.
+    pub(crate) fn hold(&self) {
+        self.held.send_replace(true);
+    }
+}
+
+async fn pass(client: TcpStream, server: SocketAddr, mut held: watch::Receiver<bool>) -> Result<()> {
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = TcpStream::connect(server).await?.into_split();
+    let ask = async {
+        let mut bytes = vec![0; 1 << 16];
+        loop {
+            let read = from_client.read(&mut bytes).await?;
+            if read == 0 {
+                return anyhow::Ok(());
+            }
+            held.wait_for(|held| !held).await?;
+            to_server.write_all(&bytes[..read]).await?;
+        }
+    };
+    let answer = tokio::io::copy(&mut from_server, &mut to_client);
+    tokio::select! {
+        biased;
+        asked = ask => asked,
+        answered = answer => Ok(answered.map(drop)?),
+    }
+}

@@ -1,0 +1,94 @@
+//! What the operator does while all is well.
+
+use anyhow::{Context as _, Result};
+use rustix::process::Signal;
+
+use crate::cluster::Cluster;
+use crate::program::{Program, get};
+
+#[tokio::test]
+async fn what_is_there_and_what_comes_is_labelled() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    cluster.create("default", "first", 2).await?;
+    let operator = Program::on(&cluster.kubeconfig(), &[], &[])?;
+    let first = cluster.labelled("default", "first", "2").await?;
+    cluster.create("default", "second", 0).await?;
+    cluster.labelled("default", "second", "0").await?;
+
+    let fields = first.metadata.managed_fields.context("the server notes who wrote")?;
+    let writers: Vec<_> = fields.iter().filter_map(|entry| entry.manager.as_deref()).collect();
+    assert!(writers.contains(&"config-map-labeller"), "{writers:?}");
+    operator.signal(Signal::INT)?;
+    operator.end().await?.succeeded()
+}
+
+#[tokio::test]
+async fn probes_and_metrics_are_answered() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    cluster.create("default", "first", 1).await?;
+    let metrics = ["--metrics-bind-address=127.0.0.1:0", "--metrics-secure=false"];
+    let mut operator = Program::on(&cluster.kubeconfig(), &metrics, &[])?;
+    let probes = operator.address("serving health probes").await?;
+    let metrics = operator.address("serving metrics").await?;
+    cluster.labelled("default", "first", "1").await?;
+    assert_eq!(get(probes, "/healthz").await?, (200, "ok".to_owned()));
+    assert_eq!(get(probes, "/readyz").await?, (200, "ok".to_owned()));
+    let (status, page) = get(metrics, "/metrics").await?;
+    assert_eq!(status, 200);
+    for name in ["controller_runtime_reconcile_total", "workqueue_depth", "rest_client_requests_total"] {
+        assert!(page.contains(name), "{name} is missing: {page}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn metrics_are_secure_unless_told_otherwise() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    let mut operator = Program::on(&cluster.kubeconfig(), &["--metrics-bind-address=127.0.0.1:0"], &[])?;
+    let line = operator.logs("serving metrics").await?;
+    assert_eq!(line["secure"], true);
+    let address = line["address"].as_str().context("the line has an address")?.parse()?;
+    assert!(get(address, "/metrics").await.is_err(), "this is TLS, which an HTTP request is not");
+    Ok(())
+}
+
+#[tokio::test]
+async fn only_the_namespaces_that_are_named_are_watched() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    for namespace in ["team-a", "team-b", "team-c"] {
+        cluster.create_namespace(namespace).await?;
+        cluster.create(namespace, "there", 1).await?;
+    }
+    let watched = [("WATCH_NAMESPACE", "team-a,team-b")];
+    let mut operator = Program::on(&cluster.kubeconfig(), &[], &watched)?;
+    assert_eq!(operator.logs("starting").await?["namespaces"], "team-a,team-b");
+    for namespace in ["team-a", "team-b"] {
+        cluster.labelled(namespace, "there", "1").await?;
+        cluster.create(namespace, "new", 1).await?;
+        cluster.labelled(namespace, "new", "1").await?;
+    }
+    operator.signal(Signal::TERM)?;
+    operator.end().await?.succeeded()?;
+    assert_eq!(cluster.label("team-c", "there").await?, None);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_log_says_who_runs_and_what_is_reconciled() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    cluster.create("default", "first", 3).await?;
+    let mut operator = Program::on(&cluster.kubeconfig(), &["--namespace=default"], &[])?;
+    let starting = operator.logs("starting").await?;
+    assert_eq!(starting["operator"], "config-map-labeller");
+    assert_eq!(starting["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(starting["server"], format!("https://{}/", cluster.address()));
+    let labelling = operator.logs("labelling").await?;
+    let wanted = serde_json::json!({
+        "level": "info", "keys": 3, "controller": "configmap", "namespace": "default", "name": "first",
+    });
+    for (field, value) in wanted.as_object().context("an object")? {
+        assert_eq!(&labelling[field], value, "{labelling}");
+    }
+    assert!(labelling["reconcileID"].is_string(), "{labelling}");
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! How the operator ends when it is told to, and who goes on.
+
+use anyhow::Result;
+use rustix::process::Signal;
+
+use crate::cluster::Cluster;
+use crate::program::Program;
+use crate::relay::Relay;
+
+const ELECTION: [&str; 4] = [
+    "--leader-elect",
+    "--leader-election-namespace=default",
+    "--leader-election-retry-period=100ms",
+    "--graceful-shutdown-timeout=2m",
+];
+
+#[tokio::test]
+async fn a_leader_that_ends_gives_its_lease_up() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    cluster.create("default", "first", 1).await?;
+    let operator = Program::on(&cluster.kubeconfig(), &ELECTION, &[])?;
+    cluster.labelled("default", "first", "1").await?;
+    assert_ne!(cluster.holder().await?, "");
+    operator.signal(Signal::TERM)?;
+    operator.end().await?.succeeded()?;
+    assert_eq!(cluster.holder().await?, "");
+    Ok(())
+}
+
+#[tokio::test]
+async fn another_replica_goes_on_where_the_leader_ends() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    cluster.create("default", "first", 1).await?;
+    let leader = Program::on(&cluster.kubeconfig(), &ELECTION, &[])?;
+    cluster.labelled("default", "first", "1").await?;
+    let holder = cluster.holder().await?;
+    let mut other = Program::on(&cluster.kubeconfig(), &ELECTION, &[])?;
+    other.logs("serving health probes").await?;
+    leader.signal(Signal::TERM)?;
+    leader.end().await?.succeeded()?;
+    cluster.create("default", "second", 2).await?;
+    cluster.labelled("default", "second", "2").await?;
+    let next = cluster.holder().await?;
+    assert!(!next.is_empty() && next != holder, "{next}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_second_signal_does_not_wait_for_what_still_runs() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    let relay = Relay::to(cluster.address()).await?;
+    let kubeconfig = cluster.kubeconfig_by(relay.address)?;
+    let endless = ["--namespace=default", "--graceful-shutdown-timeout=-1s"];
+    let mut operator = Program::on(&kubeconfig, &endless, &[])?;
+    cluster.create("default", "first", 1).await?;
+    cluster.labelled("default", "first", "1").await?;
+
+    // The watch still tells of it; the answer of the operator never arrives, and so its reconcile never ends.
+    relay.hold();
+    cluster.create("default", "second", 2).await?;
+    for name in ["first", "second"] {
+        assert_eq!(operator.logs("labelling").await?["name"], name);
+    }
+    operator.signal(Signal::TERM)?;
+    operator.logs("asked to end; a second signal ends at once").await?;
+    operator.signal(Signal::TERM)?;
+    let error = operator.end().await?.error()?;
+    assert_eq!(error, "ended by a second signal before everything had ended");
+    assert_eq!(cluster.label("default", "second").await?, None);
+    Ok(())
+}
