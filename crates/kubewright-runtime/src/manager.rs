@@ -489,7 +489,10 @@ impl Manager {
         let mut guard = None;
         if options.metrics_secure {
             let certificates = match &options.metrics_cert_path {
-                Some(folder) => Certificates::from_files(folder.join("tls.crt"), folder.join("tls.key"))?,
+                Some(folder) => Certificates::from_files(
+                    folder.join(&options.metrics_cert_name),
+                    folder.join(&options.metrics_cert_key),
+                )?,
                 None => Certificates::self_signed(&["localhost"], &*options.clock)?,
             };
             let counted = options.metrics.with_registry(CertificateMetrics::register);

@@ -95,9 +95,17 @@ struct Typed {
     #[arg(value_parser = values::boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     metrics_secure: bool,
 
-    /// Folder with tls.crt and tls.key for the metrics; otherwise a certificate is made up
+    /// Folder with certificate and key for the metrics; otherwise they are made up
     #[arg(long, value_name = "DIR", help_heading = SERVERS)]
     metrics_cert_path: Option<PathBuf>,
+
+    /// File of the certificate in that folder
+    #[arg(long, value_name = "FILE", default_value = "tls.crt", help_heading = SERVERS)]
+    metrics_cert_name: String,
+
+    /// File of its key
+    #[arg(long, value_name = "FILE", default_value = "tls.key", help_heading = SERVERS)]
+    metrics_cert_key: String,
 
     /// Let one of several replicas lead, and the others wait
     #[arg(long, value_name = "BOOL", default_value = "false", help_heading = ELECTION)]
@@ -182,6 +190,8 @@ impl Flags {
             metrics_bind_address: typed.metrics_bind_address,
             metrics_secure: typed.metrics_secure,
             metrics_cert_path: typed.metrics_cert_path,
+            metrics_cert_name: typed.metrics_cert_name,
+            metrics_cert_key: typed.metrics_cert_key,
             health_probe_bind_address: typed.health_probe_bind_address,
             leader_election: typed.leader_elect.then_some(election),
             graceful_shutdown_timeout: typed.graceful_shutdown_timeout.0,

@@ -31,8 +31,12 @@ pub struct ManagerOptions {
     pub metrics_bind_address: BindAddress,
     /// Serve metrics over TLS, to those only whom the API server knows and allows.
     pub metrics_secure: bool,
-    /// A folder with `tls.crt` and `tls.key` for the metrics; made up if none is given.
+    /// A folder with certificate and key for the metrics; made up if none is given.
     pub metrics_cert_path: Option<PathBuf>,
+    /// The file of the certificate in that folder.
+    pub metrics_cert_name: String,
+    /// The file of its key.
+    pub metrics_cert_key: String,
     /// Where `/healthz` and `/readyz` are served; nowhere if off.
     pub health_probe_bind_address: BindAddress,
     /// Have one of several replicas lead; every replica does everything if none.
@@ -56,6 +60,8 @@ impl ManagerOptions {
             metrics_bind_address: BindAddress::OFF,
             metrics_secure: false,
             metrics_cert_path: None,
+            metrics_cert_name: "tls.crt".to_owned(),
+            metrics_cert_key: "tls.key".to_owned(),
             health_probe_bind_address: BindAddress::OFF,
             leader_election: None,
             graceful_shutdown_timeout: Some(Duration::from_secs(30)),

@@ -33,6 +33,7 @@ fn the_defaults_are_those_of_kubebuilder() {
     assert!(manager.metrics_bind_address.is_off());
     assert!(manager.metrics_secure);
     assert!(manager.metrics_cert_path.is_none());
+    assert_eq!((&*manager.metrics_cert_name, &*manager.metrics_cert_key), ("tls.crt", "tls.key"));
     assert!(manager.leader_election.is_none());
     assert_eq!(manager.graceful_shutdown_timeout, Some(Duration::from_secs(30)));
     assert!(manager.cache.namespaces.is_empty(), "all namespaces");
@@ -44,7 +45,7 @@ fn the_defaults_are_those_of_kubebuilder() {
 fn every_flag_arrives_where_it_belongs() {
     let arguments = "--kubeconfig k --context c --namespace a,b --graceful-shutdown-timeout -1s \
                      --health-probe-bind-address=127.0.0.1:0 --metrics-bind-address=:8443 --metrics-secure=false \
-                     --metrics-cert-path certs --log-level info,kube=warn --log-format text";
+                     --metrics-cert-path certs --metrics-cert-name cert.pem --metrics-cert-key key.pem --log-level info,kube=warn --log-format text";
     let Settings { logs, source, manager } = settle(&arguments.split_whitespace().collect::<Vec<_>>(), None);
     assert_eq!(source, connect::Source { kubeconfig: Some("k".into()), context: Some("c".into()) });
     assert_eq!(manager.cache.namespaces, ["a", "b"]);
@@ -53,6 +54,7 @@ fn every_flag_arrives_where_it_belongs() {
     assert_eq!(manager.metrics_bind_address.to_string(), ":8443");
     assert!(!manager.metrics_secure);
     assert_eq!(manager.metrics_cert_path, Some("certs".into()));
+    assert_eq!((&*manager.metrics_cert_name, &*manager.metrics_cert_key), ("cert.pem", "key.pem"));
     assert_eq!(logs.format, logs::Format::Text);
     assert_eq!(logs.level.as_deref(), Some("info,kube=warn"));
 }

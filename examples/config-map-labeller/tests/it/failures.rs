@@ -87,6 +87,24 @@ async fn a_port_that_is_taken_is_named_with_its_flag() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_certificate_that_is_not_there_is_named() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    let arguments = [
+        &*kubeconfig_flag(&cluster.kubeconfig()),
+        "--health-probe-bind-address=0",
+        "--metrics-bind-address=127.0.0.1:0",
+        "--metrics-cert-path=nowhere",
+        "--metrics-cert-name=cert.pem",
+    ];
+    let error = run(&arguments, &[]).await?.error()?;
+    assert!(
+        error.starts_with("the metrics cannot be served over TLS: cannot read nowhere/cert.pem"),
+        "{error}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
 async fn an_election_outside_of_a_pod_needs_a_namespace() -> Result<()> {
     let cluster = Cluster::start().await?;
     let error = run(&[&kubeconfig_flag(&cluster.kubeconfig()), "--leader-elect"], &[]).await?.error()?;
