@@ -43,7 +43,7 @@ mod tests {
         let error = Args::try_parse_from(["kubewright-bench", "nosuch"]).unwrap_err();
         insta::assert_snapshot!(error, @"
         error: invalid value 'nosuch' for '[SUITE]'
-          [possible values: facts, server, custom]
+          [possible values: facts, server, custom, runtime]
 
         For more information, try '--help'.
         ");

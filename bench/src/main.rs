@@ -5,6 +5,7 @@
 //! figures depend on the machine, so whoever reads them judges. See `README.md` beside this crate.
 
 mod args;
+mod binary;
 mod process;
 mod progress;
 mod row;

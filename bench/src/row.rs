@@ -150,6 +150,20 @@ impl Rows {
         row
     }
 
+    /// One more figure of ours and one of the peer, for the row with this name.
+    pub(crate) fn sample_beside(
+        &mut self,
+        name: &str,
+        unit: Unit,
+        ours: f64,
+        (peer_name, theirs): (&'static str, f64),
+    ) -> &mut Row {
+        let row = self.sample(name, unit, ours);
+        let peer = row.peer.get_or_insert_with(|| Peer { name: peer_name, samples: Samples::default() });
+        peer.samples.push(theirs);
+        row
+    }
+
     pub(crate) fn into_vec(self) -> Vec<Row> {
         self.0
     }
@@ -186,6 +200,16 @@ mod tests {
         let rows = vec![Row::new("idle", Unit::Megabytes, samples(1.5e7))];
         let row = Results { suite: "server", rows }.to_json().next().unwrap();
         insta::assert_snapshot!(row, @r#"{"met":null,"ours":15.0,"peer":null,"peer_name":null,"peer_spread":null,"ratio":null,"row":"idle","spread":0.0,"suite":"server","target":null,"unit":"MB"}"#);
+    }
+
+    #[test]
+    fn a_peer_is_sampled_with_us() {
+        let mut rows = Rows::default();
+        for value in [1.0, 2.0, 3.0] {
+            rows.sample_beside("gets", Unit::PerSecond, value, ("other", value / 2.0));
+        }
+        let rows = rows.into_vec();
+        assert_eq!((rows.len(), rounded(rows[0].ratio())), (1, Some(2.0)));
     }
 
     #[test]

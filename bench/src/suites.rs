@@ -2,13 +2,14 @@
 
 pub(crate) mod custom;
 pub(crate) mod facts;
+pub(crate) mod runtime;
 pub(crate) mod server;
 
 use crate::progress::Progress;
 use crate::row::Row;
 
 /// Every suite, in the order of the table.
-pub(crate) const SUITES: &[Suite] = &[facts::SUITE, server::SUITE, custom::SUITE];
+pub(crate) const SUITES: &[Suite] = &[facts::SUITE, server::SUITE, custom::SUITE, runtime::SUITE];
 
 /// A set of rows that are measured together.
 #[derive(Debug)]

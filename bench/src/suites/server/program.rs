@@ -1,6 +1,5 @@
 //! The server as a program of its own: `kubewright apiserver`.
 
-use std::env;
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -12,33 +11,15 @@ use tempfile::TempDir;
 use super::endpoint::Endpoint;
 use super::objects::{self, Kind};
 use super::tls::Connection;
-use crate::process;
+use crate::{binary, process};
 
 /// The binary `kubewright`, built in release.
 #[derive(Debug)]
 pub(super) struct Binary(PathBuf);
 
 impl Binary {
-    /// The one beside this program. Under cargo it is built first, so that it is never an old one.
     pub(super) fn build() -> Result<Self> {
-        if let Some(cargo) = env::var_os("CARGO") {
-            let status = Command::new(cargo)
-                .args(["build", "--release", "--quiet", "--package", "kubewright-cli"])
-                .status()
-                .context("cannot start cargo")?;
-            ensure!(
-                status.success(),
-                "kubewright-cli could not be built ({status}); what went wrong stands above"
-            );
-        }
-        let own = env::current_exe().context("cannot find this program's own file")?;
-        let path = own.with_file_name(format!("kubewright{}", env::consts::EXE_SUFFIX));
-        ensure!(
-            path.is_file(),
-            "there is no {}; run `cargo xtask bench`, or `cargo build --release -p kubewright-cli` first",
-            path.display()
-        );
-        Ok(Self(path))
+        binary::build("kubewright-cli", "kubewright", &[]).map(Self)
     }
 }
 

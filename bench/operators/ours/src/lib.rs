@@ -1,0 +1,106 @@
+//! The operator of the measurements, on kubewright-runtime: a manager with everything that it has.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::core::v1::Pod;
+use kubewright_bench_work::{Kind, NAMESPACE, Operator, Setup, Widget, Work};
+use kubewright_runtime::{
+    Context, ElectionOptions, Key, Manager, ManagerError, ManagerOptions, Object, Outcome, Patch, Reconciler,
+    connect, logs,
+};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// Keys that wait for the controller to take them.
+const ASKED: usize = 1024;
+
+/// A running operator.
+pub struct Ours {
+    manager: Manager,
+    asks: mpsc::Sender<Key>,
+    stop: CancellationToken,
+    running: JoinHandle<Result<(), ManagerError>>,
+}
+
+impl Operator for Ours {
+    fn logs() -> Result<()> {
+        Ok(logs::init(&logs::Options::default())?)
+    }
+
+    async fn connect() -> Result<kube::Client> {
+        let config = connect::infer(&connect::Source::default()).await?;
+        Ok(connect::client(config, connect::Options::default())?)
+    }
+
+    async fn start(client: kube::Client, setup: Setup, work: Arc<Work>) -> Result<Self> {
+        let options = ManagerOptions {
+            health_probe_bind_address: "127.0.0.1:0".parse()?,
+            metrics_bind_address: "127.0.0.1:0".parse()?,
+            leader_election: Some(ElectionOptions {
+                namespace: Some(NAMESPACE.to_owned()),
+                ..ElectionOptions::new(setup.lease)
+            }),
+            ..ManagerOptions::new("bench").namespaces([NAMESPACE])
+        };
+        let manager = Manager::new(client, options)?;
+        let (asks, asked) = mpsc::channel(ASKED);
+        let controller = match setup.kind {
+            Kind::Widgets => manager.controller(Widgets(work)),
+            Kind::Pods => manager.controller(Looks::<Pod>(work, PhantomData)),
+        };
+        controller.channel(asked).concurrency(setup.workers.into()).register()?;
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(manager.clone().run_until(stop.clone().cancelled_owned()));
+        Ok(Self { manager, asks, stop, running })
+    }
+
+    async fn ready(&self) -> Result<()> {
+        self.manager.elected().await;
+        Ok(self.manager.cache().synced().await?)
+    }
+
+    async fn again(&self, names: &[String]) -> Result<()> {
+        for name in names {
+            self.asks.send(Key::namespaced(NAMESPACE, name)).await.context("the controller ended")?;
+        }
+        Ok(())
+    }
+
+    async fn stop(self) -> Result<()> {
+        self.stop.cancel();
+        Ok(self.running.await??)
+    }
+}
+
+/// Does the work.
+struct Widgets(Arc<Work>);
+
+impl Reconciler for Widgets {
+    type Object = Widget;
+
+    async fn reconcile(&self, widget: Arc<Widget>, cx: &Context) -> kubewright_runtime::Result<Outcome> {
+        match self.0.patch_for(&widget) {
+            None => self.0.looked(),
+            Some(patch) => {
+                cx.client().status().patch(&*widget, &Patch::merge(patch)?).await?;
+                self.0.did();
+            }
+        }
+        Ok(Outcome::done())
+    }
+}
+
+/// Looks at objects and leaves them alone.
+struct Looks<K>(Arc<Work>, PhantomData<K>);
+
+impl<K: Object> Reconciler for Looks<K> {
+    type Object = K;
+
+    async fn reconcile(&self, _: Arc<K>, _: &Context) -> kubewright_runtime::Result<Outcome> {
+        self.0.looked();
+        Ok(Outcome::done())
+    }
+}

@@ -1,0 +1,6 @@
+//! The operator on kubewright-runtime, as a process.
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    kubewright_bench_work::run::<kubewright_bench_ours::Ours>().await
+}

@@ -1,0 +1,6 @@
+//! The operator on kube-rs, as a process.
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    kubewright_bench_work::run::<kubewright_bench_peer::Peer>().await
+}

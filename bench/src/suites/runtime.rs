@@ -1,0 +1,141 @@
+//! The runtime: how fast and how large an operator on kubewright-runtime is, beside the same operator on kube-rs.
+//!
+//! Owns which rows there are and their order; each part below measures one side of one thing. Both sides are the same
+//! operator ([`Operator`]) on copies of the same server, in turn. Speed is measured in-process, where the server is
+//! the service below kube's client; memory and size are those of programs that talk to it over TLS.
+
+mod latency;
+mod memory;
+mod program;
+mod speed;
+mod world;
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use kubewright_bench_ours::Ours;
+use kubewright_bench_peer::Peer;
+use kubewright_bench_work::{Operator, Work};
+use tokio::runtime::Builder;
+use tracing::Level;
+
+use super::{Bench, Suite};
+use crate::row::{Row, Rows, Unit};
+use program::Binary;
+use world::World;
+
+pub(crate) const SUITE: Suite = Suite { name: "runtime", run };
+
+const PEER: &str = "kube-rs";
+/// Objects that are reconciled and change nothing, and how often all of them in a round.
+const OBJECTS: usize = 10_000;
+const PASSES: u32 = 10;
+/// Objects whose status is patched. A write costs the server far more than it costs a client.
+const PATCHED: usize = 2_000;
+/// Updates whose way to the reconciler is timed.
+const UPDATES: usize = 2_000;
+const WORKERS: [(&str, u16); 2] = [("1 worker", 1), ("16 workers", 16)];
+
+fn run(bench: &Bench) -> Result<Vec<Row>> {
+    logs();
+    bench.progress.say("runtime: building the programs");
+    let (ours, peer) = (Binary::build("kubewright-bench-ours")?, Binary::build("kubewright-bench-peer")?);
+    bench.progress.say("runtime: filling the server");
+    let world = on_threads(World::filled(OBJECTS))?;
+    let few = on_threads(World::filled(PATCHED))?;
+    let mut rows = Rows::default();
+    for round in 1..=bench.rounds {
+        let say =
+            |what: &str| bench.progress.say(&format!("runtime: {what}, round {round} of {}", bench.rounds));
+        say("reconciles that change nothing");
+        no_ops(&world, &mut rows)?;
+        say("reconciles that patch a status");
+        patches(&few, &mut rows)?;
+        say("from event to reconcile");
+        latencies(&few, &mut rows)?;
+    }
+    memory::measure(bench, &ours, &peer, &mut rows)?;
+    rows.sample_beside("program, stripped", Unit::Megabytes, ours.size()?, (PEER, peer.size()?));
+    Ok(rows.into_vec())
+}
+
+fn no_ops(world: &World, rows: &mut Rows) -> Result<()> {
+    for (name, workers) in WORKERS {
+        let ours = on_threads(speed::no_op::<Ours>(world.copy(), workers, PASSES))?;
+        let peer = on_threads(speed::no_op::<Peer>(world.copy(), workers, PASSES))?;
+        rows.sample_beside(
+            &format!("no-op reconciles, {name}"),
+            Unit::PerSecond,
+            ours.per_second,
+            (PEER, peer.per_second),
+        );
+        rows.sample_beside(
+            &format!("CPU per no-op reconcile, {name}"),
+            Unit::Micros,
+            ours.cpu,
+            (PEER, peer.cpu),
+        );
+    }
+    Ok(())
+}
+
+fn patches(world: &World, rows: &mut Rows) -> Result<()> {
+    for (name, workers) in WORKERS {
+        let ours = on_threads(speed::patch_status::<Ours>(world.copy(), workers))?;
+        let peer = on_threads(speed::patch_status::<Peer>(world.copy(), workers))?;
+        rows.sample_beside(
+            &format!("status-patching reconciles, {name}"),
+            Unit::PerSecond,
+            ours.per_second,
+            (PEER, peer.per_second),
+        );
+        rows.sample_beside(
+            &format!("CPU per status-patching reconcile, {name}"),
+            Unit::Micros,
+            ours.cpu,
+            (PEER, peer.cpu),
+        );
+    }
+    Ok(())
+}
+
+fn latencies(world: &World, rows: &mut Rows) -> Result<()> {
+    let ours = on_threads(latency::measure::<Ours>(world.copy(), UPDATES))?;
+    let peer = on_threads(latency::measure::<Peer>(world.copy(), UPDATES))?;
+    for (name, part) in [("p50", 0.5), ("p99", 0.99)] {
+        rows.sample_beside(
+            &format!("update to reconcile, {name}"),
+            Unit::Micros,
+            ours.quantile(part),
+            (PEER, peer.quantile(part)),
+        );
+    }
+    Ok(())
+}
+
+/// Runs a side on threads of its own, as an operator has them, which end with it.
+fn on_threads<T: Send + 'static>(work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
+    let runtime = Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    // Spawned, so that it is one of the tasks and not a thread beside them.
+    runtime.block_on(runtime.spawn(work)).context("the measurement panicked")?
+}
+
+/// Operators log: spans cost what they cost with a subscriber. What both write goes nowhere.
+fn logs() {
+    // Only the first of several suites sets it.
+    let _ = tracing_subscriber::fmt().with_max_level(Level::INFO).with_writer(std::io::sink).try_init();
+}
+
+/// Starts an operator, and waits until it has reconciled everything once.
+async fn started<O: Operator>(world: &World, workers: u16) -> Result<(O, Arc<Work>)> {
+    let work = Arc::new(Work::new());
+    let all = work.expect(world.names.len());
+    let operator = O::start(world.client(), World::setup(workers), work.clone()).await?;
+    operator.ready().await?;
+    all.await.context("the operator ended")?;
+    Ok((operator, work))
+}
+
+fn per_second(count: usize, seconds: f64) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / seconds
+}

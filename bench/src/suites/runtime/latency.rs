@@ -1,0 +1,75 @@
+//! How long it takes from an update to the reconcile that sees it.
+//!
+//! One update at a time, so that nothing waits in a queue. The clock runs from before the request, which takes the
+//! server as long for one side as for the other, until the reconciler has the object.
+
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use kubewright_bench_work::Operator;
+
+use super::started;
+use super::world::{self, World};
+
+/// The times of all updates, in seconds, the shortest first.
+#[derive(Debug)]
+pub(super) struct Latencies(Vec<f64>);
+
+impl Latencies {
+    /// The time that this part of all updates did not exceed.
+    pub(super) fn quantile(&self, part: f64) -> f64 {
+        let last = self.0.len().saturating_sub(1);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "a part of a small number"
+        )]
+        let at = (last as f64 * part).round() as usize;
+        self.0.get(at).copied().unwrap_or(f64::NAN)
+    }
+}
+
+pub(super) async fn measure<O: Operator>(world: World, updates: usize) -> Result<Latencies> {
+    let (operator, work) = started::<O>(&world, 1).await?;
+    let mut times = Vec::with_capacity(updates);
+    for (at, name) in world.names.iter().cycle().take(updates).enumerate() {
+        let turn = u32::try_from(10 + at).context("so many updates")?;
+        let update = world::update(name, turn)?;
+        let seen = work.expect(1);
+        let started = Instant::now();
+        world.send(update).await?;
+        let seen = seen.await.context("the operator ended")?;
+        times.push((seen - started).as_secs_f64());
+    }
+    operator.stop().await?;
+    times.sort_by(f64::total_cmp);
+    Ok(Latencies(times))
+}
+
+#[cfg(test)]
+mod tests {
+    use kubewright_bench_ours::Ours;
+    use kubewright_bench_peer::Peer;
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn every_update_is_seen() {
+        let world = World::filled(5).await.unwrap();
+        for latencies in [
+            measure::<Ours>(world.copy(), 12).await.unwrap(),
+            measure::<Peer>(world.copy(), 12).await.unwrap(),
+        ] {
+            assert_eq!(latencies.0.len(), 12);
+            assert!(latencies.quantile(0.0) > 0.0 && latencies.quantile(0.5) <= latencies.quantile(0.99));
+        }
+    }
+
+    #[test]
+    fn quantiles_are_times_that_were_measured() {
+        let latencies = Latencies((0..=100).map(f64::from).collect());
+        assert!((latencies.quantile(0.5) - 50.0).abs() < f64::EPSILON);
+        assert!((latencies.quantile(0.99) - 99.0).abs() < f64::EPSILON);
+    }
+}

@@ -1,0 +1,104 @@
+//! An operator as a process: how large its file is, and how much memory it needs.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use tempfile::TempDir;
+
+use crate::{binary, process};
+
+/// How long memory must stay as it is before it is read, and how often it may still change.
+const STILL: Duration = Duration::from_millis(200);
+const LOOKS: u32 = 25;
+
+/// The file of an operator, without symbols.
+#[derive(Debug)]
+pub(super) struct Binary(PathBuf);
+
+impl Binary {
+    /// Builds it as everything is built, but for the symbols.
+    pub(super) fn build(package: &str) -> Result<Self> {
+        let stripped = format!("profile.release.package.{package}.strip=\"symbols\"");
+        binary::build(package, package, &[stripped]).map(Self)
+    }
+
+    /// In bytes.
+    pub(super) fn size(&self) -> Result<f64> {
+        let file = fs::metadata(&self.0).with_context(|| format!("cannot read {}", self.0.display()))?;
+        bytes(file.len())
+    }
+
+    /// Starts it for so many objects of a kind, and waits until it has reconciled all of them.
+    pub(super) fn start(&self, kubeconfig: &Path, kind: &str, objects: usize) -> Result<Program> {
+        let folder = tempfile::tempdir().context("cannot make a folder for the log")?;
+        let log = folder.path().join("log");
+        let mut command = Command::new(&self.0);
+        command.arg(kind).arg(objects.to_string()).env("KUBECONFIG", kubeconfig).env_remove("RUST_LOG");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&log)?);
+        let started = Instant::now();
+        let mut child = command.spawn().with_context(|| format!("cannot start {}", self.0.display()))?;
+        let stdout = child.stdout.take();
+        // From here on it is killed whatever happens.
+        let mut program = Program { child, ready_after: Duration::ZERO, _folder: folder };
+        let mut line = String::new();
+        BufReader::new(stdout.context("standard output is piped")?).read_line(&mut line)?;
+        program.ready_after = started.elapsed();
+        ensure!(
+            line.trim_end() == "ready",
+            "{} did not start; it said\n{}",
+            self.0.display(),
+            fs::read_to_string(&log).unwrap_or_default()
+        );
+        Ok(program)
+    }
+}
+
+/// A running operator. It is killed when this is dropped.
+#[derive(Debug)]
+pub(super) struct Program {
+    child: Child,
+    ready_after: Duration,
+    _folder: TempDir,
+}
+
+impl Program {
+    /// From before the process was there until everything was reconciled.
+    pub(super) fn ready_after(&self) -> Duration {
+        self.ready_after
+    }
+
+    /// CPU time until now.
+    pub(super) fn cpu_time(&self) -> Result<Duration> {
+        process::cpu_time(self.child.id())
+    }
+
+    /// Resident memory, in bytes, once it no longer changes.
+    pub(super) fn memory(&self) -> Result<f64> {
+        let mut last = process::resident_memory(self.child.id())?;
+        for _ in 0..LOOKS {
+            std::thread::sleep(STILL);
+            let now = process::resident_memory(self.child.id())?;
+            if now == last {
+                break;
+            }
+            last = now;
+        }
+        bytes(last)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Already gone is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn bytes(count: u64) -> Result<f64> {
+    Ok(f64::from(u32::try_from(count / 1024).context("terabytes")?) * 1024.0)
+}
