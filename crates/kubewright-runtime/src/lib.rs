@@ -89,6 +89,7 @@ pub mod queue;
 mod reconcile;
 pub mod selector;
 pub mod serve;
+mod watch;
 mod wire;
 
 pub use cache::{Cache, CacheOptions, KindOptions};

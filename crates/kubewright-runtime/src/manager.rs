@@ -22,7 +22,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
 use http::Request;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
@@ -30,7 +29,6 @@ use self::contest::{Contest, Standing};
 pub use self::error::{ManagerError, RegisterError};
 use self::group::{Group, Groups};
 pub use self::options::ManagerOptions;
-use crate::Key;
 use crate::cache::Cache;
 use crate::certs::{CertificateMetrics, Certificates};
 use crate::client::Client;
@@ -43,6 +41,7 @@ use crate::metrics::{Guard, Metrics};
 use crate::queue::{Causes, QueueMetrics};
 use crate::reconcile::{self, Context, ReconcileId};
 use crate::serve::Server;
+use crate::{Key, watch};
 
 /// Runs controllers and what they need. Cheap to clone; clones are the same manager.
 ///
@@ -236,15 +235,13 @@ impl Manager {
 
     /// Resolves once this replica leads; at once after the start if there is no election.
     pub async fn elected(&self) {
-        let _ = self.inner.elected.subscribe().wait_for(|elected| *elected).await;
+        self.inner.elected.subscribe().wait_for(|elected| *elected).await;
     }
 
     /// Where the manager listens, once it does: the ports that were had, where port 0 was asked for.
     pub async fn addresses(&self) -> Addresses {
         let mut addresses = self.inner.addresses.subscribe();
-        let listening = addresses.wait_for(Option::is_some).await.ok().and_then(|it| *it);
-        // The sender is as old as this manager.
-        listening.unwrap_or(Addresses { health_probe: None, metrics: None })
+        addresses.wait_for(Option::is_some).await.expect("it waits until it is there")
     }
 
     /// Runs a task on the leader only. The manager ends if it fails.
@@ -347,7 +344,7 @@ impl Manager {
                 failure = groups.failure() => break Some(failure),
                 standing = contest.next(later.is_some()) => match standing {
                     Standing::Leads => {
-                        inner.elected.send_replace(true);
+                        inner.elected.send_modify(|elected| *elected = true);
                         for start in later.take().into_iter().flatten() {
                             start(&mut groups.leading);
                         }
@@ -472,10 +469,11 @@ impl Manager {
         let Inner { options, healthz, readyz, addresses, .. } = &*self.inner;
         let health = Server::bind(&options.health_probe_bind_address, "--health-probe-bind-address").await?;
         let metrics = Server::bind(&options.metrics_bind_address, "--metrics-bind-address").await?;
-        addresses.send_replace(Some(Addresses {
+        let listening = Addresses {
             health_probe: health.as_ref().map(Server::address),
             metrics: metrics.as_ref().map(Server::address),
-        }));
+        };
+        addresses.send_modify(|addresses| *addresses = Some(listening));
         if let Some(server) = health {
             info!(address = %server.address(), "serving health probes");
             let (handler, stop) = (health::handler(healthz.clone(), readyz.clone()), servers.stop.clone());

@@ -44,13 +44,8 @@ const EDGES: &[(&str, &[&str])] = &[
 const EXAMPLES: &[&str] = &["kubewright"];
 
 /// Chores and measurements look at everything, and nothing looks at them.
-const FREE: &[&str] = &[
-    "kubewright-bench",
-    "kubewright-bench-ours",
-    "kubewright-bench-peer",
-    "kubewright-bench-work",
-    "xtask",
-];
+const FREE: &[&str] =
+    &["kubewright-bench", "kubewright-bench-ours", "kubewright-bench-peer", "kubewright-bench-work", "xtask"];
 
 /// Who may know the command line.
 const KNOWS_CLAP: &[&str] = &["kubewright-cli", "kubewright", "kubewright-bench", "xtask"];

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
-use tokio::sync::watch;
 
 use super::entry::{Entry, Hot, Transform};
 use super::follower::Follower;
@@ -18,7 +17,7 @@ use super::reflector::{Reflector, Selection};
 use super::store::{Change, IndexFn, Occasion, Store};
 use crate::client::Error;
 use crate::list::List;
-use crate::{Key, Kind};
+use crate::{Key, Kind, watch};
 
 /// What an informer is made with.
 #[derive(Clone)]
@@ -123,8 +122,7 @@ impl Informer {
     pub async fn synced(&self) -> Result<(), Error> {
         for part in &self.parts {
             let mut progress = part.progress.subscribe();
-            let now = progress.wait_for(|it| it.synced || it.stopped).await.map(|it| *it).unwrap_or_default();
-            if !now.synced {
+            if !progress.wait_for(|it| it.synced || it.stopped).await.synced {
                 return Err(Error::CacheStopped(self.kind.gvk().to_string()));
             }
         }
@@ -260,9 +258,10 @@ impl Informer {
         loop {
             // Before asking: what happens in between is then still news.
             let stopped = progress.borrow_and_update().stopped;
-            if stopped || seen(self) || progress.changed().await.is_err() {
+            if stopped || seen(self) {
                 return;
             }
+            progress.changed().await;
         }
     }
 

@@ -87,13 +87,18 @@ impl Notes {
         self.notes.lock().unwrap().iter().map(|(_, note)| note.clone()).collect()
     }
 
-    /// What was noted since the last call of this, or of `clear`.
+    /// What was noted since the last call of this.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.notes.lock().unwrap()).into_iter().map(|(_, note)| note).collect()
     }
 
     pub(crate) fn len(&self) -> usize {
         self.notes.lock().unwrap().len()
+    }
+
+    /// All notes with their times.
+    pub(crate) fn timed(&self) -> Vec<(Duration, String)> {
+        self.notes.lock().unwrap().clone()
     }
 
     /// When a note was made.

@@ -1,0 +1,477 @@
+//! The promises that operators are built on, each with the worst that can happen to it: a leader that stands still,
+//! watches that break, restarts, storms of errors. Whole scenarios are the same for the same seed.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{DeleteParams, ListParams, PostParams};
+use kubewright_runtime::owner::set_controller_reference;
+use kubewright_runtime::{Delete, Error, Key, Manager, ManagerError, ManagerOptions, Outcome, Patch, client};
+use serde_json::json;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::manager::{holder, is_lease, replica, two_worlds};
+use crate::operator::{Acts, Notes, Running, manager, metric, patch, touch};
+use crate::world::{Asked, Effect, Widget, World, config_map, settle, widget};
+
+/// How long a leader may write after it last renewed.
+const RENEW: Duration = Duration::from_secs(10);
+/// How long the others wait for it.
+const LEASE: Duration = Duration::from_secs(15);
+
+/// A replica whose controller signs the ConfigMap `a` ten times a second, as long as it can.
+fn signing(world: &World, name: &'static str) -> Result<Manager> {
+    let manager = Manager::new(world.kube.clone(), replica(name))?;
+    let acts = Acts::<ConfigMap>::new(move |map, cx| {
+        let client = cx.client().clone();
+        Box::pin(async move {
+            let Some(map) = map else { return Ok(Outcome::done()) };
+            client.patch(&*map, &sign(name)?).await?;
+            Ok(Outcome::requeue_after(Duration::from_millis(100)))
+        })
+    });
+    manager.controller(acts).register()?;
+    Ok(manager)
+}
+
+fn sign(name: &str) -> Result<Patch, client::Error> {
+    Patch::merge(json!({"metadata": {"annotations": {"signed": name}}}))
+}
+
+fn is_signature(asked: &Asked) -> bool {
+    asked.is_write() && asked.path.ends_with("/configmaps/a")
+}
+
+async fn signature(world: &World) -> Option<String> {
+    let map = world.api::<ConfigMap>().get("a").await.ok()?;
+    map.metadata.annotations?.remove("signed")
+}
+
+/// When such a request was sent last.
+fn last(world: &World, matches: fn(&Asked) -> bool) -> Option<Instant> {
+    world.faults.asked().into_iter().filter(matches).map(|asked| asked.at).next_back()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_cannot_renew_writes_up_to_its_deadline_and_not_after() -> Result<()> {
+    // Only what renews hangs: everything else of the old leader gets through, if it is sent.
+    let (first, second) = two_worlds();
+    first.config_maps(&["a"]).await?;
+    let leader = Running::start(&signing(&first, "one")?);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let standby = Running::start(&signing(&second, "two")?);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(
+        (holder(&first).await.as_deref(), signature(&first).await.as_deref()),
+        (Some("one"), Some("one"))
+    );
+    let renewed = last(&first, |asked| is_lease(asked) && asked.is_write()).expect("it leads");
+    first.faults.every(Effect::Hang, is_lease);
+
+    let error = leader.failed().await?;
+    assert!(matches!(error, ManagerError::LeadershipLost), "{error}");
+    assert_eq!(renewed.elapsed().as_secs(), RENEW.as_secs());
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(
+        (holder(&first).await.as_deref(), signature(&first).await.as_deref()),
+        (Some("two"), Some("two"))
+    );
+
+    let end = last(&first, is_signature).expect("it wrote") - renewed;
+    assert!(end < RENEW, "the last write left {end:?} after the last renewal");
+    assert!(end > RENEW - Duration::from_secs(1), "it wrote as long as it could: {end:?}");
+    let begin = second.faults.asked().into_iter().find(is_signature).expect("it writes").at - renewed;
+    assert!(begin >= LEASE, "the next leader wrote {begin:?} after the last renewal");
+    standby.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_connection_hangs_gives_up_and_nothing_of_it_arrives_later() -> Result<()> {
+    let (first, second) = two_worlds();
+    first.config_maps(&["a"]).await?;
+    let leader = Running::start(&signing(&first, "one")?);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let standby = Running::start(&signing(&second, "two")?);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let renewed = last(&first, |asked| is_lease(asked) && asked.is_write()).expect("it leads");
+    // What is sent arrives minutes later, unless the sender hangs up before.
+    first.faults.every(Effect::Delay(Duration::from_mins(3)), |_| true);
+    let error = leader.failed().await?;
+    assert!(matches!(error, ManagerError::LeadershipLost), "{error}");
+    assert!(renewed.elapsed() < RENEW + Duration::from_secs(1));
+    assert!(last(&first, Asked::is_write).expect("it wrote") - renewed < RENEW);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    while renewed.elapsed() < Duration::from_mins(5) {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(signature(&second).await.as_deref(), Some("two"));
+    }
+    standby.end().await
+}
+
+/// A process of its own, in that it does nothing unless it is given time.
+struct Process {
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Process {
+    fn new() -> Result<Self> {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
+        Ok(Self { runtime })
+    }
+
+    fn does<T>(&self, what: impl Future<Output = T>) -> T {
+        self.runtime.block_on(what)
+    }
+
+    /// Goes on for so long.
+    fn runs(&self, time: Duration) {
+        self.does(async { tokio::time::sleep(time).await });
+    }
+
+    /// So much time has gone by when it goes on.
+    fn stood_still(&self, time: Duration) {
+        self.does(async { tokio::time::advance(time).await });
+    }
+}
+
+#[test]
+fn a_leader_that_stood_still_writes_nothing_when_it_wakes() -> Result<()> {
+    let (one, two) = (Process::new()?, Process::new()?);
+    let notes = one.does(async { Notes::new() });
+    let go = Arc::new(Notify::new());
+    let (first, leader) = one.does(async {
+        let world = World::new();
+        world.config_maps(&["a", "b"]).await?;
+        let manager = Manager::new(world.kube.clone(), replica("one"))?;
+        let (noted, gate) = (notes.clone(), go.clone());
+        let acts = Acts::<ConfigMap>::new(move |map, cx| {
+            let (notes, gate) = (noted.clone(), gate.clone());
+            Box::pin(async move {
+                let map = map.expect("it is there");
+                if cx.key().name() == "b" {
+                    // Due while the process stands still.
+                    cx.client().patch(&*map, &sign("one")?).await?;
+                    return Ok(Outcome::requeue_after(Duration::from_secs(1)));
+                }
+                // In the middle of its work when the process stops, and with the next step ready when it wakes.
+                notes.push("begins");
+                gate.notified().await;
+                notes.push("goes on");
+                let written = cx.client().patch(&*map, &sign("one")?).await;
+                let refused = written.expect_err("nothing may leave");
+                cx.events().warning(&*map, "Refused", "Sign", "it could not be signed");
+                notes.push(&refused);
+                Err(refused.into())
+            })
+        });
+        manager.controller(acts).concurrency(2).register()?;
+        anyhow::Ok((world, Running::start(&manager)))
+    })?;
+    one.runs(Duration::from_secs(60));
+    assert_eq!(notes.all(), ["begins"]);
+    assert_eq!(one.does(holder(&first)).as_deref(), Some("one"));
+    assert!(first.faults.count(|asked| asked.is_write() && asked.path.ends_with("/configmaps/b")) > 50);
+
+    // From here on the first process stands still, and the second one lives on.
+    let second = two.does(async { World::on(first.server.clone()) });
+    let standby = two.does(async { anyhow::Ok(Running::start(&signing(&second, "two")?)) })?;
+    two.runs(Duration::from_secs(60));
+    assert_eq!(two.does(holder(&second)).as_deref(), Some("two"));
+    assert_eq!(two.does(signature(&second)).as_deref(), Some("two"));
+
+    first.faults.forget();
+    go.notify_one();
+    one.stood_still(Duration::from_secs(60));
+    one.runs(Duration::from_secs(60));
+    let writes: Vec<String> =
+        first.faults.asked().iter().filter(|asked| asked.is_write()).map(Asked::line).collect();
+    assert_eq!(writes, [""; 0], "nothing leaves, no event and no renewal either");
+    let error = one.does(leader.failed())?;
+    assert!(matches!(error, ManagerError::LeadershipLost), "{error}");
+    assert_eq!(two.does(signature(&second)).as_deref(), Some("two"));
+    two.does(standby.end())
+}
+
+/// A controller that keeps a ConfigMap in the color of each Widget, whatever happens.
+fn paint(manager: &Manager, notes: &Notes) -> Result<()> {
+    let notes = notes.clone();
+    let acts = Acts::<Widget>::new(move |widget, cx| {
+        notes.push(format!("{} {} {:?}", cx.key(), cx.id(), cx.causes()));
+        Box::pin(async move {
+            // Everything takes a moment. On a clock that stands still, what is written from an old copy and undone by
+            // somebody else at once would be tried for ever before the copy can become newer.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            let Some(widget) = widget else {
+                let child: Key = cx.key().clone();
+                let gone = cx.client().delete_key::<ConfigMap>(&child, &Delete::new()).await;
+                client::ignore_not_found(gone)?;
+                return Ok(Outcome::done());
+            };
+            let mut child = config_map(cx.key().name());
+            child.data = None;
+            cx.client()
+                .create_or_update::<ConfigMap, Error>(child, |child| {
+                    set_controller_reference(&*widget, child)?;
+                    child.data = Some([("color".to_owned(), widget.spec.color.clone())].into());
+                    Ok(())
+                })
+                .await?;
+            if widget.status.as_ref().and_then(|status| status.phase.as_ref()) != Some(&widget.spec.color) {
+                let status = Patch::merge(json!({"status": {"phase": widget.spec.color}}))?;
+                cx.client().status().patch(&*widget, &status).await?;
+            }
+            Ok(Outcome::done())
+        })
+    });
+    // A write that is never answered must not hold its key for ever.
+    manager.controller(acts).owns::<ConfigMap>().concurrency(3).timeout(Duration::from_secs(5)).register()?;
+    Ok(())
+}
+
+/// What is wrong with the world: nothing, once everything is painted.
+async fn unpainted(world: &World) -> Result<Vec<String>> {
+    let mut expected: BTreeMap<String, String> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for widget in world.api::<Widget>().list(&ListParams::default()).await? {
+        let name = widget.metadata.name.clone().unwrap_or_default();
+        if widget.status.and_then(|status| status.phase).as_ref() != Some(&widget.spec.color) {
+            wrong.push(format!("the status of {name}"));
+        }
+        expected.insert(name, widget.spec.color);
+    }
+    let mut actual = BTreeMap::new();
+    for map in world.api::<ConfigMap>().list(&ListParams::default()).await? {
+        if let Some(color) = map.data.unwrap_or_default().remove("color") {
+            actual.insert(map.metadata.name.unwrap_or_default(), color);
+        }
+    }
+    if expected != actual {
+        wrong.push(format!("{expected:?} is painted {actual:?}"));
+    }
+    Ok(wrong)
+}
+
+/// Something that happens to the objects or to the connection, by lot.
+async fn strike(world: &World, rng: &mut fastrand::Rng) -> Result<()> {
+    let api = world.api::<Widget>();
+    let name = format!("w{}", rng.u8(..8));
+    let color = ["red", "green", "blue"][rng.usize(..3)];
+    // An operator that loses its Lease ends. That is told elsewhere.
+    let any = |asked: &Asked| !is_lease(asked);
+    let write = |asked: &Asked| asked.is_write() && !is_lease(asked);
+    match rng.u8(..16) {
+        0..4 => match api.get_opt(&name).await? {
+            None => drop(api.create(&PostParams::default(), &widget(&name, color)).await?),
+            Some(_) => drop(patch::<Widget>(world, &name, json!({"spec": {"color": color}})).await?),
+        },
+        4 => drop(api.delete(&name, &DeleteParams::default()).await),
+        5 => drop(world.api::<ConfigMap>().delete(&name, &DeleteParams::default()).await),
+        6 => drop(patch::<ConfigMap>(world, &name, json!({"data": {"color": "none"}})).await),
+        7 => drop(world.faults.cut(any)),
+        8 => drop(world.faults.expire(any)),
+        9 => drop(world.faults.end(any)),
+        10 => drop(world.faults.stall(any)),
+        11 => world.faults.next(2, Effect::Status(500, "InternalError"), any),
+        12 => world.faults.next(2, Effect::Refuse, any),
+        13 => world.faults.next(2, Effect::Lose, write),
+        14 => world.faults.next(1, Effect::Hang, write),
+        _ => world.faults.next(2, Effect::Delay(Duration::from_secs(2)), any),
+    }
+    tokio::time::sleep(Duration::from_millis(rng.u64(..3000))).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_happens_to_the_watches_the_world_converges() -> Result<()> {
+    for seed in 0..2 {
+        let world = World::new();
+        world.widgets().await?;
+        let (manager, notes) = (manager(&world)?, Notes::new());
+        paint(&manager, &notes)?;
+        let running = Running::start(&manager);
+        let mut rng = fastrand::Rng::with_seed(seed);
+        for _ in 0..60 {
+            strike(&world, &mut rng).await?;
+        }
+        world.faults.heal();
+        let mut wrong = Vec::new();
+        for _ in 0..120 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            wrong = unpainted(&world).await?;
+            if wrong.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(wrong, [""; 0], "seed {seed}");
+        // And then there is nothing more to do.
+        let runs = notes.len();
+        world.faults.forget();
+        tokio::time::sleep(Duration::from_mins(10)).await;
+        assert_eq!((notes.len(), world.faults.count(Asked::is_write)), (runs, 0), "seed {seed}");
+        running.end().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_reconciles_ten_thousand_objects_once_each() -> Result<()> {
+    const OBJECTS: usize = 10_000;
+    let world = World::new();
+    let api = world.api();
+    for number in 0..OBJECTS {
+        api.create(&PostParams::default(), &config_map(&format!("m{number}"))).await?;
+    }
+    for round in 0..2 {
+        let manager = manager(&world)?;
+        let runs = Arc::new(std::sync::Mutex::new(BTreeMap::<Key, usize>::new()));
+        let counted = runs.clone();
+        let acts = Acts::<ConfigMap>::new(move |map, cx| {
+            assert!(map.is_some());
+            *counted.lock().unwrap().entry(cx.key().clone()).or_default() += 1;
+            Box::pin(async { Ok(Outcome::done()) })
+        });
+        manager.controller(acts).concurrency(8).register()?;
+        world.faults.forget();
+        let running = Running::start(&manager);
+        settle().await;
+        let runs = runs.lock().unwrap().clone();
+        assert_eq!(runs.len(), OBJECTS, "round {round}");
+        assert!(runs.values().all(|runs| *runs == 1), "round {round}");
+        assert_eq!(world.faults.asked().len(), 1, "one watch brings them all");
+        running.end().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_storm_of_errors_backs_off() -> Result<()> {
+    const OBJECTS: usize = 200;
+    let world = World::new();
+    for number in 0..OBJECTS {
+        world.config_maps(&[&format!("m{number}")]).await?;
+    }
+    let manager = manager(&world)?;
+    let acts = Acts::<ConfigMap>::new(|map, cx| {
+        Box::pin(async move {
+            cx.client().patch(&*map.expect("it is there"), &sign("me")?).await?;
+            Ok(Outcome::done())
+        })
+    });
+    manager.controller(acts).concurrency(16).register()?;
+    world.faults.every(Effect::Status(503, "ServiceUnavailable"), Asked::is_write);
+    let running = Running::start(&manager);
+    let mut before = 0;
+    let mut asked = Vec::new();
+    for _ in 0..6 {
+        tokio::time::sleep(Duration::from_mins(10)).await;
+        let now = world.faults.count(Asked::is_write);
+        asked.push(now - before);
+        before = now;
+    }
+    // 5 ms doubled seventeen times are eleven minutes; then there is one try in 1000 s.
+    assert!(asked[0] <= 18 * OBJECTS, "{asked:?}");
+    assert!(asked[1..].iter().all(|asked| *asked <= OBJECTS), "{asked:?}");
+
+    world.faults.heal();
+    let success = r#"controller_runtime_reconcile_total{controller="configmap",result="success"}"#;
+    tokio::time::sleep(Duration::from_secs(1001)).await;
+    // Each once more by its own event.
+    assert_eq!(metric(&manager, success), Some(2.0 * OBJECTS as f64));
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_always_panics_does_not_stop_the_others() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let (manager, notes, panics) = (manager(&world)?, Notes::new(), Arc::new(AtomicUsize::new(0)));
+    let counted = panics.clone();
+    let panicking = Acts::<ConfigMap>::new(move |_, _| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        panic!("the test wants this")
+    });
+    manager.controller(panicking).named("panicking").register()?;
+    manager.controller(Acts::<ConfigMap>::noting(&notes)).register()?;
+    let running = Running::start(&manager);
+    for step in 1..=20 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(notes.len(), step);
+        touch::<ConfigMap>(&world, "a", &step.to_string()).await?;
+    }
+    settle().await;
+    let counted = r#"controller_runtime_reconcile_panics_total{controller="panicking"}"#;
+    assert_eq!(metric(&manager, counted), Some(panics.load(Ordering::SeqCst) as f64));
+    assert!(panics.load(Ordering::SeqCst) > 20);
+    running.end().await
+}
+
+/// Everything that happens in a scenario with two controllers, faults and requeues: each request and each reconcile,
+/// with its time, and the objects at the end.
+fn trace(seed: u64) -> Result<String> {
+    Process::new()?.does(async {
+        let start = Instant::now();
+        let world = World::new();
+        world.widgets().await?;
+        let notes = Notes::new();
+        let options = ManagerOptions { seed: Some(seed), ..replica("me") };
+        let manager = Manager::new(world.kube.clone(), options)?;
+        paint(&manager, &notes)?;
+        let noted = notes.clone();
+        let counting = Acts::<ConfigMap>::new(move |map, cx| {
+            noted.push(format!("{} {} {:?}", cx.key(), cx.id(), cx.causes()));
+            let runs = noted.len();
+            Box::pin(async move {
+                if let Some(map) = map {
+                    cx.events().normal(&*map, "Counted", "Count", format_args!("after {runs} runs"));
+                }
+                match runs % 5 {
+                    0 => Err(Error::new("the test wants this")),
+                    1 => Ok(Outcome::requeue()),
+                    2 => Ok(Outcome::requeue_after(Duration::from_secs(7))),
+                    _ => Ok(Outcome::done()),
+                }
+            })
+        });
+        manager.controller(counting).concurrency(2).register()?;
+        let running = Running::start(&manager);
+        let mut rng = fastrand::Rng::with_seed(seed);
+        for _ in 0..60 {
+            strike(&world, &mut rng).await?;
+        }
+        world.faults.heal();
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        running.end().await?;
+
+        let mut trace = String::new();
+        for asked in world.faults.asked() {
+            writeln!(trace, "{:?} {} {:?}", asked.at - start, asked.line(), asked.query)?;
+        }
+        for (at, note) in notes.timed() {
+            writeln!(trace, "{at:?} {note}")?;
+        }
+        let maps: Vec<ConfigMap> = world.api().list(&ListParams::default()).await?.items;
+        writeln!(trace, "{}", serde_json::to_string(&maps)?)?;
+        Ok(trace)
+    })
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace() -> Result<()> {
+    let (once, again) = (trace(1)?, trace(1)?);
+    assert!(once.lines().count() > 200, "{}", once.lines().count());
+    if let Some((number, (one, other))) =
+        once.lines().zip(again.lines()).enumerate().find(|(_, (one, other))| one != other)
+    {
+        panic!("line {number} differs:\n{one}\n{other}");
+    }
+    assert_eq!(once.len(), again.len());
+    assert_ne!(once, trace(2)?, "and another seed another one");
+    Ok(())
+}
