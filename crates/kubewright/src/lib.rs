@@ -107,7 +107,9 @@
 //! ```
 //!
 //! Without kinds of its own an operator needs the first two lines only; everything else is here: [`kube`],
-//! [`k8s_openapi`], [`serde`], [`serde_json`], [`tracing`] and others.
+//! [`k8s_openapi`], [`serde`], [`serde_json`], [`tracing`] and others. With kinds it can do the same, if it tells each
+//! derive where to look (`#[kube(crates(...))]`, `#[x_kube(crates(...))]`, `#[serde(crate = "...")]`,
+//! `#[schemars(crate = "...")]`); four lines in the manifest are less.
 //!
 //! ```
 //! use kubewright::prelude::*;
