@@ -1,3 +1,5 @@
+//! The fence on the paused clock: what it lets out, and when it closes.
+
 use std::pin::Pin;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
