@@ -36,7 +36,7 @@ impl Patch {
         Ok(Self::of(Body::Strategic(value(patch)?)))
     }
 
-    /// A JSON patch: a list of operations, such as those of [`json_patch`](kube::core::Patch).
+    /// A JSON patch: a list of operations.
     pub fn json(operations: impl Serialize) -> Result<Self, Error> {
         Ok(Self::of(Body::Json(value(operations)?)))
     }
