@@ -107,6 +107,6 @@ mod tests {
     #[test]
     fn a_widget_is_as_large_as_the_figures_say() {
         let size = serde_json::to_string(&widget("widget-00001", 0)).unwrap().len();
-        assert!((850..1_100).contains(&size), "{size}");
+        assert!((800..1_100).contains(&size), "{size}");
     }
 }
