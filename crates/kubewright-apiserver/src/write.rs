@@ -280,7 +280,15 @@ impl Inner {
                 }
                 // Nothing can be at that version.
                 object.remove_at("metadata.resourceVersion");
-                return self.create_object(served, namespace, object, update.dry_run, warnings);
+                let told = warnings.len();
+                match self.create_object(served, namespace, object, update.dry_run, warnings) {
+                    // Somebody else was faster, so this is an update.
+                    Err(error) if error.reason == "AlreadyExists" => {
+                        warnings.truncate(told);
+                        continue;
+                    }
+                    done => return done,
+                }
             };
             if let Some(outcome) = self.try_update(update, &key, &current, warnings, &mut modify)? {
                 return Ok(outcome);
