@@ -71,6 +71,7 @@ fn derive(sources: &Sources, data: &Path) -> Result<Vec<(&'static str, String)>>
     let docs = parameters::Docs::read(&sources.go)?;
     let discovery = read_json(&data.join("discovery.json"))?;
     let legacy = read_json(&data.join("discovery-legacy.json"))?;
+    let bootstrap = read_json(&data.join("bootstrap-objects.json"))?;
     Ok(vec![
         ("types.txt", types),
         ("protobuf.txt", messages),
@@ -78,7 +79,8 @@ fn derive(sources: &Sources, data: &Path) -> Result<Vec<(&'static str, String)>>
         ("parameters.txt", parameters::derive(&served, &go, &docs)?),
         ("resources.txt", resources::derive(&discovery, &legacy)?),
         ("columns.txt", resources::columns(&read_json(&data.join("table-columns.json"))?)?),
-        ("bootstrap.txt", resources::bootstrap(&read_json(&data.join("bootstrap-objects.json"))?)?),
+        ("bootstrap.txt", resources::bootstrap(&bootstrap)?),
+        ("aggregated.txt", resources::aggregated(&bootstrap)?),
     ])
 }
 

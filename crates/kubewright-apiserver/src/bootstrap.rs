@@ -10,7 +10,7 @@ use kubewright_apimachinery::{facts, selectable, time};
 use serde_json::Value;
 
 use crate::resources::{Registry, Served};
-use crate::server::Inner;
+use crate::server::{Controllers, Inner};
 use crate::storage::{Attributes, Change, Expect, Write};
 use crate::write::{attributes, stored_form};
 
@@ -23,7 +23,13 @@ struct Prepared {
     head: &'static str,
     /// The rest; between the parts stands the time of the start.
     rest: Vec<&'static str>,
+    /// The rules of a ClusterRole that is the sum of others: where controllers run, they have been there before
+    /// the first client comes.
+    rules: Option<&'static str>,
 }
+
+/// How the text of such a role ends.
+const NO_RULES: &str = "null}";
 
 #[derive(Default)]
 struct Objects {
@@ -70,7 +76,11 @@ fn prepare(served: &Served, text: &'static str) -> Option<Prepared> {
         }
     }
     rest.push(tail);
-    Some(Prepared { storage: served.storage.clone(), key: key.into(), attributes, head, rest })
+    let is_sum = text.starts_with(r#"{"aggregationRule""#) && tail.ends_with(NO_RULES);
+    let rules = is_sum
+        .then(|| facts::aggregated_roles().find_map(|(name, rules)| (name == key).then_some(rules)))
+        .flatten();
+    Some(Prepared { storage: served.storage.clone(), key: key.into(), attributes, head, rest, rules })
 }
 
 /// The key of an object and what can be searched for in it. `metadata` is its text from the first field of its
@@ -107,9 +117,13 @@ fn searchable(served: &Served, text: &str, metadata: &str) -> Option<(String, At
 }
 
 impl Prepared {
-    fn write(&self, uid: &str, now: &str) -> Write {
-        let Self { storage, key, attributes, head, rest } = self;
-        let size = head.len() + rest.iter().map(|part| part.len() + now.len()).sum::<usize>() + uid.len();
+    fn write(&self, uid: &str, now: &str, sums: bool) -> Write {
+        let Self { storage, key, attributes, head, rest, rules } = self;
+        let rules = rules.filter(|_| sums);
+        let size = head.len()
+            + rest.iter().map(|part| part.len() + now.len()).sum::<usize>()
+            + rules.map_or(0, str::len)
+            + uid.len();
         let mut text = String::with_capacity(size + 64);
         for part in [head, "\"creationTimestamp\":\"", now, "\",\"resourceVersion\":\""] {
             text.push_str(part);
@@ -121,6 +135,11 @@ impl Prepared {
         for (index, part) in rest.iter().enumerate() {
             text.push_str(if index > 0 { now } else { "" });
             text.push_str(part);
+        }
+        if let Some(rules) = rules {
+            text.truncate(text.len() - NO_RULES.len());
+            text.push_str(rules);
+            text.push('}');
         }
         let attributes = Attributes { uid: uid.into(), ..attributes.clone() };
         let change = Change::PutText { text, at, attributes };
@@ -134,8 +153,9 @@ impl Inner {
     pub(crate) fn bootstrap(&self) {
         let now = time::format_rfc3339(self.clock.now());
         let Objects { prepared, others } = &*OBJECTS;
+        let sums = self.controllers == Controllers::Core;
         let mut batch: Vec<Write> =
-            prepared.iter().map(|object| object.write(&self.ids.uid(), &now)).collect();
+            prepared.iter().map(|object| object.write(&self.ids.uid(), &now, sums)).collect();
         let registry = self.registry();
         batch.extend(others.iter().filter_map(|(path, text)| self.filled_in(&registry, path, text, &now)));
         if let Err(conflict) = self.store.commit(batch) {
@@ -176,6 +196,8 @@ fn find_path<'a>(registry: &'a Registry, path: &str) -> Option<&'a Arc<Served>> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auth::{Kind, Rights, aggregated_rules};
+    use crate::storage::Version;
 
     #[test]
     fn texts_that_are_taken_as_they_are_are_in_the_form_of_the_store() {
@@ -208,6 +230,22 @@ mod tests {
     }
 
     #[test]
+    fn aggregated_roles_are_the_sum_of_what_they_select() {
+        let mut rights = Rights::default();
+        let mut sums = 0;
+        for object in OBJECTS.prepared.iter().filter(|object| *object.storage == *Kind::ClusterRole.storage()) {
+            sums += usize::from(object.rules.is_some());
+            let Change::PutText { mut text, at, attributes } = object.write("u-1", "now", true).change else {
+                panic!("a text is put")
+            };
+            text.insert(at, '7');
+            rights.put(Kind::ClusterRole, &Version::new(object.key.clone(), 7, attributes, text.into()).into());
+        }
+        assert_eq!(sums, 3, "admin, edit and view");
+        assert_eq!(aggregated_rules(&rights), [], "cargo xtask facts writes them");
+    }
+
+    #[test]
     fn most_objects_are_prepared_once() {
         let Objects { prepared, others } = &*OBJECTS;
         assert!(prepared.len() > 150 && others.len() < 5, "{} and {}", prepared.len(), others.len());
@@ -217,7 +255,7 @@ mod tests {
     fn a_prepared_object_has_the_uid_and_the_time_of_its_server() {
         for object in &OBJECTS.prepared {
             let Change::PutText { mut text, at, attributes } =
-                object.write("u-1", "2030-01-01T00:00:00Z").change
+                object.write("u-1", "2030-01-01T00:00:00Z", false).change
             else {
                 panic!("a text is put")
             };

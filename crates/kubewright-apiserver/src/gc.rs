@@ -34,6 +34,8 @@ enum Work {
     Definitions(String),
     /// An object of the definition with this name is gone.
     Definition(String),
+    /// A ClusterRole changed: others may be its sum.
+    Roles,
 }
 
 thread_local! {
@@ -56,6 +58,11 @@ fn followed_definitions(served: &Served, version: &Version) -> Option<Work> {
     Some(Work::Definitions(group.to_owned()))
 }
 
+/// What a write of a ClusterRole brings about.
+fn summed_roles(served: &Served) -> Option<Work> {
+    (served.storage.as_ref() == crate::auth::Kind::ClusterRole.storage()).then_some(Work::Roles)
+}
+
 impl Inner {
     /// Looks after an object that was written.
     pub(crate) fn after_write(&self, served: &Served, version: &Arc<Version>) {
@@ -68,6 +75,7 @@ impl Inner {
         if self.controllers == Controllers::None {
             return self.work(work);
         }
+        work.extend(summed_roles(served));
         if !version.attributes.owners.is_empty() {
             work.push(Work::Dangling(served.storage.clone(), version.key.clone()));
         }
@@ -93,6 +101,7 @@ impl Inner {
         if self.controllers == Controllers::None {
             return self.work(work);
         }
+        work.extend(summed_roles(served));
         let registry = self.registry();
         work.push(Work::OwnerGone(version.attributes.uid.clone()));
         if !version.attributes.owners.is_empty() {
@@ -129,6 +138,7 @@ impl Inner {
                 Work::Namespace(name) => self.empty_namespace(&name),
                 Work::Definitions(group) => self.follow_definitions(&group),
                 Work::Definition(name) => self.empty_definition(&name),
+                Work::Roles => self.aggregate_roles(),
             }
         }
     }

@@ -292,6 +292,7 @@ impl Inner {
             let applied = Applied::read(request, body, options.field_validation)?;
             self.update_object(&update, &mut warnings, |old| {
                 let object = self.applied(&update, &author, &applied, old)?;
+                self.check_change(request, served, namespace, old, &object)?;
                 *complaints.borrow_mut() = applied.strict()?;
                 Ok(object)
             })
@@ -310,6 +311,7 @@ impl Inner {
                 served
                     .set_defaults(&mut object)
                     .map_err(|why| patch.refused(&served.shape, &patched, why))?;
+                self.check_change(request, served, namespace, old, &object)?;
                 Ok(object)
             })
         };

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::status::ApiError;
+use kubewright_apimachinery::status::{ApiError, Qualified};
 use kubewright_apimachinery::{json, time, validation};
 use serde_json::{Value, json};
 
-use crate::auth::{Action, ActionOn, User};
+use crate::auth::{Action, ActionOn, Decision, User};
 use crate::body::Body;
 use crate::input;
 use crate::options::{WriteKind, WriteOptions};
@@ -41,14 +41,27 @@ impl Inner {
         self.track(served, "", &Author::of(request), None, &mut review);
         let errors = validation::review(served.gvk(), &review);
         if !errors.is_empty() {
-            return Err(ApiError::invalid(
-                served.gvk().qualified_kind(),
-                review.str_at("metadata.name"),
-                &errors,
-            ));
+            return Err(match served.group() {
+                // Upstream has forgotten the kind when it gets here, and gives no name.
+                group @ "authorization.k8s.io" => {
+                    ApiError::invalid(Qualified { group, name: "" }, "", &errors)
+                }
+                _ => {
+                    ApiError::invalid(served.gvk().qualified_kind(), review.str_at("metadata.name"), &errors)
+                }
+            });
+        }
+        let rules = served.kind() == "SelfSubjectRulesReview";
+        if rules && review.str_at("spec.namespace").is_empty() {
+            return Err(ApiError::bad_request("no namespace on request"));
         }
         let status = self.review(request, served, &review);
         review.set_at("status", status);
+        if rules {
+            // Answered with a review of its own, without what was asked.
+            review.set_at("metadata", json!({}));
+            review.set_at("spec", json!({}));
+        }
         if served.kind() == "SelfSubjectReview" {
             review.set_at("metadata.creationTimestamp", time::format_rfc3339(self.clock.now()));
         }
@@ -102,14 +115,7 @@ impl Inner {
                 };
                 self.access(&user, review)
             }
-            "SelfSubjectRulesReview" => {
-                // Without RBAC there is one rule: everything.
-                json!({
-                    "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-                    "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-                    "incomplete": false,
-                })
-            }
+            "SelfSubjectRulesReview" => self.rules_of(&request.user, review.str_at("spec.namespace")),
             "TokenReview" => match self.tokens.user(review.str_at("spec.token"), self.clock.now()) {
                 Some(user) => json!({"authenticated": true, "user": user_info(&user)}),
                 None => json!({"user": {}, "error": "invalid bearer token"}),
@@ -138,7 +144,12 @@ impl Inner {
             let asked = spec.at("nonResourceAttributes");
             Action { verb: asked.str_at("verb"), on: ActionOn::Path(asked.str_at("path")) }
         };
-        json!({"allowed": self.authorizer.allows(user, action)})
+        let Decision { allowed, reason } = self.decide(user, action);
+        let mut status = json!({"allowed": allowed});
+        if !reason.is_empty() {
+            status["reason"] = reason.into();
+        }
+        status
     }
 }
 

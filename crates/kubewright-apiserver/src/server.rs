@@ -9,7 +9,7 @@ use kubewright_apimachinery::openapi::{Descriptions, NoDescriptions};
 use kubewright_apimachinery::status::ApiError;
 
 use crate::allocate::InFlight;
-use crate::auth::{self, Action, ActionOn, AuthenticatedOnly, Authorizer, User};
+use crate::auth::{Authorization, Modes, Rbac, User};
 use crate::body::Body;
 use crate::clock::{Clock, SystemClock};
 use crate::definitions::Outlines;
@@ -30,7 +30,7 @@ use crate::write::attributes;
 pub enum Controllers {
     /// None: a bare server, as envtest has it.
     None,
-    /// Garbage collection and the deletion of namespaces.
+    /// Garbage collection, the deletion of namespaces, and the rules of aggregated ClusterRoles.
     #[default]
     Core,
 }
@@ -42,8 +42,8 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// Seed of uids and generated names; by lot if none.
     pub seed: Option<u64>,
-    /// Decides who may do what.
-    pub authorizer: Arc<dyn Authorizer>,
+    /// How it is decided who may do what.
+    pub authorization: Authorization,
     /// Which controllers run inside.
     pub controllers: Controllers,
     /// How much of the past is kept for watches.
@@ -57,7 +57,7 @@ impl Default for Options {
         Self {
             clock: Arc::new(SystemClock),
             seed: None,
-            authorizer: Arc::new(AuthenticatedOnly),
+            authorization: Authorization::default(),
             controllers: Controllers::default(),
             limits: Limits::default(),
             descriptions: Arc::new(NoDescriptions),
@@ -78,7 +78,9 @@ pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Ids,
-    pub(crate) authorizer: Arc<dyn Authorizer>,
+    pub(crate) authorization: Authorization,
+    pub(crate) rbac: Rbac,
+    pub(crate) modes: Modes,
     pub(crate) controllers: Controllers,
     pub(crate) tokens: Tokens,
     pub(crate) registry: RwLock<Arc<Registry>>,
@@ -109,6 +111,10 @@ impl ApiServer {
             server.inner.bootstrap();
         }
         server.inner.resume_definitions();
+        // Nobody kept them up while the folder was another kind of server's.
+        if server.inner.controllers == Controllers::Core {
+            server.inner.aggregate_roles();
+        }
         Ok((server, opened.recovered))
     }
 
@@ -120,7 +126,9 @@ impl ApiServer {
                 store,
                 clock: options.clock,
                 ids,
-                authorizer: options.authorizer,
+                authorization: options.authorization,
+                rbac: Rbac::default(),
+                modes: Modes::default(),
                 controllers: options.controllers,
                 tokens,
                 registry: RwLock::default(),
@@ -142,12 +150,16 @@ impl ApiServer {
     #[must_use]
     pub fn fork(&self) -> Self {
         let inner = &self.inner;
+        // Before the store: rights may know less than it does, never more.
+        let rbac = inner.rbac.fork();
         let fork = Self {
             inner: Arc::new(Inner {
                 store: inner.store.fork(),
                 clock: inner.clock.clone(),
                 ids: inner.ids.fork(),
-                authorizer: inner.authorizer.clone(),
+                authorization: inner.authorization.clone(),
+                rbac,
+                modes: Modes::default(),
                 controllers: inner.controllers,
                 tokens: inner.tokens.fork(&inner.ids),
                 registry: RwLock::new(Arc::new(inner.registry().fork())),
@@ -205,8 +217,9 @@ impl ApiServer {
         B::Error: std::fmt::Display,
     {
         let (parts, body) = request.into_parts();
-        let user = self.inner.acting_user(&parts)?;
-        let request = Request::new(&parts, user);
+        let sender = self.inner.authenticate(&parts)?;
+        let mut request = Request::new(&parts, sender);
+        request.user = self.inner.acting_user(&request)?;
         self.inner.authorize(&request)?;
         let head = request.method == Method::HEAD;
         let mut response = match &request.target {
@@ -241,56 +254,21 @@ impl ApiServer {
 }
 
 impl Inner {
-    /// Whom a request is done for: its sender, or whom the sender may and wants to act for.
-    fn acting_user(&self, parts: &http::request::Parts) -> Result<User, ApiError> {
-        let sender = self.authenticate(parts)?;
-        let Some(user) = auth::impersonated(&parts.headers)? else { return Ok(sender) };
-        let on = ActionOn::Resource { group: "", resource: "users", namespace: "", name: &user.name };
-        let action = Action { verb: "impersonate", on };
-        if self.authorizer.allows(&sender, action) { Ok(user) } else { Err(auth::forbidden(&sender, action)) }
-    }
-
     /// Who sent a request. Only a request in-process that shows no credentials at all is the administrator's.
     fn authenticate(&self, parts: &http::request::Parts) -> Result<User, ApiError> {
         let unauthorized = || ApiError::new(401, "Unauthorized", "Unauthorized");
         let carried = parts.extensions.get::<User>().cloned();
-        let Some(header) = parts.headers.get(header::AUTHORIZATION) else {
-            return Ok(carried.unwrap_or_else(User::admin));
-        };
-        let header = header.to_str().map_err(|_| unauthorized())?;
-        match header.split_once(' ') {
-            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
-                self.tokens.user(token.trim(), self.clock.now()).ok_or_else(unauthorized)
-            }
-            // Credentials of a kind that the server does not know are none.
-            _ => Ok(carried.unwrap_or_else(User::anonymous)),
-        }
-    }
-
-    fn authorize(&self, request: &Request) -> Result<(), ApiError> {
-        let verb = request.verb();
-        let resource;
-        let on = match &request.target {
-            Target::Other => ActionOn::Path(&request.path),
-            Target::Resource(path) => {
-                resource = if path.subresource.is_empty() {
-                    path.resource.clone()
-                } else {
-                    format!("{}/{}", path.resource, path.subresource)
-                };
-                ActionOn::Resource {
-                    group: &path.group,
-                    resource: &resource,
-                    namespace: &path.namespace,
-                    name: &path.name,
+        let user = match parts.headers.get(header::AUTHORIZATION) {
+            None => carried.unwrap_or_else(User::admin),
+            Some(header) => match header.to_str().map_err(|_| unauthorized())?.split_once(' ') {
+                Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
+                    self.tokens.user(token.trim(), self.clock.now()).ok_or_else(unauthorized)?
                 }
-            }
+                // Credentials of a kind that the server does not know are none.
+                _ => carried.unwrap_or_else(User::anonymous),
+            },
         };
-        let action = Action { verb, on };
-        if self.authorizer.allows(&request.user, action) {
-            return Ok(());
-        }
-        Err(auth::forbidden(&request.user, action))
+        if self.admits(&user) { Ok(user) } else { Err(unauthorized()) }
     }
 
     /// A request for a resource.

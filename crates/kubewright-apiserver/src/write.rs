@@ -98,7 +98,9 @@ impl Inner {
         sign_request(served, request, &mut object);
         warnings.extend(dedup_owners(&mut object, "contains duplicate entries"));
         self.track(served, "", &Author::of(request), None, &mut object);
-        let outcome = self.create_object(served, namespace, object, options.dry_run, &mut warnings);
+        let outcome = self
+            .check_create(request, served, namespace, &object)
+            .and_then(|()| self.create_object(served, namespace, object, options.dry_run, &mut warnings));
         Ok(self.answer_write(served, format, outcome, StatusCode::CREATED, &warnings))
     }
 
@@ -136,7 +138,10 @@ impl Inner {
         };
         let mut object = Some(object);
         // Read again for another try: that is rare, and a copy for it would not be cheap.
-        let modify = |_: &Value| object.take().map_or_else(|| Ok(read()?.0), Ok);
+        let modify = |old: &Value| {
+            let object = object.take().map_or_else(|| Ok(read()?.0), Ok)?;
+            self.check_change(request, served, namespace, old, &object).map(|()| object)
+        };
         let outcome = self.update_object(&update, &mut warnings, modify);
         Ok(self.answer_write(served, format, outcome, StatusCode::OK, &warnings))
     }

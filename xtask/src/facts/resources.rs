@@ -138,3 +138,52 @@ pub(crate) fn bootstrap(objects: &Value) -> Result<String> {
     }
     Ok(text)
 }
+
+/// The rules of the ClusterRoles among those objects that are the sum of others, a line each: name, then compact
+/// JSON.
+pub(crate) fn aggregated(objects: &Value) -> Result<String> {
+    let mut roles = objects["apis/rbac.authorization.k8s.io/v1/clusterroles"]
+        .as_array()
+        .context("no ClusterRoles among the first objects")?
+        .clone();
+    roles.sort_by_key(|role| role["metadata"]["name"].to_string());
+    // Sums of sums take several rounds.
+    loop {
+        let before = roles.clone();
+        for role in &mut roles {
+            if role["aggregationRule"].is_object() {
+                role["rules"] = sum(&before, role);
+            }
+        }
+        if roles == before {
+            break;
+        }
+    }
+    let mut text = String::from(
+        "# Rules of the ClusterRoles in bootstrap.txt that are the sum of others, derived by `cargo xtask facts`.\n\
+         # A name and the rules that a cluster's controller writes into it.\n",
+    );
+    for role in roles.iter().filter(|role| role["aggregationRule"].is_object()) {
+        let name = role["metadata"]["name"].as_str().context("a ClusterRole without a name")?;
+        writeln!(text, "{name} {}", role["rules"])?;
+    }
+    Ok(text)
+}
+
+/// The rules of what a role selects, each once.
+fn sum(roles: &[Value], role: &Value) -> Value {
+    let mut rules: Vec<Value> = Vec::new();
+    let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array();
+    for labels in selectors.into_iter().flatten().filter_map(|selector| selector["matchLabels"].as_object()) {
+        let is_selected = |other: &&Value| {
+            let own = &other["metadata"]["labels"];
+            labels.iter().all(|(key, value)| &own[key] == value)
+        };
+        for rule in roles.iter().filter(is_selected).filter_map(|other| other["rules"].as_array()).flatten() {
+            if !rules.contains(rule) {
+                rules.push(rule.clone());
+            }
+        }
+    }
+    rules.into()
+}

@@ -161,6 +161,12 @@ pub fn bootstrap_objects() -> impl Iterator<Item = (&'static str, &'static str)>
     lines.filter_map(|line| line.split_once(' '))
 }
 
+/// The ClusterRoles among them that are the sum of others, and the JSON of the rules that they come to.
+pub fn aggregated_roles() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let lines = include_str!("../../facts/aggregated.txt").lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| line.split_once(' '))
+}
+
 fn path(group: &str, version: &str, plural: &str) -> String {
     if group.is_empty() {
         format!("api/{version}/{plural}")

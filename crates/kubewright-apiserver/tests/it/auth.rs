@@ -94,8 +94,11 @@ async fn a_bearer_token_stands_for_its_user() -> Result<()> {
     let listening = Listening::open(server, 0).await?;
     let robot = tls_client_as(&listening, None, Some("s3cret")).await?;
     assert_eq!(name_and_groups(&whoami(&robot).await?), ("robot", vec!["team", "system:authenticated"]));
+    // Nobody has given it any rights.
     let maps: Api<ConfigMap> = Api::default_namespaced(robot);
-    maps.list(&ListParams::default()).await?;
+    let refused = maps.list(&ListParams::default()).await.expect_err("robot has no rights");
+    let kube::Error::Api(status) = refused else { panic!("{refused:?}") };
+    assert_eq!((status.code, status.reason.as_str()), (403, "Forbidden"));
 
     let liar = tls_client_as(&listening, None, Some("wrong")).await?;
     let refused = whoami(&liar).await.expect_err("nobody gave that token");
@@ -161,7 +164,8 @@ async fn whoever_carries_a_request_in_process_says_for_whom() -> Result<()> {
         anyhow::Ok(server.handle(request).await.status())
     };
     assert_eq!(ask(User::anonymous()).await?, StatusCode::FORBIDDEN);
-    assert_eq!(ask(User::authenticated("jane", [])).await?, StatusCode::OK);
+    assert_eq!(ask(User::authenticated("jane", [])).await?, StatusCode::FORBIDDEN);
+    assert_eq!(ask(User::authenticated("jane", ["system:masters".to_owned()])).await?, StatusCode::OK);
     Ok(())
 }
 

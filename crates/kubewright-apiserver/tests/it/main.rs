@@ -8,6 +8,7 @@ mod custom;
 mod discovery;
 mod fuzz;
 mod hostile;
+mod rbac;
 mod runtime;
 mod transports;
 mod vendors;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
+use kubewright_apiserver::auth::Authorization;
 use kubewright_apiserver::serve::{Listening, ServeError};
 use kubewright_apiserver::{ApiServer, Controllers, Options};
 use tokio::signal::unix::{SignalKind, signal};
@@ -45,13 +46,47 @@ pub(crate) struct Args {
     /// Controllers that run inside the server
     #[arg(long, value_name = "WHICH", default_value = "core")]
     controllers: Which,
+
+    /// Who decides what users may do, as a list that kube-apiserver takes: RBAC, AlwaysAllow
+    #[arg(long, value_name = "MODES", default_value = "RBAC", value_parser = authorization)]
+    authorization_mode: Mode,
+}
+
+/// A list of modes comes down to one: where everything is allowed, nothing else matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Rbac,
+    AlwaysAllow,
+}
+
+/// Reads a list of modes, and refuses it in kube-apiserver's words where that would.
+fn authorization(list: &str) -> Result<Mode, String> {
+    let mut seen = Vec::new();
+    for mode in list.split(',') {
+        match mode {
+            "RBAC" | "AlwaysAllow" => {}
+            "ABAC" | "AlwaysDeny" | "Node" | "Webhook" => {
+                return Err(format!("this server does not know {mode}: choose RBAC or AlwaysAllow"));
+            }
+            _ => {
+                return Err(format!(
+                    "authorization-mode {mode:?} is not a valid mode: choose RBAC or AlwaysAllow"
+                ));
+            }
+        }
+        if seen.contains(&mode) {
+            return Err(format!("authorization-mode has mode {mode:?} specified more than once"));
+        }
+        seen.push(mode);
+    }
+    Ok(if seen.contains(&"AlwaysAllow") { Mode::AlwaysAllow } else { Mode::Rbac })
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Which {
     /// None: a bare server
     None,
-    /// Garbage collection and the deletion of namespaces
+    /// Garbage collection, the deletion of namespaces, and the rules of aggregated ClusterRoles
     Core,
 }
 
@@ -74,7 +109,11 @@ async fn serve(args: &Args, ui: &Ui, started: Instant) -> Result<()> {
         Which::Core => Controllers::Core,
     };
     let descriptions = Arc::new(KubernetesDescriptions);
-    let options = Options { controllers, descriptions, ..Options::default() };
+    let authorization = match args.authorization_mode {
+        Mode::Rbac => Authorization::Rbac,
+        Mode::AlwaysAllow => Authorization::AlwaysAllow,
+    };
+    let options = Options { controllers, descriptions, authorization, ..Options::default() };
     let server = match &args.data_dir {
         None => ApiServer::new(options),
         Some(dir) => open(dir, options, ui)?,
@@ -132,4 +171,24 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
         // What is half written helps nobody; that it cannot be removed either is not the news.
         let _ = std::fs::remove_file(&temporary);
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_those_of_kube_apiserver() {
+        assert_eq!(authorization("RBAC"), Ok(Mode::Rbac));
+        assert_eq!(authorization("AlwaysAllow"), Ok(Mode::AlwaysAllow));
+        assert_eq!(authorization("RBAC,AlwaysAllow"), Ok(Mode::AlwaysAllow));
+        for (list, refusal) in [
+            ("rbac", "authorization-mode \"rbac\" is not a valid mode: choose RBAC or AlwaysAllow"),
+            ("RBAC,", "authorization-mode \"\" is not a valid mode: choose RBAC or AlwaysAllow"),
+            ("Node,RBAC", "this server does not know Node: choose RBAC or AlwaysAllow"),
+            ("RBAC,RBAC", "authorization-mode has mode \"RBAC\" specified more than once"),
+        ] {
+            assert_eq!(authorization(list), Err(refusal.to_owned()));
+        }
+    }
 }

@@ -8,7 +8,7 @@ use anyhow::Result;
 use http::{HeaderMap, Method, Request, header};
 use http_body_util::BodyExt as _;
 use kube::Client;
-use kubewright_apiserver::auth::{Action, ActionOn, Authorizer, MASTERS, User};
+use kubewright_apiserver::auth::{Action, ActionOn, Authorization, Authorizer, MASTERS, User};
 use kubewright_apiserver::{ApiServer, Options};
 use kubewright_runtime::metrics::{Guard, Metrics};
 use tower::ServiceExt as _;
@@ -27,7 +27,8 @@ impl Authorizer for Rules {
 
 /// A client on a server that knows two tokens, and how often it was asked.
 fn cluster() -> (Client, Arc<AtomicUsize>) {
-    let options = Options { seed: Some(1), authorizer: Arc::new(Rules), ..Options::default() };
+    let authorization = Authorization::Custom(Arc::new(Rules));
+    let options = Options { seed: Some(1), authorization, ..Options::default() };
     let server = ApiServer::new(options);
     server.add_token("scrape", User::authenticated("prometheus", []));
     server.add_token("curious", User::authenticated("eve", []));

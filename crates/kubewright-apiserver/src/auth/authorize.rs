@@ -1,0 +1,117 @@
+//! Asking a server who may do what: for requests, and for reviews.
+
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::selector::FieldSelector;
+use kubewright_apimachinery::status::ApiError;
+use serde_json::{Value, json};
+
+use super::rights::describe_all;
+use super::rule::Rule;
+use super::{ANONYMOUS, Action, ActionOn, Authorization, Decision, MASTERS, User, forbidden};
+use crate::request::{Request, Target};
+use crate::server::Inner;
+
+impl Inner {
+    /// May `user` do this?
+    pub(crate) fn allows(&self, user: &User, action: Action<'_>) -> bool {
+        match &self.authorization {
+            Authorization::AlwaysAllow => true,
+            Authorization::Custom(authorizer) => authorizer.allows(user, action),
+            Authorization::Rbac => {
+                user.is_in(MASTERS) || self.rbac.ask(&self.store, |rights| rights.allows(user, action))
+            }
+        }
+    }
+
+    /// As [`Inner::allows`], and why.
+    pub(crate) fn decide(&self, user: &User, action: Action<'_>) -> Decision {
+        match &self.authorization {
+            Authorization::Rbac if !user.is_in(MASTERS) => {
+                self.rbac.ask(&self.store, |rights| rights.decide(user, action))
+            }
+            _ => Decision { allowed: self.allows(user, action), reason: String::new() },
+        }
+    }
+
+    /// Refuses what `user` may not do, in upstream's words.
+    pub(crate) fn check(&self, user: &User, action: Action<'_>) -> Result<(), ApiError> {
+        if self.allows(user, action) {
+            return Ok(());
+        }
+        // Asked again for the reason; nobody waits for refusals.
+        Err(forbidden(user, action, &self.decide(user, action).reason))
+    }
+
+    /// Is a request that names nobody let in at all? Where everything is allowed, it is not.
+    pub(crate) fn admits(&self, user: &User) -> bool {
+        user.name != ANONYMOUS || !matches!(self.authorization, Authorization::AlwaysAllow)
+    }
+
+    /// Refuses a request that its user may not make.
+    pub(crate) fn authorize(&self, request: &Request) -> Result<(), ApiError> {
+        // The administrator pays for nothing.
+        if matches!(self.authorization, Authorization::Rbac) && request.user.is_in(MASTERS) {
+            return Ok(());
+        }
+        with_action(request, |action| self.check(&request.user, action))
+    }
+
+    /// What a user may do in a namespace: the status of a SelfSubjectRulesReview.
+    pub(crate) fn rules_of(&self, user: &User, namespace: &str) -> Value {
+        if !matches!(self.authorization, Authorization::Rbac) {
+            let [resources, paths] = Rule::everything();
+            return rules_status([&resources, &paths].into_iter());
+        }
+        self.rbac.ask(&self.store, |rights| {
+            let held = rights.held(user, namespace);
+            let mut status = rules_status(held.rules.into_iter());
+            if let Some(error) = describe_all(&held.unresolved, None) {
+                status.set_at("evaluationError", error);
+            }
+            status
+        })
+    }
+}
+
+fn rules_status<'a>(rules: impl Iterator<Item = &'a Rule> + Clone) -> Value {
+    let resource_rules: Vec<Value> = rules
+        .clone()
+        .filter(|rule| !rule.resources.is_empty())
+        .map(|rule| Rule { paths: Box::default(), ..rule.clone() }.to_value())
+        .collect();
+    let path_rules: Vec<Value> = rules
+        .filter(|rule| !rule.paths.is_empty())
+        .map(|rule| json!({"verbs": rule.verbs, "nonResourceURLs": rule.paths}))
+        .collect();
+    json!({"resourceRules": resource_rules, "nonResourceRules": path_rules, "incomplete": false})
+}
+
+/// Tells what a request does, as authorization sees it.
+pub(super) fn with_action<T>(request: &Request, tell: impl FnOnce(Action<'_>) -> T) -> T {
+    let verb = request.verb();
+    let Target::Resource(path) = &request.target else {
+        return tell(Action { verb, on: ActionOn::Path(&request.path) });
+    };
+    let combined;
+    let resource = if path.subresource.is_empty() {
+        path.resource.as_str()
+    } else {
+        combined = format!("{}/{}", path.resource, path.subresource);
+        &combined
+    };
+    let selected = match verb {
+        "list" | "watch" if path.name.is_empty() => selected_name(request),
+        _ => None,
+    };
+    let name = selected.as_deref().unwrap_or(&path.name);
+    let on = ActionOn::Resource { group: &path.group, resource, namespace: &path.namespace, name };
+    tell(Action { verb, on })
+}
+
+/// The one name that a list or watch is about: a right on that object is enough.
+fn selected_name(request: &Request) -> Option<String> {
+    let selector = FieldSelector::parse(request.query.get("fieldSelector")?).ok()?;
+    let name = selector.required_value("metadata.name")?;
+    let segment = !matches!(name, "." | "..") && !name.contains(['/', '%']);
+    segment.then(|| name.to_owned())
+}
