@@ -46,7 +46,7 @@ fn user(name: &str) -> User {
     User::authenticated(name, [])
 }
 
-fn role(name: &str, rules: Value) -> Value {
+fn role(name: &str, rules: &Value) -> Value {
     json!({"metadata": {"name": name}, "rules": rules})
 }
 
@@ -60,7 +60,7 @@ fn binding(name: &str, kind: &str, role: &str, to: &str) -> Value {
 
 /// Gives a user rights in the namespace `default`.
 async fn allow(server: &ApiServer, name: &str, to: &str, rules: Value) {
-    write(server, &format!("{IN_DEFAULT}/roles"), role(name, rules)).await;
+    write(server, &format!("{IN_DEFAULT}/roles"), role(name, &rules)).await;
     write(server, &format!("{IN_DEFAULT}/rolebindings"), binding(name, "Role", name, to)).await;
 }
 
@@ -188,8 +188,8 @@ async fn nobody_grants_what_they_do_not_have_unless_they_may_escalate_or_bind() 
     let (roles, bindings) = (format!("{IN_DEFAULT}/roles"), format!("{IN_DEFAULT}/rolebindings"));
     let post = async |path: &str, body: Value| send(&server, &jane, Method::POST, path, body).await;
 
-    assert_eq!(post(&roles, role("same", maps(&["get"]))).await.0, 201);
-    let (status, answer) = post(&roles, role("more", maps(&["get", "list", "watch"]))).await;
+    assert_eq!(post(&roles, role("same", &maps(&["get"]))).await.0, 201);
+    let (status, answer) = post(&roles, role("more", &maps(&["get", "list", "watch"]))).await;
     assert_eq!(status, 403);
     assert_eq!(
         answer["message"],
@@ -221,14 +221,14 @@ async fn nobody_grants_what_they_do_not_have_unless_they_may_escalate_or_bind() 
     let escalate =
         json!([{"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["escalate"]}]);
     allow(&server, "escalator", "jane", escalate).await;
-    assert_eq!(post(&roles, role("more", maps(&["*"]))).await.0, 201);
+    assert_eq!(post(&roles, role("more", &maps(&["*"]))).await.0, 201);
 }
 
 #[tokio::test]
 async fn a_role_beyond_ones_rights_may_still_lose_its_finalizers() {
     let server = server();
     let jane = with_delegate(&server).await;
-    let mut secret = role("secret", maps(&["*"]));
+    let mut secret = role("secret", &maps(&["*"]));
     secret["metadata"]["finalizers"] = json!(["example.com/wait"]);
     write(&server, &format!("{IN_DEFAULT}/roles"), secret).await;
     let path = format!("{IN_DEFAULT}/roles/secret");
@@ -245,14 +245,14 @@ async fn only_administrators_aggregate() {
     let rules = json!([{
         "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": ["create"],
     }]);
-    write(&server, &format!("{GROUP}/clusterroles"), role("author", rules)).await;
+    write(&server, &format!("{GROUP}/clusterroles"), role("author", &rules)).await;
     write(
         &server,
         &format!("{GROUP}/clusterrolebindings"),
         binding("author", "ClusterRole", "author", "jane"),
     )
     .await;
-    let mut sum = role("sum", Value::Null);
+    let mut sum = role("sum", &Value::Null);
     sum["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]});
     let (status, answer) =
         send(&server, &user("jane"), Method::POST, &format!("{GROUP}/clusterroles"), sum).await;
@@ -273,7 +273,7 @@ async fn an_aggregated_role_is_the_sum_of_what_it_selects() {
     let server = server();
     assert!(cluster_role(&server, "admin").await["rules"].as_array().is_some_and(|rules| rules.len() > 10));
     let mut widgets =
-        role("widgets", json!([{"apiGroups": ["example.com"], "resources": ["widgets"], "verbs": ["get"]}]));
+        role("widgets", &json!([{"apiGroups": ["example.com"], "resources": ["widgets"], "verbs": ["get"]}]));
     widgets["metadata"]["labels"] = json!({"rbac.authorization.k8s.io/aggregate-to-view": "true"});
     write(&server, &format!("{GROUP}/clusterroles"), widgets).await;
     let has = async |name: &str| {
@@ -306,7 +306,7 @@ async fn a_bare_server_does_not_fill_in_aggregated_roles() {
 async fn sums_that_go_in_a_circle_end() {
     let server = server();
     for (name, next) in [("a", "b"), ("b", "c"), ("c", "a")] {
-        let mut sum = role(name, json!([{"apiGroups": [name], "resources": ["widgets"], "verbs": ["get"]}]));
+        let mut sum = role(name, &json!([{"apiGroups": [name], "resources": ["widgets"], "verbs": ["get"]}]));
         sum["metadata"]["labels"] = json!({"name": name});
         sum["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"name": next}}]});
         write(&server, &format!("{GROUP}/clusterroles"), sum).await;
@@ -356,7 +356,7 @@ async fn whoami_as(server: &ApiServer, sender: &User, headers: &[(&str, &str)]) 
 }
 
 async fn allow_everywhere(server: &ApiServer, name: &str, to: &str, rules: Value) {
-    write(server, &format!("{GROUP}/clusterroles"), role(name, rules)).await;
+    write(server, &format!("{GROUP}/clusterroles"), role(name, &rules)).await;
     write(server, &format!("{GROUP}/clusterrolebindings"), binding(name, "ClusterRole", name, to)).await;
 }
 
@@ -436,9 +436,15 @@ async fn where_everything_is_allowed_nobody_in_particular_is_let_in() {
     assert_eq!(get(&server, &User::anonymous(), MAPS).await, 401);
     assert_eq!(get(&server, &User::anonymous(), "/healthz").await, 401);
     assert_eq!(
-        send(&server, &user("jane"), Method::POST, &format!("{IN_DEFAULT}/roles"), role("all", maps(&["*"])))
-            .await
-            .0,
+        send(
+            &server,
+            &user("jane"),
+            Method::POST,
+            &format!("{IN_DEFAULT}/roles"),
+            role("all", &maps(&["*"]))
+        )
+        .await
+        .0,
         201
     );
 }
