@@ -14,7 +14,7 @@ use hyper_util::client::legacy;
 use hyper_util::rt::TokioExecutor;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::PostParams;
-use kubewright_apiserver::auth::{Action, ActionOn, Authorizer, MASTERS, User};
+use kubewright_apiserver::auth::{Action, ActionOn, Authorization, Authorizer, MASTERS, User};
 use kubewright_apiserver::{ApiServer, Options};
 use kubewright_runtime::connect::{ClientMetrics, ObserveLayer};
 use kubewright_runtime::metrics::Metrics;
@@ -244,7 +244,7 @@ async fn scrape(
 
 #[tokio::test]
 async fn secure_metrics_are_for_those_whom_the_api_server_allows() -> Result<()> {
-    let server = ApiServer::new(Options { authorizer: Arc::new(Rules), ..Options::default() });
+    let server = ApiServer::new(Options { authorization: Authorization::Custom(Arc::new(Rules)), ..Options::default() });
     server.add_token("scrape", User::authenticated("prometheus", []));
     server.add_token("curious", User::authenticated("eve", []));
     let folder = tempfile::tempdir()?;

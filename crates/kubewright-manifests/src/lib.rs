@@ -1,0 +1,8 @@
+//! From a compiled operator to the manifests that it needs.
+//!
+//! Attributes register what they declare at link time ([`declare`]). The operator's program adds what its controllers
+//! own and watch, and prints it all as data, without a cluster. From that data come the files that people apply.
+//! Everything here is a function of the declarations and of the files on disk: no cluster, no clock, no order of maps.
+
+pub mod declare;
+pub mod lint;
