@@ -5,7 +5,7 @@
 //! and nothing else.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -30,6 +30,9 @@ use crate::{Clock, Key, Kind};
 
 /// How long a key waits for the cache to see its own writes, before it is reconciled all the same.
 const OWN_WRITES: Duration = Duration::from_secs(10);
+
+/// How many keys of a channel are queued at once, at most.
+const AT_ONCE: usize = 64;
 
 /// A reconciler without its type.
 pub(crate) trait Reconcile: Send + Sync {
@@ -89,14 +92,13 @@ impl Controller {
             recorder: around.recorder,
             clock: around.clock,
             cancel: cancel.clone(),
-            rng: Mutex::new(around.rng),
             debts: Debts::default(),
             queue: queue.clone(),
         });
-        let mut workers = JoinSet::new();
+        let (mut workers, mut rng) = (JoinSet::new(), around.rng);
         for _ in 0..self.options.concurrency {
-            let shared = shared.clone();
-            workers.spawn(async move { shared.work().await });
+            let (shared, rng) = (shared.clone(), rng.fork());
+            workers.spawn(async move { shared.work(rng).await });
         }
         tokio::select! {
             biased;
@@ -190,9 +192,13 @@ async fn pump(
 }
 
 async fn pump_channel(mut channel: ChannelSource, queue: Requests) {
-    while let Some(key) = channel.recv().await {
-        let cause = Cause { what: What::Asked, kind: None, object: key.clone() };
-        queue.add(key, DEFAULT_PRIORITY, cause);
+    let mut keys = Vec::with_capacity(AT_ONCE);
+    while channel.recv_many(&mut keys, AT_ONCE).await > 0 {
+        let asked = keys.drain(..).map(|key| {
+            let cause = Cause { what: What::Asked, kind: None, object: key.clone() };
+            (key, cause)
+        });
+        queue.add_all(asked, DEFAULT_PRIORITY);
     }
     // A channel that nobody can send to any more is no reason to stop.
     std::future::pending::<()>().await;
@@ -211,7 +217,6 @@ struct Shared {
     clock: Arc<dyn Clock>,
     cancel: CancellationToken,
     counts: Counts,
-    rng: Mutex<fastrand::Rng>,
     debts: Debts,
     queue: Requests,
 }
@@ -225,12 +230,15 @@ enum End {
 }
 
 impl Shared {
-    async fn work(self: Arc<Self>) {
+    async fn work(self: Arc<Self>, mut rng: fastrand::Rng) {
         let mut waits = JoinSet::new();
-        while let Some(taken) = self.queue.take().await {
+        loop {
+            // A reconcile that waits for nothing must not keep the thread from others, such as health checks.
+            tokio::task::coop::consume_budget().await;
+            let Some(taken) = self.queue.take().await else { return };
             while waits.try_join_next().is_some() {}
             match self.debts.take(&taken.item) {
-                None => self.reconcile(taken).await,
+                None => self.reconcile(taken, ReconcileId(rng.u128(..))).await,
                 Some(debts) => {
                     let (shared, key) = (self.clone(), taken.item.clone());
                     self.queue.hold(taken);
@@ -252,9 +260,8 @@ impl Shared {
         self.queue.release(&key);
     }
 
-    async fn reconcile(&self, taken: Taken<Key, Cause>) {
+    async fn reconcile(&self, taken: Taken<Key, Cause>, id: ReconcileId) {
         let key = taken.item.clone();
-        let id = ReconcileId(self.rng.lock().unwrap_or_else(PoisonError::into_inner).u128(..));
         let span = info_span!(
             "reconcile",
             controller = &*self.name,
@@ -282,8 +289,13 @@ impl Shared {
         self.counts.active.dec();
         self.counts.time.observe(started.elapsed().as_secs_f64());
         self.debts.put(&key, ledger.unpaid());
-        span.in_scope(|| self.follow_up(&key, taken.priority, end));
-        self.queue.done(&key);
+        if let End::Outcome(Outcome::Done) = end {
+            self.counts.success.inc();
+            self.queue.succeeded(&key);
+        } else {
+            span.in_scope(|| self.follow_up(&key, taken.priority, end));
+            self.queue.done(&key);
+        }
     }
 
     /// Runs the reconciler so that nothing but its result comes out.
@@ -307,10 +319,7 @@ impl Shared {
     fn follow_up(&self, key: &Key, priority: i32, end: End) {
         let counts = &self.counts;
         match end {
-            End::Outcome(Outcome::Done) => {
-                counts.success.inc();
-                self.queue.forget(key);
-            }
+            End::Outcome(Outcome::Done) => {}
             End::Outcome(Outcome::After(time)) => {
                 counts.requeue_after.inc();
                 self.queue.forget(key);

@@ -1,9 +1,10 @@
 //! Workers that wait for an item.
 //!
 //! Owns [`Parking`]: who waits, who was woken and did not come yet, and who watches the clock. Two things hold after
-//! [`settle`](Parking::settle): as many workers were woken as there are items, if that many wait; and if an item
-//! is delayed and a worker waits, one of them watches the clock. A woken worker that comes or goes says so with
-//! [`leave`](Parking::leave), so that its wake-up can go to another. It knows nothing of items or locks.
+//! [`settle`](Parking::settle): if an item is ready and a worker waits, one was woken and is on its way; and if an
+//! item is delayed and a worker waits, one of them watches the clock. A woken worker that comes or goes says so with
+//! [`leave`](Parking::leave), so that the next one can be woken: that one by one as many come as there are items, and
+//! none comes in vain because others were faster. It knows nothing of items or locks.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -59,11 +60,12 @@ impl Parking {
 
     /// Wakes whom the state of the queue calls for.
     pub(super) fn settle(&mut self, ready: usize, next_at: Option<Duration>, wake: &mut Wakes) {
-        while self.woken < ready {
+        if self.woken == 0 && ready > 0 {
             let place = usize::from(self.parked.len() > 1);
-            let Some(parked) = self.parked.remove(place) else { break };
-            self.woken += 1;
-            wake.push(parked.waker);
+            if let Some(parked) = self.parked.remove(place) {
+                self.woken += 1;
+                wake.push(parked.waker);
+            }
         }
         if let (Some(first), Some(at)) = (self.parked.front(), next_at) {
             let watched = self.watch.is_some_and(|(ticket, until)| ticket == first.ticket && until <= at);

@@ -92,6 +92,15 @@ impl<T: Item, C: PartialEq + Send + 'static> SharedQueue<T, C> {
         self.0.change(|queue, now| queue.add(item, priority, cause, now));
     }
 
+    /// Adds many items that are to run as soon as possible: in one go, so that workers see all of them or none.
+    pub fn add_all(&self, items: impl IntoIterator<Item = (T, C)>, priority: i32) {
+        self.0.change(|queue, now| {
+            for (item, cause) in items {
+                queue.add(item, priority, cause, now);
+            }
+        });
+    }
+
     /// Adds an item that is to run after a delay.
     pub fn add_after(&self, item: T, priority: i32, cause: C, delay: Duration) {
         self.0.change(|queue, now| queue.add_after(item, priority, cause, delay, now));
@@ -114,7 +123,7 @@ impl<T: Item, C: PartialEq + Send + 'static> SharedQueue<T, C> {
 
     /// Waits for the next item; `None` once the queue is closed.
     ///
-    /// One worker is woken for each item. The future can be dropped at any time: an item is handed out only by
+    /// A worker that comes wakes the next one if there is more to take. The future can be dropped at any time: an item is handed out only by
     /// being returned.
     pub async fn take(&self) -> Option<Taken<T, C>> {
         let taken = Take { shared: &self.0, ticket: None, timer: None }.await;
@@ -126,7 +135,18 @@ impl<T: Item, C: PartialEq + Send + 'static> SharedQueue<T, C> {
 
     /// Ends the run of an item.
     pub fn done(&self, item: &T) {
-        let ran = self.0.change(|queue, now| queue.done(item, now));
+        self.ran(self.0.change(|queue, now| queue.done(item, now)));
+    }
+
+    /// Ends the run of an item, and forgets its failures.
+    pub fn succeeded(&self, item: &T) {
+        self.ran(self.0.change(|queue, now| {
+            queue.forget(item);
+            queue.done(item, now)
+        }));
+    }
+
+    fn ran(&self, ran: Option<Duration>) {
         if let (Some(handles), Some(ran)) = (&self.0.handles, ran) {
             handles.done(ran);
         }
