@@ -38,6 +38,7 @@ pub(crate) use self::metrics::ControllerMetrics;
 pub use self::predicate::Predicate;
 use self::runner::Reconcile;
 pub(crate) use self::runner::{Controller, Surroundings};
+pub(crate) use self::source::Role;
 pub use self::source::{Cause, Watch, What};
 use self::source::{ChannelSource, KindSource};
 use crate::cache::Cache;

@@ -103,6 +103,8 @@ pub use fence::{Deadline, Fence, Fenced};
 pub use key::Key;
 pub use kind::{Gvk, Kind, Object, Scope};
 pub use list::List;
-pub use manager::{Addresses, Manager, ManagerError, ManagerOptions, RegisterError, TaskContext};
+pub use manager::{
+    Addresses, ControllerOutline, Manager, ManagerError, ManagerOptions, Outline, RegisterError, TaskContext,
+};
 pub use reconcile::{Context, Error, KeyReconciler, Outcome, ReconcileId, Reconciler, Result};
 pub use selector::LabelSelector;

@@ -14,6 +14,7 @@ mod contest;
 mod error;
 mod group;
 mod options;
+mod outline;
 mod signals;
 
 use std::collections::BTreeSet;
@@ -29,6 +30,7 @@ use self::contest::{Contest, Standing};
 pub use self::error::{ManagerError, RegisterError};
 use self::group::{Group, Groups};
 pub use self::options::ManagerOptions;
+pub use self::outline::{ControllerOutline, Outline};
 use crate::cache::Cache;
 use crate::certs::{CertificateMetrics, Certificates};
 use crate::client::Client;
@@ -101,6 +103,8 @@ struct State {
     broadcaster: Option<Broadcaster>,
     election: Option<Election>,
     running: bool,
+    /// Who is told what would run, instead of running it.
+    told: Option<outline::Told>,
 }
 
 struct Task {
@@ -197,10 +201,34 @@ impl Manager {
                     broadcaster: Some(broadcaster),
                     election,
                     running: false,
+                    told: None,
                 }),
                 options,
             }),
         })
+    }
+
+    /// A manager that is connected to nothing, and runs nothing: [`Manager::run`] tells what was registered, and
+    /// returns. This is how a program finds out about itself, for instance which rights it needs.
+    ///
+    /// Requests that are made before that are answered with status 503.
+    pub fn describing(
+        mut options: ManagerOptions,
+        told: impl FnOnce(Outline) + Send + 'static,
+    ) -> Result<Self, ManagerError> {
+        // A pod's namespace, which an election may need, is found in a pod only.
+        options.leader_election = None;
+        let manager = Self::new(outline::nowhere(), options)?;
+        manager.state().told = Some(Box::new(told));
+        Ok(manager)
+    }
+
+    /// What is registered so far.
+    pub fn outline(&self) -> Outline {
+        let state = self.state();
+        let controllers = state.controllers.iter().map(ControllerOutline::from).collect();
+        let options = &self.inner.options;
+        Outline { name: options.name.clone(), controllers, namespaces: options.cache.namespaces.clone() }
     }
 
     /// The client: reads from the cache where it watches, from the server otherwise. No fence holds it back.
@@ -331,6 +359,11 @@ impl Manager {
     ///
     /// Whoever drops this instead ends everything at once, and leaves the Lease to expire.
     pub async fn run_until(self, stop: impl Future<Output = ()>) -> Result<(), ManagerError> {
+        let told = self.state().told.take();
+        if let Some(told) = told {
+            told(self.outline());
+            return Ok(());
+        }
         let Started { mut groups, election, later } = self.start().await?;
         let inner = &self.inner;
         let election_stop = CancellationToken::new();

@@ -125,9 +125,21 @@ impl<K: Object> Watch<K> {
 /// From a change to keys.
 type Handle = Arc<dyn Fn(&Change, &Informer, &Cache, &mut dyn FnMut(Key)) + Send + Sync>;
 
+/// What a kind under watch is to a controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// What is reconciled.
+    Reconciled,
+    /// Owned by that.
+    Owned,
+    /// Something else that concerns it.
+    Watched,
+}
+
 /// A kind under watch for one controller.
 pub(crate) struct KindSource {
     pub(crate) kind: Kind,
+    pub(crate) role: Role,
     metadata_only: bool,
     labels: String,
     fields: String,
@@ -137,6 +149,7 @@ pub(crate) struct KindSource {
 
 impl KindSource {
     fn new<K: Object>(
+        role: Role,
         watch: Watch<K>,
         map: impl Fn(&Change, &Informer, &Cache, &mut dyn FnMut(Key)) + Send + Sync + 'static,
     ) -> Self {
@@ -149,6 +162,7 @@ impl KindSource {
         });
         Self {
             kind: Kind::of::<K>(),
+            role,
             metadata_only: K::metadata_api(),
             labels: watch.labels,
             fields: watch.fields,
@@ -159,13 +173,13 @@ impl KindSource {
 
     /// The object itself is reconciled.
     pub(crate) fn object<K: Object>(watch: Watch<K>) -> Self {
-        Self::new(watch, |change, _, _, add| add(change.latest().key().clone()))
+        Self::new(Role::Reconciled, watch, |change, _, _, add| add(change.latest().key().clone()))
     }
 
     /// The owner of the object is reconciled, if it is of a kind.
     pub(crate) fn owner<K: Object>(watch: Watch<K>, owner: Kind) -> Self {
         let every = watch.every_owner;
-        Self::new(watch, move |change, _, _, add| {
+        Self::new(Role::Owned, watch, move |change, _, _, add| {
             // Both: an object may change hands.
             for entry in change.old.iter().chain(&change.new) {
                 for reference in entry.owners() {
@@ -186,7 +200,7 @@ impl KindSource {
         watch: Watch<K>,
         map: impl Fn(&K, &Cache) -> Vec<Key> + Send + Sync + 'static,
     ) -> Self {
-        Self::new(watch, move |change, informer, cache, add| {
+        Self::new(Role::Watched, watch, move |change, informer, cache, add| {
             // Both: what the object no longer points at has changed as well.
             for entry in change.old.iter().chain(&change.new) {
                 match informer.decode::<K>(entry) {

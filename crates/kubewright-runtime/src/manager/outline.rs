@@ -1,0 +1,94 @@
+//! What a manager would run, without running it.
+//!
+//! Owns the [`Outline`], and the connection that goes nowhere: an operator's `main` is called with a manager that only
+//! takes note of what is registered, so that its manifests can be written where there is no cluster.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::task::{self, Poll};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use kube::client::Body;
+
+use crate::Kind;
+use crate::controller::{Controller, Role};
+
+/// What a manager runs, in the order in which it was registered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Outline {
+    /// The name of the operator.
+    pub name: String,
+    /// Its controllers.
+    pub controllers: Vec<ControllerOutline>,
+    /// The namespaces that it watches; all of them if empty.
+    pub namespaces: Vec<String>,
+}
+
+/// What a controller reconciles, and what makes it do so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ControllerOutline {
+    /// Its name in metrics and logs.
+    pub name: String,
+    /// What it is for; nothing if it is for keys.
+    pub kind: Option<Kind>,
+    /// What that owns.
+    pub owns: Vec<Kind>,
+    /// What else is watched.
+    pub watches: Vec<Kind>,
+}
+
+impl From<&Controller> for ControllerOutline {
+    fn from(controller: &Controller) -> Self {
+        let of = |role| {
+            let sources = controller.sources.iter().filter(move |source| source.role == role);
+            sources.map(|source| source.kind.clone()).collect()
+        };
+        Self {
+            name: controller.name.to_string(),
+            kind: controller.kind.clone(),
+            owns: of(Role::Owned),
+            watches: of(Role::Watched),
+        }
+    }
+}
+
+/// What a manager does with its outline instead of running.
+pub(super) type Told = Box<dyn FnOnce(Outline) + Send>;
+
+/// A connection to no cluster: whatever is asked is answered with what is wrong about asking.
+#[derive(Clone)]
+struct Nowhere;
+
+impl tower_service::Service<Request<Body>> for Nowhere {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Ready<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut task::Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let message = format!(
+            "{} {} before the manager runs: there is no cluster where only manifests are asked for; do it in a task",
+            request.method(),
+            request.uri().path(),
+        );
+        let status = serde_json::json!({
+            "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 503,
+            "reason": "ServiceUnavailable", "message": message,
+        });
+        let mut response = Response::new(Full::from(status.to_string()));
+        *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
+        ready(Ok(response))
+    }
+}
+
+/// A client of no cluster.
+pub(super) fn nowhere() -> kube::Client {
+    kube::Client::new(Nowhere, "default")
+}
