@@ -311,7 +311,7 @@ impl Inner {
                 served
                     .set_defaults(&mut object)
                     .map_err(|why| patch.refused(&served.shape, &patched, why))?;
-                self.check_change(request, served, namespace, old, &object)?;
+                self.check_change(request, served, namespace, &old, &object)?;
                 Ok(object)
             })
         };
