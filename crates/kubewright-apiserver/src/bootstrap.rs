@@ -233,13 +233,15 @@ mod tests {
     fn aggregated_roles_are_the_sum_of_what_they_select() {
         let mut rights = Rights::default();
         let mut sums = 0;
-        for object in OBJECTS.prepared.iter().filter(|object| *object.storage == *Kind::ClusterRole.storage()) {
+        for object in OBJECTS.prepared.iter().filter(|object| *object.storage == *Kind::ClusterRole.storage())
+        {
             sums += usize::from(object.rules.is_some());
             let Change::PutText { mut text, at, attributes } = object.write("u-1", "now", true).change else {
                 panic!("a text is put")
             };
             text.insert(at, '7');
-            rights.put(Kind::ClusterRole, &Version::new(object.key.clone(), 7, attributes, text.into()).into());
+            rights
+                .put(Kind::ClusterRole, &Version::new(object.key.clone(), 7, attributes, text.into()).into());
         }
         assert_eq!(sums, 3, "admin, edit and view");
         assert_eq!(aggregated_rules(&rights), [], "cargo xtask facts writes them");

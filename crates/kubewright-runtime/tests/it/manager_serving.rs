@@ -244,7 +244,10 @@ async fn scrape(
 
 #[tokio::test]
 async fn secure_metrics_are_for_those_whom_the_api_server_allows() -> Result<()> {
-    let server = ApiServer::new(Options { authorization: Authorization::Custom(Arc::new(Rules)), ..Options::default() });
+    let server = ApiServer::new(Options {
+        authorization: Authorization::Custom(Arc::new(Rules)),
+        ..Options::default()
+    });
     server.add_token("scrape", User::authenticated("prometheus", []));
     server.add_token("curious", User::authenticated("eve", []));
     let folder = tempfile::tempdir()?;
