@@ -107,7 +107,7 @@ async fn an_item_that_keeps_failing_is_tried_after_5_10_20_and_40_ms() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_item_wakes_one_worker() {
+async fn a_worker_that_comes_wakes_the_next_one_while_there_is_more() {
     let queue = queue();
     let calls: Vec<_> = (0..4).map(|_| Arc::<Calls>::default()).collect();
     let mut workers: Vec<_> = calls.iter().map(|_| Box::pin(queue.take())).collect();
@@ -115,15 +115,18 @@ async fn each_item_wakes_one_worker() {
         assert!(poll(worker, calls).is_pending());
     }
     let woken = || calls.iter().map(|calls| calls.get()).collect::<Vec<_>>();
-    queue.add(key("1"), DEFAULT_PRIORITY, ());
-    assert_eq!(woken(), [0, 1, 0, 0]);
-    queue.add(key("1"), DEFAULT_PRIORITY, ());
-    assert_eq!(woken(), [0, 1, 0, 0]);
-    queue.add(key("2"), DEFAULT_PRIORITY, ());
+    for name in ["1", "1", "2", "3", "4"] {
+        queue.add(key(name), DEFAULT_PRIORITY, ());
+        assert_eq!(woken(), [0, 1, 0, 0]);
+    }
+    assert!(poll(&mut workers[1], &calls[1]).is_ready());
     assert_eq!(woken(), [0, 1, 1, 0]);
+    assert!(poll(&mut workers[2], &calls[2]).is_ready());
+    assert_eq!(woken(), [0, 1, 1, 1]);
     // The first of them takes no part before the others: it would watch the clock.
-    queue.add(key("3"), DEFAULT_PRIORITY, ());
-    queue.add(key("4"), DEFAULT_PRIORITY, ());
+    assert!(poll(&mut workers[3], &calls[3]).is_ready());
+    assert_eq!(woken(), [1; 4]);
+    assert!(poll(&mut workers[0], &calls[0]).is_ready());
     assert_eq!(woken(), [1; 4]);
 }
 
