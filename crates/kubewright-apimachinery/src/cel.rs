@@ -47,6 +47,7 @@ mod value;
 
 pub use env::Env;
 pub use error::{CompileError, EvalError};
+pub use escape::escape as escape_name;
 pub use eval::Evaluation;
 pub use library::formats::NamedFormat;
 pub use library::semver::Semver;

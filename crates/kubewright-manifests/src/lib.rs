@@ -4,5 +4,9 @@
 //! own and watch, and prints it all as data, without a cluster. From that data come the files that people apply.
 //! Everything here is a function of the declarations and of the files on disk: no cluster, no clock, no order of maps.
 
+pub mod crd;
 pub mod declare;
 pub mod lint;
+#[cfg(feature = "types")]
+pub mod schema;
+pub mod yaml;

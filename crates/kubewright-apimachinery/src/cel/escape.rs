@@ -37,7 +37,7 @@ pub(crate) fn is_reserved(word: &str) -> bool {
 }
 
 /// The name as expressions write it, if they can.
-pub(crate) fn escape(name: &str) -> Option<Cow<'_, str>> {
+pub fn escape(name: &str) -> Option<Cow<'_, str>> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }

@@ -1,0 +1,114 @@
+//! References between schemas, followed.
+//!
+//! schemars gives each type once and refers to it by name; a definition has no references. The names are what tells
+//! Kubernetes' own types ([`upstream`]) from the operator's, so references are followed here and not by schemars.
+
+use serde_json::{Map, Value, json};
+
+use super::upstream::{self, Options};
+use crate::schema::{note, union};
+
+/// All types by their names.
+pub(super) struct Definitions {
+    types: Map<String, Value>,
+    options: Options,
+    /// The types that hold themselves.
+    pub(super) recursive: Vec<String>,
+}
+
+impl Definitions {
+    pub(super) fn new(mut types: Map<String, Value>, options: Options) -> Self {
+        for (name, schema) in &mut types {
+            if let Value::Object(map) = schema {
+                upstream::complete(name, map, options);
+            }
+        }
+        Self { types, options, recursive: Vec::new() }
+    }
+
+    /// Replaces all references within `schema` by what they refer to.
+    pub(super) fn follow(&mut self, schema: &mut Value) {
+        self.within(schema, &mut Vec::new());
+    }
+
+    fn within(&mut self, schema: &mut Value, open: &mut Vec<String>) {
+        let Value::Object(map) = schema else { return };
+        if let Some(Value::String(reference)) = map.remove("$ref") {
+            let beside = std::mem::take(map);
+            *map = self.resolve(&reference, open);
+            overlay(map, beside);
+        }
+        if let Some(Value::Object(original)) = map.remove(union::ORIGINAL) {
+            *map = original;
+        }
+        for (key, value) in map.iter_mut() {
+            match (key.as_str(), value) {
+                ("properties" | "patternProperties", Value::Object(fields)) => {
+                    for field in fields.values_mut() {
+                        self.within(field, open);
+                    }
+                }
+                ("allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(all)) => {
+                    for one in all {
+                        self.within(one, open);
+                    }
+                }
+                ("items" | "additionalProperties" | "not", inner) => self.within(inner, open),
+                _ => {}
+            }
+        }
+    }
+
+    fn resolve(&mut self, reference: &str, open: &mut Vec<String>) -> Map<String, Value> {
+        let name = decode(reference.rsplit('/').next().unwrap_or_default());
+        if open.contains(&name) {
+            if !self.recursive.contains(&name) {
+                self.recursive.push(name);
+            }
+            return anything();
+        }
+        if let Some(known) = upstream::replaced(&name, self.options) {
+            return known;
+        }
+        let Some(mut schema) = self.types.get(&name).cloned() else { return anything() };
+        open.push(name);
+        self.within(&mut schema, open);
+        open.pop();
+        match schema {
+            Value::Object(map) => map,
+            _ => Map::new(),
+        }
+    }
+}
+
+/// Lays what is said beside a reference over what it refers to.
+pub(super) fn overlay(map: &mut Map<String, Value>, beside: Map<String, Value>) {
+    for (key, value) in beside {
+        match (map.get_mut(&key), value) {
+            (Some(Value::Array(known)), Value::Array(more))
+                if matches!(key.as_str(), note::KEY | "x-kubernetes-validations") =>
+            {
+                known.extend(more);
+            }
+            (_, value) => _ = map.insert(key, value),
+        }
+    }
+}
+
+fn anything() -> Map<String, Value> {
+    let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    any.as_object().cloned().unwrap_or_default()
+}
+
+/// The name in a reference: schemars writes it as a part of a URL.
+fn decode(name: &str) -> String {
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut rest = name.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let hex = tail.get(..2).and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        let byte = hex.filter(|_| *first == b'%');
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &tail[2..] } else { tail };
+    }
+    String::from_utf8_lossy(&bytes).replace("~1", "/").replace("~0", "~")
+}

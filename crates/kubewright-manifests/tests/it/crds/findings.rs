@@ -1,0 +1,158 @@
+//! Types that are wrong, and what is said of them.
+
+use std::collections::BTreeMap;
+
+use kube::CustomResource;
+use kubewright_manifests::{crd, schema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::told;
+
+#[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug)]
+#[kube(group = "example.com", version = "v1", kind = "Wrong", namespaced)]
+#[schemars(transform = schema::exactly_one_of(["text", "lost"]))]
+struct WrongSpec {
+    #[schemars(transform = schema::min_properties(1))]
+    text: String,
+    #[schemars(transform = schema::maximum(1.5))]
+    number: i32,
+    #[schemars(transform = schema::min_length(1))]
+    map: BTreeMap<String, String>,
+    #[schemars(transform = schema::items(schema::min_length(1)))]
+    lone: String,
+    #[schemars(extend("minPropertes" = 1))]
+    misspelt: BTreeMap<String, String>,
+    null: Option<String>,
+    #[serde(default)]
+    defaulted: Option<Inner>,
+    tuple: (String, i32),
+    unit: (),
+}
+
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug)]
+struct Inner {
+    list: Vec<Deep>,
+}
+
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug)]
+struct Deep {
+    deep: Option<i32>,
+}
+
+#[test]
+fn every_mistake_is_told_with_its_place_and_its_remedy() {
+    insta::assert_snapshot!(told(&crd::of::<Wrong>()), @r#"
+    KW101 spec.lone: `schema::items` is for a list, and this is a string
+      take `schema::items` off
+    KW101 spec.map: `schema::min_length` is for a string, and this is a map
+      take `schema::min_length` off, or write `schema::min_properties`
+    KW101 spec.number: `schema::maximum` is given 1.5, and this is an integer
+      give it an integer
+    KW101 spec.text: `schema::min_properties` is for a map or a struct, and this is a string
+      take `schema::min_properties` off, or write `schema::min_length`
+    KW102 spec: `schema::exactly_one_of` names the field "lost", and there is none
+      name fields as they are in JSON: defaulted, lone, map, misspelt, null, number, text, tuple, unit
+    KW103 spec.misspelt: "minPropertes" is no keyword of a definition's schema, and would be dropped
+      write one that is, or better the marker of `schema` for it
+    KW104 spec.defaulted.list[].deep: a `None` here is written as `null`, which the API server refuses: the field is optional, not nullable
+      add `#[serde(default, skip_serializing_if = "Option::is_none")]`; or, if null is to mean something of its own, `#[schemars(transform = schema::nullable())]`
+    KW104 spec.defaulted: a `None` here is written as `null`, which the API server refuses: the field is optional, not nullable
+      add `#[serde(default, skip_serializing_if = "Option::is_none")]`; or, if null is to mean something of its own, `#[schemars(transform = schema::nullable())]`
+    KW104 spec.null: a `None` here is written as `null`, which the API server refuses: the field is optional, not nullable
+      add `#[serde(default, skip_serializing_if = "Option::is_none")]`; or, if null is to mean something of its own, `#[schemars(transform = schema::nullable())]`
+    KW107 spec.unit: `()` and unit structs are always null, which no schema of a definition can say
+      leave the field out, or make it a struct with empty braces
+    KW108 spec.tuple: a definition cannot say that the items of a list are of different types
+      make it a struct with a name for each
+    "#);
+}
+
+#[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug)]
+#[kube(group = "example.com", version = "v1", kind = "Mixed", namespaced)]
+struct MixedSpec {
+    mixed: MixedEnum,
+    content: Adjacent,
+}
+
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug)]
+enum MixedEnum {
+    Nothing,
+    Something(i32),
+}
+
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug)]
+#[serde(tag = "t", content = "c")]
+enum Adjacent {
+    One(i32),
+    Two(String),
+}
+
+#[test]
+fn an_enum_that_makes_kube_panic_is_told() {
+    insta::assert_snapshot!(told(&crd::of::<Mixed>()), @r#"
+    KW105 spec.content: this enum cannot be said in a definition: the field "c" is something else in each variant
+      give the field one type in all variants, or another name in each; or leave out `#[serde(tag)]` and `#[serde(content)]`: then each variant is a field of its own
+    KW105 spec.mixed: this enum cannot be said in a definition: its variants are of different types (object, string)
+      give each variant without data empty braces (`None {}`), so that all of them are objects; for an integer or a string use `IntOrString`; for anything at all put `#[schemars(transform = schema::any())]` on the field
+    "#);
+}
+
+#[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug)]
+#[kube(group = "example.com", version = "v1", kind = "Tagged", namespaced)]
+struct TaggedSpec {
+    tagged: TaggedEnum,
+}
+
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug)]
+#[serde(tag = "kind")]
+enum TaggedEnum {
+    One { a: i32 },
+    Two { b: String },
+}
+
+#[test]
+fn a_tagged_enum_wants_the_marker_that_makes_it_a_union() {
+    insta::assert_snapshot!(told(&crd::of::<Tagged>()), @r#"
+    KW109 spec.tagged: kube's derive panics at an enum that has its tag inside
+      put `#[schemars(transform = schema::union())]` on the enum, beside its `#[serde(tag = ...)]`
+    "#);
+}
+
+#[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug)]
+#[kube(group = "example.com", version = "v1", kind = "Recursive", namespaced)]
+struct RecursiveSpec {
+    tree: Tree,
+}
+
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug)]
+struct Tree {
+    branches: Vec<Tree>,
+}
+
+#[test]
+fn a_type_that_holds_itself_is_told() {
+    insta::assert_snapshot!(told(&crd::of::<Recursive>()), @r#"
+    KW106 : the type Tree holds itself, and a definition has to end somewhere
+      put `#[schemars(transform = schema::any())]` on the field that closes the circle
+    "#);
+}
+
+#[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug)]
+#[kube(group = "example.com", version = "v1", kind = "ValueInMap", namespaced)]
+struct ValueInMapSpec {
+    map: BTreeMap<String, WithValue>,
+}
+
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug)]
+struct WithValue {
+    value: serde_json::Value,
+}
+
+#[test]
+fn a_value_in_a_map_is_told_since_kube_stumbles_over_it() {
+    insta::assert_snapshot!(told(&crd::of::<ValueInMap>()), @r#"
+    KW109 : kube's derive panics at this kind: valid JSONSchemaProps from schemars schema: Error("invalid type: boolean `true`, expected JSONSchemaProps", line: 0, column: 0)
+      put `#[schemars(transform = schema::preserve_unknown_fields())]` on the field of type `Value` that is in a map
+    "#);
+}

@@ -1,0 +1,116 @@
+//! Types that schemars says in ways that definitions do not know.
+
+use std::collections::{BTreeMap, HashMap};
+use std::num::{NonZeroI32, NonZeroU32};
+
+use k8s_openapi::api::apps::v1::{DaemonSetSpec, StatefulSetSpec};
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscalerSpec;
+use k8s_openapi::api::core::v1::{PersistentVolumeSpec, ServiceSpec};
+use k8s_openapi::api::networking::v1::{IngressSpec, NetworkPolicySpec};
+use k8s_openapi::api::resource::v1::{ResourceClaimSpec, ResourceClaimStatus};
+use kube::CustomResource;
+use kubewright_manifests::{crd, schema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{judged, told};
+
+#[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug)]
+#[kube(group = "example.com", version = "v1", kind = "Shapes", namespaced)]
+struct ShapesSpec {
+    open: Open,
+    either: Either,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    chosen: Option<Chosen>,
+    nested: Vec<BTreeMap<String, Chosen>>,
+    array: [i32; 3],
+    positive: NonZeroU32,
+    not_zero: NonZeroI32,
+    #[serde(flatten)]
+    chosen_here: Chosen,
+    values: HashMap<String, Value>,
+    strict: Strict,
+}
+
+/// An integer or a string, by hand.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug)]
+#[serde(untagged)]
+enum Either {
+    Number(i64),
+    Text(String),
+}
+
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug)]
+#[serde(untagged)]
+enum Chosen {
+    Host {
+        host: String,
+    },
+    Socket {
+        path: String,
+        #[schemars(transform = schema::preserve_unknown_fields())]
+        mode: Option<Value>,
+    },
+}
+
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug)]
+struct Open {
+    known: bool,
+    #[serde(flatten)]
+    others: BTreeMap<String, Value>,
+}
+
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug)]
+#[serde(deny_unknown_fields)]
+struct Strict {
+    only: bool,
+}
+
+#[test]
+fn what_schemars_says_otherwise_keeps_its_meaning() {
+    let described = crd::of::<Shapes>();
+    assert_eq!(told(&described), "");
+    assert_eq!(judged(&described.definition), [""; 0]);
+    let spec = &super::schema(&described)["properties"]["spec"];
+    let field = |name: &str| &spec["properties"][name];
+    assert_eq!(field("either")["x-kubernetes-int-or-string"], true);
+    let choice = json!([{ "required": ["host"] }, { "required": ["path"] }]);
+    assert_eq!(field("chosen")["anyOf"], choice);
+    assert_eq!(field("nested")["items"]["additionalProperties"]["anyOf"], choice);
+    assert_eq!(spec["anyOf"], choice, "it is flattened");
+    assert_eq!(field("host")["type"], "string");
+    assert_eq!((&field("array")["minItems"], &field("array")["maxItems"]), (&json!(3), &json!(3)));
+    assert_eq!(field("positive")["minimum"], 1);
+    assert_eq!(field("not_zero")["not"], json!({ "enum": [0] }));
+    assert_eq!(field("open")["x-kubernetes-preserve-unknown-fields"], true);
+    assert_eq!(
+        field("values")["additionalProperties"],
+        json!({ "x-kubernetes-preserve-unknown-fields": true })
+    );
+    assert_eq!(field("strict")["properties"], json!({ "only": { "type": "boolean" } }));
+}
+
+#[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug)]
+#[kube(group = "example.com", version = "v1", kind = "Embeds", namespaced)]
+#[serde(rename_all = "camelCase")]
+struct EmbedsSpec {
+    service: ServiceSpec,
+    stateful_set: Box<StatefulSetSpec>,
+    daemon_set: Box<DaemonSetSpec>,
+    ingress: IngressSpec,
+    network_policy: NetworkPolicySpec,
+    autoscaler: HorizontalPodAutoscalerSpec,
+    volume: Box<PersistentVolumeSpec>,
+    claim: ResourceClaimSpec,
+    claimed: ResourceClaimStatus,
+}
+
+#[test]
+fn built_in_types_are_what_an_api_server_takes() {
+    let described = crd::of::<Embeds>();
+    assert_eq!(told(&described), "");
+    assert_eq!(judged(&described.definition), [""; 0]);
+    let ports = "/properties/spec/properties/service/properties/ports/x-kubernetes-list-map-keys";
+    assert_eq!(super::schema(&described).pointer(ports).unwrap(), &json!(["port", "protocol"]));
+}

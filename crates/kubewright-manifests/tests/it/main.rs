@@ -1,0 +1,4 @@
+//! Definitions of kinds as people write them.
+
+#[cfg(feature = "types")]
+mod crds;
