@@ -1,7 +1,8 @@
 //! From a compiled operator to the manifests that it needs.
 //!
 //! Attributes register what they declare at link time ([`declare`]). The operator's program adds what its controllers
-//! own and watch, and prints it all as data, without a cluster. From that data come the files that people apply.
+//! own and watch, and prints it all as data, without a cluster ([`declarations`]). From that data come the files that
+//! people apply.
 //! Everything here is a function of the declarations and of the files on disk: no cluster, no clock, no order of maps.
 
 pub mod crd;
@@ -10,3 +11,5 @@ pub mod lint;
 #[cfg(feature = "types")]
 pub mod schema;
 pub mod yaml;
+pub mod declarations;
+pub mod rbac;

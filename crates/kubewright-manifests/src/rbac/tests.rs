@@ -1,0 +1,309 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::declarations::{ControllerDeclared, Resource};
+use crate::declare::Declared;
+
+fn words(text: &str) -> Vec<String> {
+    text.split([',', ';']).filter(|word| !word.is_empty()).map(|word| word.trim().to_owned()).collect()
+}
+
+/// `groups | resources | verbs`, with `core` for the group without a name.
+fn rule(text: &str) -> Rule {
+    let mut parts = text.split('|').map(words);
+    let mut next = || parts.next().unwrap_or_default();
+    Rule { groups: next(), resources: next(), verbs: next(), ..Rule::default() }
+}
+
+/// One line for each rule.
+fn told(rules: &[Value]) -> String {
+    let list = |rule: &Value, name: &str| {
+        let words: Vec<&str> =
+            rule[name].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        format!("{words:?}").replace('"', "'")
+    };
+    let line = |rule: &Value| {
+        let names: Vec<String> = rule
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| format!("{name}: {}", list(rule, name)))
+            .collect();
+        names.join(", ") + "\n"
+    };
+    rules.iter().map(line).collect()
+}
+
+fn normalised(rules: &[&str]) -> String {
+    let rules = rules.iter().flat_map(|text| PolicyRule::of(&rule(text)));
+    told(&normalise(rules).iter().map(PolicyRule::to_value).collect::<Vec<_>>())
+}
+
+#[test]
+fn verbs_for_the_same_resources_are_merged() {
+    insta::assert_snapshot!(normalised(&["apps|deployments|get,list", "apps|deployments|watch,get"]), @"apiGroups: ['apps'], resources: ['deployments'], verbs: ['get', 'list', 'watch']");
+}
+
+#[test]
+fn resources_and_then_groups_with_the_same_verbs_are_merged() {
+    insta::assert_snapshot!(
+        normalised(&["apps|deployments|get", "apps|statefulsets|get", "batch|jobs|get", "batch|cronjobs|list"]),
+        @r"
+        apiGroups: ['apps'], resources: ['deployments', 'statefulsets'], verbs: ['get']
+        apiGroups: ['batch'], resources: ['cronjobs'], verbs: ['list']
+        apiGroups: ['batch'], resources: ['jobs'], verbs: ['get']
+        "
+    );
+    insta::assert_snapshot!(normalised(&["core|events|create,patch", "events.k8s.io|events|patch,create"]), @"apiGroups: ['', 'events.k8s.io'], resources: ['events'], verbs: ['create', 'patch']");
+}
+
+#[test]
+fn a_wildcard_swallows_the_rest() {
+    insta::assert_snapshot!(normalised(&["apps|deployments|get,*", "apps|deployments|list", "apps|*,pods|get"]), @r"
+    apiGroups: ['apps'], resources: ['*'], verbs: ['get']
+    apiGroups: ['apps'], resources: ['deployments'], verbs: ['*']
+    ");
+}
+
+/// One pass would leave two rules for `x`, and controller-gen keeps only one of them.
+#[test]
+fn rights_that_meet_after_groups_were_merged_are_kept() {
+    insta::assert_snapshot!(normalised(&["a|x|get", "b|x|get", "a,b|x|list"]), @"apiGroups: ['a', 'b'], resources: ['x'], verbs: ['get', 'list']");
+}
+
+#[test]
+fn resources_and_paths_never_stand_in_one_rule() {
+    let both = Rule { urls: words("/metrics,/healthz"), ..rule("core|pods|get") };
+    insta::assert_snapshot!(told(&normalise(PolicyRule::of(&both)).iter().map(PolicyRule::to_value).collect::<Vec<_>>()), @r"
+    nonResourceURLs: ['/healthz', '/metrics'], verbs: ['get']
+    apiGroups: [''], resources: ['pods'], verbs: ['get']
+    ");
+}
+
+#[test]
+fn names_restrict_only_the_rule_that_has_them() {
+    let named = Rule { resource_names: words("one,two"), ..rule("core|secrets|get") };
+    let rules = [named, rule("core|configmaps|get"), rule("core|secrets|list")];
+    insta::assert_snapshot!(told(roles(&rules)[0]["rules"].as_array().unwrap()), @r"
+    apiGroups: [''], resources: ['configmaps'], verbs: ['get']
+    apiGroups: [''], resources: ['secrets'], verbs: ['list']
+    apiGroups: [''], resourceNames: ['one', 'two'], resources: ['secrets'], verbs: ['get']
+    ");
+}
+
+fn guestbook() -> Declarations {
+    let resource = |group: &str, kind: &str, plural: &str, namespaced| Resource {
+        group: group.into(),
+        version: "v1".into(),
+        kind: kind.into(),
+        plural: plural.into(),
+        namespaced,
+    };
+    let mut declarations = Declarations::new("guestbook");
+    declarations.events = true;
+    declarations.controllers = vec![ControllerDeclared {
+        name: "guestbook".into(),
+        of: resource("example.com", "Guestbook", "guestbooks", true),
+        owns: vec![
+            resource("apps", "Deployment", "deployments", true),
+            resource("", "Service", "services", true),
+        ],
+        watches: vec![resource("", "Namespace", "namespaces", false)],
+    }];
+    declarations.declared = vec![
+        Declared::Rule(rule("apps|deployments|create,patch,delete")),
+        Declared::Rule(Rule { urls: words("/version"), ..rule("core|nodes,secrets|get") }),
+        Declared::Rule(Rule {
+            namespace: "infra".into(),
+            role_name: "reader".into(),
+            ..rule("core|secrets|get")
+        }),
+    ];
+    declarations
+}
+
+fn all(declarations: &Declarations) -> String {
+    let role = |role: &Value| {
+        let metadata = &role["metadata"];
+        let place = metadata["namespace"].as_str().unwrap_or("-");
+        let rules = told(role["rules"].as_array().unwrap());
+        format!("{} {place} {}\n{rules}", role["kind"].as_str().unwrap(), metadata["name"].as_str().unwrap())
+    };
+    roles(&rules(declarations)).iter().map(role).collect()
+}
+
+#[test]
+fn a_controller_gets_what_it_needs_without_being_told() {
+    insta::assert_snapshot!(all(&guestbook()), @r"
+    ClusterRole - manager-role
+    nonResourceURLs: ['/version'], verbs: ['get']
+    apiGroups: [''], resources: ['namespaces', 'services'], verbs: ['get', 'list', 'watch']
+    apiGroups: [''], resources: ['nodes', 'secrets'], verbs: ['get']
+    apiGroups: ['', 'events.k8s.io'], resources: ['events'], verbs: ['create', 'patch']
+    apiGroups: ['apps'], resources: ['deployments'], verbs: ['create', 'delete', 'get', 'list', 'patch', 'watch']
+    apiGroups: ['example.com'], resources: ['guestbooks'], verbs: ['get', 'list', 'watch']
+    apiGroups: ['example.com'], resources: ['guestbooks/finalizers'], verbs: ['update']
+    apiGroups: ['example.com'], resources: ['guestbooks/status'], verbs: ['get', 'patch', 'update']
+    Role infra reader
+    apiGroups: [''], resources: ['secrets'], verbs: ['get']
+    ");
+}
+
+#[test]
+fn an_operator_of_some_namespaces_has_roles_in_those() {
+    let mut declarations = guestbook();
+    declarations.namespaces = words("team-a,team-b");
+    insta::assert_snapshot!(all(&declarations), @r"
+    ClusterRole - manager-role
+    nonResourceURLs: ['/version'], verbs: ['get']
+    apiGroups: [''], resources: ['namespaces'], verbs: ['get', 'list', 'watch']
+    apiGroups: [''], resources: ['nodes'], verbs: ['get']
+    Role infra reader
+    apiGroups: [''], resources: ['secrets'], verbs: ['get']
+    Role team-a manager-role
+    apiGroups: [''], resources: ['secrets'], verbs: ['get']
+    apiGroups: [''], resources: ['services'], verbs: ['get', 'list', 'watch']
+    apiGroups: ['', 'events.k8s.io'], resources: ['events'], verbs: ['create', 'patch']
+    apiGroups: ['apps'], resources: ['deployments'], verbs: ['create', 'delete', 'get', 'list', 'patch', 'watch']
+    apiGroups: ['example.com'], resources: ['guestbooks'], verbs: ['get', 'list', 'watch']
+    apiGroups: ['example.com'], resources: ['guestbooks/finalizers'], verbs: ['update']
+    apiGroups: ['example.com'], resources: ['guestbooks/status'], verbs: ['get', 'patch', 'update']
+    Role team-b manager-role
+    apiGroups: [''], resources: ['secrets'], verbs: ['get']
+    apiGroups: [''], resources: ['services'], verbs: ['get', 'list', 'watch']
+    apiGroups: ['', 'events.k8s.io'], resources: ['events'], verbs: ['create', 'patch']
+    apiGroups: ['apps'], resources: ['deployments'], verbs: ['create', 'delete', 'get', 'list', 'patch', 'watch']
+    apiGroups: ['example.com'], resources: ['guestbooks'], verbs: ['get', 'list', 'watch']
+    apiGroups: ['example.com'], resources: ['guestbooks/finalizers'], verbs: ['update']
+    apiGroups: ['example.com'], resources: ['guestbooks/status'], verbs: ['get', 'patch', 'update']
+    ");
+}
+
+#[test]
+fn a_kind_without_a_status_gets_no_right_to_it() {
+    let mut declarations = guestbook();
+    declarations.controllers[0].of = Resource {
+        version: "v1".into(),
+        kind: "ConfigMap".into(),
+        plural: "configmaps".into(),
+        ..Resource::default()
+    };
+    let rules = implied_rules(&declarations);
+    assert!(rules.iter().all(|rule| rule.resources != ["configmaps/status"]), "{rules:?}");
+    assert!(rules.iter().any(|rule| rule.resources == ["configmaps/finalizers"]), "{rules:?}");
+}
+
+#[test]
+fn a_role_is_written_as_the_api_has_it() {
+    insta::assert_snapshot!(serde_json::to_string_pretty(&roles(&[rule("core|pods|get")])).unwrap(), @r#"
+    [
+      {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {
+          "name": "manager-role"
+        },
+        "rules": [
+          {
+            "apiGroups": [
+              ""
+            ],
+            "resources": [
+              "pods"
+            ],
+            "verbs": [
+              "get"
+            ]
+          }
+        ]
+      }
+    ]
+    "#);
+}
+
+#[test]
+fn roles_beside_the_operators_own_are_there_when_they_are_needed() {
+    let mut declarations = guestbook();
+    let support =
+        |of: &Declarations| [leader_election_role(of), metrics_auth_role(of), metrics_reader_role(of)];
+    assert_eq!(support(&declarations), [None, None, None]);
+    declarations.leader_election = true;
+    declarations.secure_metrics = true;
+    let names: Vec<String> = support(&declarations)
+        .into_iter()
+        .flatten()
+        .map(|role| format!("{} {}", role["kind"], role["metadata"]["name"]))
+        .collect();
+    insta::assert_snapshot!(names.join("\n"), @r#"
+    "Role" "leader-election-role"
+    "ClusterRole" "metrics-auth-role"
+    "ClusterRole" "metrics-reader"
+    "#);
+}
+
+/// What is granted, one by one, less what a wildcard grants as well.
+fn granted(rules: &[PolicyRule]) -> BTreeSet<[String; 5]> {
+    let or_any = |set: &BTreeSet<String>| {
+        if set.is_empty() { vec![String::from("(any)")] } else { set.iter().cloned().collect() }
+    };
+    let mut all = BTreeSet::new();
+    for rule in rules {
+        for group in or_any(&rule.groups) {
+            for resource in or_any(&rule.resources) {
+                for name in or_any(&rule.names) {
+                    for url in or_any(&rule.urls) {
+                        for verb in &rule.verbs {
+                            let one = [&group, &resource, &name, &url, verb].map(Clone::clone);
+                            all.insert(one);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    let covers = |wide: &[String; 5], one: &[String; 5]| {
+        wide != one && wide.iter().zip(one).all(|(wide, one)| wide == one || wide == "*")
+    };
+    all.iter().filter(|one| !all.iter().any(|wide| covers(wide, one))).cloned().collect()
+}
+
+fn some(words: &'static [&'static str]) -> impl Strategy<Value = Vec<String>> {
+    proptest::sample::subsequence(words, 1..=words.len().min(3))
+        .prop_map(|words| words.into_iter().map(str::to_owned).collect())
+}
+
+fn any_rule() -> impl Strategy<Value = Rule> {
+    let resources = (
+        some(&["", "core", "a", "b", "*"]),
+        some(&["x", "y", "z", "x/status", "*"]),
+        proptest::option::weighted(0.2, some(&["one", "two"])),
+        some(&["get", "list", "watch", "*"]),
+        proptest::option::weighted(0.2, some(&["/metrics", "/version"])),
+    );
+    let paths = (some(&["/metrics", "/version", "/healthz"]), some(&["get", "post", "*"]));
+    prop_oneof![
+        5 => resources.prop_map(|(groups, resources, names, verbs, urls)| Rule {
+            groups,
+            resources,
+            verbs,
+            resource_names: names.unwrap_or_default(),
+            urls: urls.unwrap_or_default(),
+            ..Rule::default()
+        }),
+        1 => paths.prop_map(|(urls, verbs)| Rule { verbs, urls, ..Rule::default() }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn exactly_the_declared_rights_are_granted_in_any_order(
+        rules in proptest::collection::vec(any_rule(), 0..8).prop_shuffle(),
+    ) {
+        let given: Vec<PolicyRule> = rules.iter().flat_map(PolicyRule::of).collect();
+        let result = normalise(given.clone());
+        prop_assert_eq!(granted(&result), granted(&given));
+        prop_assert_eq!(normalise(result.clone()), result.clone());
+        prop_assert_eq!(normalise(given.into_iter().rev()), result.clone());
+        prop_assert!(result.iter().all(|rule| rule.resources.is_empty() || rule.urls.is_empty()));
+    }
+}
