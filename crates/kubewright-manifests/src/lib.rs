@@ -13,3 +13,4 @@ pub mod schema;
 pub mod yaml;
 pub mod declarations;
 pub mod rbac;
+pub mod webhook;

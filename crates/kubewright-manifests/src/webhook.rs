@@ -1,0 +1,126 @@
+//! Webhook configurations, as controller-gen writes them.
+//!
+//! What was declared is passed on, in the API's words, even where it makes no sense: the API server's rules are applied
+//! by the [linter](crate::lint), which can say where it was declared.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::declare::Webhook;
+use crate::rbac::canonical_group;
+
+/// The usual name of the configuration of mutating webhooks.
+pub const MUTATING: &str = "mutating-webhook-configuration";
+/// The usual name of the configuration of validating webhooks.
+pub const VALIDATING: &str = "validating-webhook-configuration";
+/// The Service in front of the operator's webhook server.
+pub const SERVICE: &str = "webhook-service";
+/// Its namespace, which kustomize replaces.
+pub const NAMESPACE: &str = "system";
+
+/// The configurations that webhooks go into: mutating ones first, then by name; in each, webhooks by name.
+pub fn configurations<'a>(webhooks: impl IntoIterator<Item = &'a Webhook>) -> Vec<Value> {
+    let mut by_configuration: BTreeMap<(bool, &str), Vec<&Webhook>> = BTreeMap::new();
+    for webhook in webhooks {
+        by_configuration.entry((!webhook.mutating, configuration(webhook))).or_default().push(webhook);
+    }
+    by_configuration
+        .into_iter()
+        .map(|((validating, name), mut webhooks)| {
+            webhooks.sort_by(|one, other| (&one.name, &one.item).cmp(&(&other.name, &other.item)));
+            json!({
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": if validating { "ValidatingWebhookConfiguration" } else { "MutatingWebhookConfiguration" },
+                "metadata": { "name": name },
+                "webhooks": webhooks.into_iter().map(to_value).collect::<Vec<_>>(),
+            })
+        })
+        .collect()
+}
+
+/// The name of the configuration that a webhook goes into.
+pub(crate) fn configuration(webhook: &Webhook) -> &str {
+    match (webhook.configuration.as_str(), webhook.mutating) {
+        ("", true) => MUTATING,
+        ("", false) => VALIDATING,
+        (name, _) => name,
+    }
+}
+
+fn to_value(webhook: &Webhook) -> Value {
+    let mut value = Map::new();
+    let mut set = |name: &str, field: Value| {
+        let is_empty = match &field {
+            Value::Null => true,
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            _ => false,
+        };
+        if !is_empty {
+            value.insert(name.to_owned(), field);
+        }
+    };
+    set("admissionReviewVersions", review_versions(webhook));
+    set("clientConfig", client_config(webhook));
+    set("failurePolicy", word(&webhook.failure_policy, &["Fail", "Ignore"]));
+    set("matchConditions", json!(webhook.match_conditions));
+    set("matchPolicy", word(&webhook.match_policy, &["Exact", "Equivalent"]));
+    set("name", webhook.name.as_str().into());
+    set("namespaceSelector", json!(webhook.namespace_selector));
+    set("objectSelector", json!(webhook.object_selector));
+    set("reinvocationPolicy", word(&webhook.reinvocation_policy, &["Never", "IfNeeded"]));
+    set("rules", rules(webhook));
+    set("sideEffects", word(&webhook.side_effects, &["None", "NoneOnDryRun", "Some", "Unknown"]));
+    set("timeoutSeconds", json!(webhook.timeout_seconds));
+    value.into()
+}
+
+/// The runtime understands `v1`, and nothing else is left in a cluster.
+fn review_versions(webhook: &Webhook) -> Value {
+    if webhook.admission_review_versions.is_empty() {
+        json!(["v1"])
+    } else {
+        json!(webhook.admission_review_versions)
+    }
+}
+
+fn client_config(webhook: &Webhook) -> Value {
+    if !webhook.url.is_empty() {
+        return json!({ "url": webhook.url });
+    }
+    let or = |text: &str, usual: &str| if text.is_empty() { usual.to_owned() } else { text.to_owned() };
+    let mut service = json!({
+        "name": or(&webhook.service_name, SERVICE),
+        "namespace": or(&webhook.service_namespace, NAMESPACE),
+        "path": webhook.path,
+    });
+    if let Some(port) = webhook.service_port {
+        service["port"] = port.into();
+    }
+    json!({ "service": service })
+}
+
+fn rules(webhook: &Webhook) -> Value {
+    let groups: Vec<&str> = webhook.groups.iter().map(|group| canonical_group(group)).collect();
+    let operations: Vec<Value> = webhook
+        .verbs
+        .iter()
+        .map(|verb| word(verb, &["CREATE", "UPDATE", "DELETE", "CONNECT", "*"]))
+        .collect();
+    json!([{
+        "apiGroups": groups,
+        "apiVersions": webhook.versions,
+        "operations": operations,
+        "resources": webhook.resources,
+    }])
+}
+
+/// A word as the API writes it. One that it does not know is left as it is, for the API to refuse.
+fn word(given: &str, known: &[&str]) -> Value {
+    let known = known.iter().copied().find(|known| known.eq_ignore_ascii_case(given));
+    known.unwrap_or(given).into()
+}
+
+#[cfg(test)]
+mod tests;
