@@ -1,0 +1,69 @@
+//! What an API server says of an object that is created.
+//!
+//! The same steps as in `kubewright-apiserver`, in the same order: decoding, defaults, validation. Unknown fields are
+//! among the refusals, since a server drops them with no more than a warning.
+
+use kubewright_apimachinery::cel::rules::Compiler;
+use kubewright_apimachinery::field::FieldError;
+use kubewright_apimachinery::gvk::Gvk;
+use kubewright_apimachinery::{crd, decode, defaults, facts, validation};
+use serde_json::Value;
+
+/// Longer values than this are not repeated: they are whole schemas.
+const SHORT: usize = 80;
+
+/// Why an object is refused.
+pub(super) struct Refusal {
+    /// The field, as the server names it; empty for the whole.
+    pub(super) field: String,
+    /// The reason.
+    pub(super) message: String,
+    /// The server does not know the field.
+    pub(super) is_unknown: bool,
+}
+
+/// What an API server has against an object.
+pub(super) fn refusals(object: &Value) -> Vec<Refusal> {
+    let gvk = Gvk::of(object);
+    let Some(of_kind) = facts::type_of_kind(gvk.group, gvk.version, gvk.kind) else { return Vec::new() };
+    let mut refusals: Vec<Refusal> =
+        decode::unknown_fields(of_kind, object).iter().map(|text| unknown_field(text)).collect();
+    let mut object = object.clone();
+    if let Err(error) = decode::complete(of_kind, &mut object) {
+        refusals.push(Refusal::of_the_whole(error.to_string()));
+        return refusals;
+    }
+    let errors = if gvk == crd::GVK {
+        if let Err(message) = crd::complete(&mut object) {
+            refusals.push(Refusal::of_the_whole(message));
+            return refusals;
+        }
+        crd::set_defaults(&mut object);
+        crd::prepare_create(&mut object);
+        crd::validate_create(&object, &Compiler)
+    } else {
+        defaults::apply(gvk, &mut object);
+        validation::create(gvk, gvk.kind == "Role", &object)
+    };
+    refusals.extend(errors.iter().map(Refusal::of));
+    refusals
+}
+
+impl Refusal {
+    fn of(error: &FieldError) -> Self {
+        let is_long = error.value.as_ref().is_some_and(|value| value.len() > SHORT);
+        let message = if is_long && !error.detail.is_empty() { error.detail.clone() } else { error.body() };
+        Self { field: error.field.clone(), message, is_unknown: false }
+    }
+
+    fn of_the_whole(message: String) -> Self {
+        Self { field: String::new(), message, is_unknown: false }
+    }
+}
+
+/// From `unknown field "webhooks[0].x"`.
+fn unknown_field(text: &str) -> Refusal {
+    let field = text.split('"').nth(1).unwrap_or_default().to_owned();
+    let message = "the API server does not know this field, and drops it".to_owned();
+    Refusal { field, message, is_unknown: true }
+}
