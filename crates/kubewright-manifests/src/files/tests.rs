@@ -1,0 +1,125 @@
+use serde_json::json;
+
+use super::*;
+use crate::declare::{Declared, Rule, Webhook};
+
+fn operator() -> (Declarations, Vec<(String, Value)>) {
+    let mut declarations = Declarations::new("guestbook");
+    let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+    declarations.declared = vec![
+        Declared::Rule(Rule {
+            groups: words(&[""]),
+            resources: words(&["pods"]),
+            verbs: words(&["get"]),
+            ..Rule::default()
+        }),
+        Declared::Rule(Rule {
+            groups: words(&[""]),
+            resources: words(&["secrets"]),
+            verbs: words(&["get"]),
+            namespace: "infra".into(),
+            ..Rule::default()
+        }),
+        Declared::Webhook(Webhook { name: "v.example.com".into(), ..Webhook::default() }),
+    ];
+    let definition = json!({ "kind": "CustomResourceDefinition" });
+    (declarations, vec![("example.com_guestbooks.yaml".into(), definition)])
+}
+
+fn paths(files: &Files) -> Vec<&str> {
+    files.keys().map(String::as_str).collect()
+}
+
+#[test]
+fn a_plan_has_definitions_roles_and_webhooks() {
+    let (declarations, definitions) = operator();
+    let plan = Plan::new(&declarations, &definitions, "");
+    assert_eq!(paths(plan.files()), ["config/crd/bases/example.com_guestbooks.yaml", ROLES, WEBHOOKS]);
+    insta::assert_snapshot!(plan.files()[ROLES], @r#"
+    ---
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: ClusterRole
+    metadata:
+      name: manager-role
+    rules:
+    - apiGroups:
+      - ""
+      resources:
+      - pods
+      verbs:
+      - get
+    ---
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: Role
+    metadata:
+      name: manager-role
+      namespace: infra
+    rules:
+    - apiGroups:
+      - ""
+      resources:
+      - secrets
+      verbs:
+      - get
+    "#);
+}
+
+#[test]
+fn without_webhooks_there_is_no_file_for_them() {
+    let (mut declarations, definitions) = operator();
+    declarations.declared.pop();
+    let plan = Plan::new(&declarations, &definitions, "");
+    assert!(!plan.files().contains_key(WEBHOOKS));
+}
+
+#[test]
+fn a_header_stands_first_and_is_a_comment() {
+    let (declarations, definitions) = operator();
+    let plan = Plan::new(&declarations, &definitions, "# Copyright\n\nThe authors\n");
+    for text in plan.files().values() {
+        assert!(text.starts_with("# Copyright\n\n# The authors\n---\n"), "{text}");
+    }
+}
+
+#[test]
+fn a_second_run_has_nothing_to_do() {
+    let (declarations, definitions) = operator();
+    let plan = Plan::new(&declarations, &definitions, "");
+    let mut disk = plan.files().clone();
+    disk.insert("config/crd/kustomization.yaml".into(), "resources: []".into());
+    let changes = plan.against(&disk);
+    assert!(changes.is_empty());
+    assert_eq!(changes.unchanged.len(), 3);
+}
+
+#[test]
+fn only_what_changed_is_written() {
+    let (mut declarations, definitions) = operator();
+    let disk = Plan::new(&declarations, &definitions, "").files().clone();
+    if let Declared::Rule(rule) = &mut declarations.declared[0] {
+        rule.verbs.push("list".into());
+    }
+    let changes = Plan::new(&declarations, &definitions, "").against(&disk);
+    assert_eq!(paths(&changes.write), [ROLES]);
+}
+
+#[test]
+fn what_nothing_produces_any_more_is_told_and_kept() {
+    let (mut declarations, definitions) = operator();
+    let mut disk = Plan::new(&declarations, &definitions, "").files().clone();
+    disk.insert("config/crd/bases/example.com_books.yaml".into(), String::new());
+    disk.insert("config/crd/bases/README.md".into(), String::new());
+    declarations.declared.clear();
+    let changes = Plan::new(&declarations, &definitions, "").against(&disk);
+    assert_eq!(changes.stale, ["config/crd/bases/example.com_books.yaml", ROLES, WEBHOOKS]);
+    assert!(!changes.is_empty() && changes.write.is_empty());
+    let findings: Vec<String> = changes.findings(&declarations).iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(findings.join("\n"), @r"
+    warning[KW501] guestbook: config/crd/bases/example.com_books.yaml: no kind of the operator produces this file: it was renamed or removed, or is not in `crds!`, and the file would still be applied
+      help: remove the file, or add the kind to `crds!`
+    warning[KW501] guestbook: config/rbac/role.yaml: the operator declares no rights
+      help: remove the file, or declare them with `#[rbac]`
+    warning[KW501] guestbook: config/webhook/manifests.yaml: the operator declares no webhooks
+      help: remove the file, or declare them with `#[webhook]`
+    ");
+}
