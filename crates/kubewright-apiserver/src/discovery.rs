@@ -44,7 +44,7 @@ impl Inner {
             ["api", version] => resource_list(registry, request, "", version),
             ["apis", group] => group_answer(registry, request, group),
             ["apis", group, version] => resource_list(registry, request, group, version),
-            ["version"] => Ok(output::respond_json(StatusCode::OK, &version())),
+            ["version"] => Ok(output::respond_json(StatusCode::OK, &self.version.info())),
             ["healthz" | "livez" | "readyz"] if path == trimmed => Ok(health(request, parts[0])),
             ["healthz" | "livez" | "readyz", ref check @ ..] => Ok(single_check(&check.join("/"))),
             ["openapi", ref path @ ..] => self.openapi(request, path),
@@ -106,25 +106,6 @@ fn with_etag(request: &Request, media: &'static str, bytes: Vec<u8>) -> Response
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
     response
-}
-
-/// The version that the server poses as.
-pub(crate) fn version() -> Value {
-    json!({
-        "major": "1",
-        "minor": "36",
-        "emulationMajor": "1",
-        "emulationMinor": "36",
-        "minCompatibilityMajor": "1",
-        "minCompatibilityMinor": "35",
-        "gitVersion": "v1.36.4",
-        "gitCommit": "bb826b1d48562f110659e64e8ec444327433db95",
-        "gitTreeState": "clean",
-        "buildDate": "2026-08-20T03:06:27Z",
-        "goVersion": "go1.26.5",
-        "compiler": "gc",
-        "platform": "linux/amd64",
-    })
 }
 
 fn paths(registry: &Registry) -> Value {

@@ -39,8 +39,10 @@ pub mod storage;
 mod subresources;
 mod tokens;
 mod track;
+mod version;
 mod watch;
 mod write;
 
 pub use body::Body;
 pub use server::{ApiServer, Controllers, Options};
+pub use version::{KubernetesVersion, VersionError};

@@ -19,6 +19,7 @@ use crate::output::{self, accepted};
 use crate::request::Request;
 use crate::resources::{DEFINITIONS, Registry};
 use crate::server::Inner;
+use crate::version::KubernetesVersion;
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -43,12 +44,13 @@ type Documents = BTreeMap<String, Arc<Document>>;
 /// The documents that never change.
 pub(crate) struct OpenApi {
     descriptions: Arc<dyn Descriptions>,
+    version: KubernetesVersion,
     built_in: OnceLock<Documents>,
 }
 
 impl OpenApi {
-    pub(crate) fn new(descriptions: Arc<dyn Descriptions>) -> Self {
-        Self { descriptions, built_in: OnceLock::new() }
+    pub(crate) fn new(descriptions: Arc<dyn Descriptions>, version: KubernetesVersion) -> Self {
+        Self { descriptions, version, built_in: OnceLock::new() }
     }
 
     fn built_in(&self) -> &Documents {
@@ -57,10 +59,18 @@ impl OpenApi {
 
     fn documents(&self, paths: Vec<String>, custom: &[CustomVersion<'_>]) -> Documents {
         let document = |path: String| {
-            let document = openapi::v3_document(&path, custom, &*self.descriptions)?;
+            let mut document = openapi::v3_document(&path, custom, &*self.descriptions)?;
+            self.pose(&mut document);
             Some((path, Arc::new(Document::new(json::to_vec(&document)))))
         };
         paths.into_iter().filter_map(document).collect()
+    }
+
+    /// Says the version that the server poses as; documents of custom resources have one of their own.
+    fn pose(&self, document: &mut Value) {
+        if document["info"]["title"] == "Kubernetes" {
+            document["info"]["version"] = self.version.to_string().into();
+        }
     }
 }
 
@@ -155,7 +165,8 @@ impl Inner {
             let definitions = self.served_definitions(&registry);
             let custom: Vec<CustomVersion<'_>> =
                 definitions.iter().flat_map(CustomVersion::of_definition).collect();
-            let document = openapi::v2_document(&custom, &*self.openapi.descriptions);
+            let mut document = openapi::v2_document(&custom, &*self.openapi.descriptions);
+            self.openapi.pose(&mut document);
             let protobuf = Arc::new(Document::new(openapi::v2_protobuf(&document)));
             V2 { of: registry, json: Arc::new(Document::new(json::to_vec(&document))), protobuf }
         }));

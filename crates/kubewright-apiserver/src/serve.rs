@@ -12,6 +12,8 @@ use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use rustls::RootCertStore;
 use rustls::server::{ServerConfig, WebPkiClientVerifier};
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -47,18 +49,104 @@ pub enum ServeError {
     /// TLS could not be set up.
     #[error("TLS could not be set up")]
     Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A certificate or key that was given cannot be read.
+    #[error("the {what} cannot be read as PEM")]
+    Pem {
+        /// Which one.
+        what: &'static str,
+        /// Why.
+        #[source]
+        source: rustls_pki_types::pem::Error,
+    },
     /// Only loopback addresses are served.
     #[error("{0} is not a loopback address; the embedded server listens on loopback only")]
     NotLoopback(SocketAddr),
 }
 
-/// A server that listens.
-pub struct Listening {
+/// Certificates that somebody else made, as PEM: what kube-apiserver is given in files.
+#[derive(Debug, Clone)]
+pub struct Certificates {
+    /// The server's own certificate, followed by those between it and its authority.
+    pub server: Vec<u8>,
+    /// Its key.
+    pub key: Vec<u8>,
+    /// The authorities whose clients are believed. Without any, nobody is asked for a certificate.
+    pub clients: Option<Vec<u8>>,
+}
+
+/// A socket on which a server answers. Dropping it ends it; so does [`Serving::close`], which waits.
+pub struct Serving {
     address: SocketAddr,
-    authority: Authority,
-    admin: Identity,
     stop: watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
+}
+
+impl Serving {
+    /// Opens a loopback address and serves `server` on it, with certificates that somebody else made.
+    pub async fn open_at(
+        server: ApiServer,
+        address: SocketAddr,
+        certificates: &Certificates,
+    ) -> Result<Self, ServeError> {
+        let pem = |what| move |source| ServeError::Pem { what, source };
+        let chain = all_certificates(&certificates.server).map_err(pem("server's certificate"))?;
+        let key = PrivateKeyDer::from_pem_slice(&certificates.key)
+            .map_err(pem("key of the server's certificate"))?;
+        let clients = match &certificates.clients {
+            None => Vec::new(),
+            Some(bundle) => all_certificates(bundle).map_err(pem("authority of client certificates"))?,
+        };
+        let bound = Bound::new(address).await?;
+        Ok(bound.serve(server, tls_config(chain, key, clients)?))
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops listening, lets running requests end, and closes what is left.
+    pub async fn close(self) {
+        let _ = self.stop.send(true);
+        let _ = self.task.await;
+    }
+}
+
+/// An address that is ours, and not served yet: what a certificate says depends on it.
+struct Bound {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Bound {
+    async fn new(address: SocketAddr) -> Result<Self, ServeError> {
+        if !address.ip().is_loopback() {
+            return Err(ServeError::NotLoopback(address));
+        }
+        let failed = |source| ServeError::Bind { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self { listener, address })
+    }
+
+    fn serve(self, server: ApiServer, tls: Arc<ServerConfig>) -> Serving {
+        let (stop, stopped) = watch::channel(false);
+        let task = tokio::spawn(accept(self.listener, TlsAcceptor::from(tls), server, stopped));
+        Serving { address: self.address, stop, task }
+    }
+}
+
+/// At least one certificate; an empty file is a mistake.
+fn all_certificates(bundle: &[u8]) -> Result<Vec<CertificateDer<'static>>, rustls_pki_types::pem::Error> {
+    let found = CertificateDer::pem_slice_iter(bundle).collect::<Result<Vec<_>, _>>()?;
+    if found.is_empty() { Err(rustls_pki_types::pem::Error::NoItemsFound) } else { Ok(found) }
+}
+
+/// A server that listens with certificates of its own.
+pub struct Listening {
+    serving: Serving,
+    authority: Authority,
+    admin: Identity,
 }
 
 impl Listening {
@@ -69,28 +157,24 @@ impl Listening {
 
     /// As [`Listening::open`], at another loopback address.
     pub async fn open_at(server: ApiServer, address: SocketAddr) -> Result<Self, ServeError> {
-        if !address.ip().is_loopback() {
-            return Err(ServeError::NotLoopback(address));
-        }
-        let listener =
-            TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, source })?;
-        let address = listener.local_addr().map_err(|source| ServeError::Bind { address, source })?;
+        let bound = Bound::new(address).await?;
         let authority = Authority::new()?;
         let admin = authority.client("admin", &[MASTERS])?;
-        let tls = tls_config(&authority, address)?;
-        let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(accept(listener, TlsAcceptor::from(tls), server, stopped));
-        Ok(Self { address, authority, admin, stop, task })
+        let service = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+        let identity = authority.server(&[bound.address.ip(), service])?;
+        let chain = vec![identity.cert, authority.der().clone()];
+        let tls = tls_config(chain, identity.key, vec![authority.der().clone()])?;
+        Ok(Self { serving: bound.serve(server, tls), authority, admin })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.serving.address
     }
 
     /// Its URL.
     pub fn url(&self) -> String {
-        format!("https://{}", self.address)
+        format!("https://{}", self.serving.address)
     }
 
     /// The authority of its certificates.
@@ -110,8 +194,7 @@ impl Listening {
 
     /// Stops listening, lets running requests end, and closes what is left.
     pub async fn close(self) {
-        let _ = self.stop.send(true);
-        let _ = self.task.await;
+        self.serving.close().await;
     }
 }
 
@@ -129,22 +212,30 @@ pub fn kubeconfig(url: &str, authority: &str, identity: &Identity) -> String {
     )
 }
 
-fn tls_config(authority: &Authority, address: SocketAddr) -> Result<Arc<ServerConfig>, ServeError> {
+fn tls_config(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    clients: Vec<CertificateDer<'static>>,
+) -> Result<Arc<ServerConfig>, ServeError> {
     let failed = |error: Box<dyn std::error::Error + Send + Sync>| ServeError::Tls(error);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut roots = RootCertStore::empty();
-    roots.add(authority.der().clone()).map_err(|error| failed(error.into()))?;
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-        .allow_unauthenticated()
-        .build()
-        .map_err(|error| failed(error.into()))?;
-    let identity = authority.server(&[address.ip(), IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))])?;
-    let mut config = ServerConfig::builder_with_provider(provider)
+    let config = ServerConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
-        .map_err(|error| failed(error.into()))?
-        .with_client_cert_verifier(verifier)
-        .with_single_cert(vec![identity.cert, authority.der().clone()], identity.key)
         .map_err(|error| failed(error.into()))?;
+    let config = if clients.is_empty() {
+        config.with_no_client_auth()
+    } else {
+        let mut roots = RootCertStore::empty();
+        for authority in clients {
+            roots.add(authority).map_err(|error| failed(error.into()))?;
+        }
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+            .allow_unauthenticated()
+            .build()
+            .map_err(|error| failed(error.into()))?;
+        config.with_client_cert_verifier(verifier)
+    };
+    let mut config = config.with_single_cert(chain, key).map_err(|error| failed(error.into()))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }

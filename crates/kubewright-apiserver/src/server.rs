@@ -23,6 +23,7 @@ use crate::stack::on_large_stack;
 use crate::storage::log::{self, OpenError, Recovered};
 use crate::storage::{Engine as _, Limits, Store};
 use crate::tokens::Tokens;
+use crate::version::KubernetesVersion;
 use crate::write::attributes;
 
 /// Which controllers of a cluster the server runs itself.
@@ -50,6 +51,8 @@ pub struct Options {
     pub limits: Limits,
     /// What built-in types and fields mean, for `kubectl explain`.
     pub descriptions: Arc<dyn Descriptions>,
+    /// The version that the server says it is. Kinds, fields and rules do not follow it.
+    pub version: KubernetesVersion,
 }
 
 impl Default for Options {
@@ -61,6 +64,7 @@ impl Default for Options {
             controllers: Controllers::default(),
             limits: Limits::default(),
             descriptions: Arc::new(NoDescriptions),
+            version: KubernetesVersion::default(),
         }
     }
 }
@@ -89,6 +93,7 @@ pub(crate) struct Inner {
     pub(crate) in_flight: InFlight,
     pub(crate) openapi: Arc<OpenApi>,
     pub(crate) published: Published,
+    pub(crate) version: KubernetesVersion,
     limits: Limits,
 }
 
@@ -134,8 +139,9 @@ impl ApiServer {
                 registry: RwLock::default(),
                 definitions: Mutex::default(),
                 in_flight: InFlight::default(),
-                openapi: Arc::new(OpenApi::new(options.descriptions)),
+                openapi: Arc::new(OpenApi::new(options.descriptions, options.version)),
                 published: Published::default(),
+                version: options.version,
                 limits: options.limits,
             }),
         }
@@ -167,6 +173,7 @@ impl ApiServer {
                 in_flight: InFlight::default(),
                 openapi: inner.openapi.clone(),
                 published: Published::default(),
+                version: inner.version,
                 limits: inner.limits,
             }),
         };

@@ -7,6 +7,7 @@ mod concurrency;
 mod custom;
 mod discovery;
 mod fuzz;
+mod given;
 mod hostile;
 mod rbac;
 mod runtime;
