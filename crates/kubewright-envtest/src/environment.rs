@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::DynamicObject;
 use kubewright_apiserver::clock::TokioClock;
 use kubewright_apiserver::serve::{Listening, ServeError};
-use kubewright_apiserver::{ApiServer, Options};
+use kubewright_apiserver::{ApiServer, Options, VersionError};
 use kubewright_runtime::{
     Client, Key, List, Manager, ManagerError, ManagerOptions, Outcome, Reconciler, client,
 };
@@ -36,6 +36,9 @@ pub enum StartError {
     /// A variable cannot be understood.
     #[error(transparent)]
     Mode(#[from] ModeError),
+    /// The version to pose as is none.
+    #[error(transparent)]
+    Version(#[from] VersionError),
     /// The embedded server cannot listen.
     #[error("the embedded API server cannot listen")]
     Listen(#[from] ServeError),
@@ -91,6 +94,7 @@ pub struct Builder {
     fixtures: Vec<PathBuf>,
     https: bool,
     seed: Option<u64>,
+    version: Option<String>,
     server: Option<Options>,
 }
 
@@ -136,6 +140,13 @@ impl Builder {
         self
     }
 
+    /// Has the embedded server say that it is this version, such as `1.34`. Kinds, fields and rules stay those of
+    /// v1.36: this is for operators that ask for the version, not a way to test on an older API.
+    pub fn kubernetes_version(mut self, version: impl Into<String>) -> Self {
+        self.version = Some(version.into());
+        self
+    }
+
     /// Gives the embedded server other options; clock and seed stay the environment's.
     pub fn server_options(mut self, options: Options) -> Self {
         self.server = Some(options);
@@ -146,8 +157,12 @@ impl Builder {
     pub async fn start(self) -> Result<Environment, StartError> {
         let mode = self.mode.map_or_else(Mode::from_env, Ok)?;
         let faults = Faults::default();
+        let mut options = self.server.unwrap_or_default();
+        if let Some(version) = &self.version {
+            options.version = version.parse()?;
+        }
         let (plane, target) = match mode {
-            Mode::Embedded => Plane::embedded(self.server.unwrap_or_default(), self.seed, self.https).await?,
+            Mode::Embedded => Plane::embedded(options, self.seed, self.https).await?,
             Mode::Assets(folder) => {
                 let assets = Assets::start(&folder).await?;
                 let client = assets.client().map_err(|error| StartError::Client(Box::new(error)))?;
@@ -355,7 +370,8 @@ impl Environment {
         Ok(applied)
     }
 
-    /// kube's client of another user with rights of their own, by impersonation.
+    /// kube's client of another user with rights of their own, by impersonation. What the user may do beyond what
+    /// everybody may is decided by RBAC, as in a cluster.
     pub async fn user(&self, name: &str, rights: Rights) -> Result<kube::Client, client::Error> {
         rights.grant(&self.client, name).await?;
         let user = http::HeaderValue::from_str(name).map_err(|error| client::Error::Build(error.into()))?;

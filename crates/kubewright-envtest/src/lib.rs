@@ -34,7 +34,7 @@
 //! - [`eventually`] and [`consistently`]: what must come true, or stay true. On tokio's paused clock they cost no time.
 //! - [`matches_yaml`]: compares an object with what a YAML text says of it.
 //! - [`Faults`]: a connection that fails when told to, and remembers what was asked.
-//! - [`Logs`]: what was logged.
+//! - [`Logs`] and [`Metrics`]: what was logged, and what was counted.
 
 mod assets;
 mod compare;
@@ -42,6 +42,7 @@ mod environment;
 mod faults;
 mod install;
 mod logs;
+mod metrics;
 mod mode;
 mod running;
 mod user;
@@ -53,6 +54,7 @@ pub use faults::{Asked, Effect, Faults};
 pub use install::InstallError;
 pub use kubewright_runtime::{NeverError, NotConsistentError, consistently, eventually};
 pub use logs::Logs;
+pub use metrics::Metrics;
 pub use mode::{Mode, ModeError};
 pub use running::Running;
 pub use user::Rights;

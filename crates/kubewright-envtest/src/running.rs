@@ -4,17 +4,25 @@ use kubewright_runtime::{Manager, ManagerError};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::Metrics;
+
 /// A manager that runs in the background. It ends with this value, or with [`Running::stop`].
 pub struct Running {
     task: Option<JoinHandle<Result<(), ManagerError>>>,
     stop: CancellationToken,
+    metrics: kubewright_runtime::metrics::Metrics,
 }
 
 impl Running {
     pub(crate) fn start(manager: Manager) -> Self {
-        let stop = CancellationToken::new();
+        let (stop, metrics) = (CancellationToken::new(), manager.metrics().clone());
         let task = tokio::spawn(manager.run_until(stop.clone().cancelled_owned()));
-        Self { task: Some(task), stop }
+        Self { task: Some(task), stop, metrics }
+    }
+
+    /// What the manager has counted so far.
+    pub fn metrics(&self) -> Metrics {
+        Metrics::read(&self.metrics)
     }
 
     /// Asks the manager to end, waits until it has, and says how it ended.

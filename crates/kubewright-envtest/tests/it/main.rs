@@ -2,4 +2,7 @@
 
 mod environments;
 mod faults;
+mod markdown_view;
+mod observing;
 mod tutorial;
+mod users;

@@ -1,0 +1,78 @@
+//! What a test sees of a manager beside its objects: metrics, events and logs; and the version that a server says.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use kubewright_envtest::{Environment, Metrics, Mode, consistently, eventually};
+use kubewright_runtime::Key;
+
+use crate::markdown_view::{MarkdownView, Viewer};
+
+const VIEW: &str = "{apiVersion: view.example.com/v1, kind: MarkdownView, metadata: {name: a}, \
+                    spec: {markdowns: {README.md: '# Read me'}}}";
+
+#[tokio::test(start_paused = true)]
+async fn metrics_of_a_running_manager_are_values_by_name_and_labels() -> Result<()> {
+    let env = Environment::builder().mode(Mode::Embedded).crd::<MarkdownView>().start().await?;
+    let manager = env.manager("markdown-view")?;
+    manager.controller(Viewer).owns::<ConfigMap>().owns::<Service>().register()?;
+    assert_eq!(Metrics::of(&manager).value("controller_runtime_reconcile_total", &[]), None);
+    let running = env.run(manager);
+    env.apply_yaml("default", VIEW).await?;
+    let reconciled = eventually(Duration::from_secs(10), async || {
+        let metrics = running.metrics();
+        let labels = [("controller", "markdownview"), ("result", "success")];
+        let reconciled = metrics.value("controller_runtime_reconcile_total", &labels);
+        ensure!(reconciled.is_some_and(|times| times >= 1.0), "{}", metrics.text());
+        Ok(reconciled)
+    })
+    .await?;
+    assert!(reconciled <= running.metrics().value("controller_runtime_reconcile_total", &[]));
+    Ok(running.stop().await?)
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_the_paused_clock_waiting_costs_no_real_time() -> Result<()> {
+    let env = Environment::builder().mode(Mode::Embedded).crd::<MarkdownView>().start().await?;
+    let manager = env.manager("markdown-view")?;
+    manager.controller(Viewer).register()?;
+    let running = env.run(manager);
+    env.apply_yaml("default", VIEW).await?;
+    let (key, client) = (Key::namespaced("default", "a"), env.runtime_client());
+    let (real, paused) = (Instant::now(), tokio::time::Instant::now());
+    let there = async || client.get::<Service>(&key).await.map(drop);
+    eventually(Duration::from_mins(5), there).await?;
+    consistently(Duration::from_mins(5), there).await?;
+    let never = async || {
+        if client.get_opt::<Service>(&key).await.is_ok_and(|it| it.is_some()) {
+            Err("still there")
+        } else {
+            Ok(())
+        }
+    };
+    let error = eventually(Duration::from_mins(5), never).await.unwrap_err();
+    assert_eq!(error.last_seen.as_deref(), Some("still there"));
+    assert!(paused.elapsed() >= Duration::from_mins(10), "{:?}", paused.elapsed());
+    assert!(real.elapsed() < Duration::from_mins(1), "{:?}", real.elapsed());
+    Ok(running.stop().await?)
+}
+
+#[tokio::test]
+async fn the_embedded_server_says_the_version_that_it_is_told() -> Result<()> {
+    let env = Environment::builder().mode(Mode::Embedded).kubernetes_version("1.34").start().await?;
+    assert_eq!(env.client().apiserver_version().await?.git_version, "v1.34.0");
+    assert_eq!(
+        Environment::builder().mode(Mode::Embedded).start().await?.client().apiserver_version().await?.minor,
+        "36"
+    );
+    let Err(error) = Environment::builder().mode(Mode::Embedded).kubernetes_version("latest").start().await
+    else {
+        panic!("`latest` was taken for a version")
+    };
+    assert_eq!(
+        error.to_string(),
+        "\"latest\" is no version of Kubernetes; write one such as 1.34 or v1.34.2"
+    );
+    Ok(())
+}
