@@ -12,7 +12,7 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, Args, ColorChoice, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::cli::examples::examples;
-use crate::commands::{apiserver, completion, help, version};
+use crate::commands::{apiserver, completion, envtest, help, version};
 use crate::ui::{Verbosity, style};
 
 const EXAMPLES: &[(&str, &str)] = &[
@@ -45,6 +45,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Apiserver(apiserver::Args),
     Completion(completion::Args),
+    Envtest(envtest::Args),
     Version(version::Args),
     Help(help::Args),
 }

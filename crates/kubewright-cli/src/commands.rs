@@ -5,6 +5,7 @@
 
 pub(crate) mod apiserver;
 pub(crate) mod completion;
+pub(crate) mod envtest;
 pub(crate) mod help;
 pub(crate) mod version;
 
@@ -17,6 +18,7 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Result<()> {
     match command {
         Command::Apiserver(args) => apiserver::run(&args, ui),
         Command::Completion(args) => completion::run(&args, ui),
+        Command::Envtest(args) => envtest::run(&args, ui),
         Command::Version(args) => version::run(&args, ui),
         Command::Help(args) => help::run(&args),
     }

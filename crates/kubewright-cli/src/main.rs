@@ -1,34 +1,51 @@
-//! The binary `kubewright`: parse, run, report, exit.
+//! The binary `kubewright`: parse, run, report, exit. Under another name it is another program ([`binaries`]).
 //!
 //! Exit status: 0 on success, 1 when a command failed, 2 when the arguments were wrong. Nothing here or below
 //! prints except through [`ui::Ui`], which is where colour and quietness are decided.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod binaries;
 mod cli;
 mod commands;
 mod descriptions;
 mod error;
 mod output;
+mod private;
+mod signals;
 mod ui;
 
 use std::env;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::ColorChoice;
+
+use crate::binaries::Binary;
 use crate::ui::{Ui, Verbosity};
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = env::args_os().collect();
-    let (ui, result) = match cli::parse(&args) {
+    let (ui, result) = match Binary::called(args.first()) {
+        None => kubewright(&args),
+        Some(binary) => {
+            let ui = Ui::new(ColorChoice::Auto, Verbosity::Normal);
+            let result = binary.run(&args[1..], &ui);
+            (ui, result)
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => error::report(&failure, &ui),
+    }
+}
+
+fn kubewright(args: &[OsString]) -> (Ui, anyhow::Result<()>) {
+    match cli::parse(args) {
         Ok(cli) => {
             let ui = Ui::new(cli.global.color, cli.global.verbosity());
             let result = commands::run(cli.command, &ui);
             (ui, result)
         }
-        Err(answer) => (Ui::new(cli::color_in(&args), Verbosity::Normal), Err(answer.into())),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => error::report(&failure, &ui),
+        Err(answer) => (Ui::new(cli::color_in(args), Verbosity::Normal), Err(answer.into())),
     }
 }

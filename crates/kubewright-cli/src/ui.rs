@@ -80,6 +80,14 @@ impl Ui {
             self.print_styled_error(&format!("{label}note:{label:#} {}\n", escape(note)));
         }
     }
+
+    /// Says what may not be as the user thinks, unless the user wants quiet.
+    pub(crate) fn warn(&self, warning: &str) {
+        if self.verbosity > Verbosity::Quiet {
+            let label = style::CAUSE;
+            self.print_styled_error(&format!("{label}warning:{label:#} {}\n", escape(warning)));
+        }
+    }
 }
 
 /// Whoever reads our results has gone, as `head` does when it has seen enough.

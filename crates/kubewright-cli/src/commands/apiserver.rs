@@ -3,8 +3,6 @@
 //! Standard output carries exactly one line, when the server is ready, so that scripts can wait for it; all
 //! else goes to standard error. The kubeconfig is there before that line is.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,12 +10,13 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use kubewright_apiserver::auth::Authorization;
 use kubewright_apiserver::serve::{Listening, ServeError};
-use kubewright_apiserver::{ApiServer, Controllers, Options};
-use tokio::signal::unix::{SignalKind, signal};
+use kubewright_apiserver::{ApiServer, Controllers, KubernetesVersion, Options};
 
 use crate::cli::examples::examples;
 use crate::descriptions::KubernetesDescriptions;
 use crate::error::Hint as _;
+use crate::private;
+use crate::signals::Signals;
 use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
@@ -25,6 +24,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("Use it there", "kubectl --kubeconfig kubewright.kubeconfig get namespaces"),
     ("Keep objects between runs", "kubewright apiserver --data-dir .kubewright"),
     ("The bare server, as envtest has it", "kubewright apiserver --controllers none"),
+    ("Say another version, for a client that asks", "kubewright apiserver --kubernetes-version 1.34"),
 ];
 
 /// Run the Kubernetes API server in the foreground, until it is interrupted
@@ -50,17 +50,30 @@ pub(crate) struct Args {
     /// Who decides what users may do, as a list that kube-apiserver takes: RBAC, AlwaysAllow
     #[arg(long, value_name = "MODES", default_value = "RBAC", value_parser = authorization)]
     authorization_mode: Mode,
+
+    /// Version of Kubernetes that the server says it is; kinds and fields stay those of v1.36
+    #[arg(long, value_name = "VERSION", default_value_t)]
+    kubernetes_version: KubernetesVersion,
 }
 
 /// A list of modes comes down to one: where everything is allowed, nothing else matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
+pub(crate) enum Mode {
     Rbac,
     AlwaysAllow,
 }
 
+impl From<Mode> for Authorization {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Rbac => Self::Rbac,
+            Mode::AlwaysAllow => Self::AlwaysAllow,
+        }
+    }
+}
+
 /// Reads a list of modes, and refuses it in kube-apiserver's words where that would.
-fn authorization(list: &str) -> Result<Mode, String> {
+pub(crate) fn authorization(list: &str) -> Result<Mode, String> {
     let mut seen = Vec::new();
     for mode in list.split(',') {
         match mode {
@@ -100,20 +113,19 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
 }
 
 async fn serve(args: &Args, ui: &Ui, started: Instant) -> Result<()> {
-    // Before the port is open: whoever sees it open may send a signal at once.
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
-    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
-
+    let mut signals = Signals::listen()?;
     let controllers = match args.controllers {
         Which::None => Controllers::None,
         Which::Core => Controllers::Core,
     };
     let descriptions = Arc::new(KubernetesDescriptions);
-    let authorization = match args.authorization_mode {
-        Mode::Rbac => Authorization::Rbac,
-        Mode::AlwaysAllow => Authorization::AlwaysAllow,
+    let options = Options {
+        controllers,
+        descriptions,
+        authorization: args.authorization_mode.into(),
+        version: args.kubernetes_version,
+        ..Options::default()
     };
-    let options = Options { controllers, descriptions, authorization, ..Options::default() };
     let server = match &args.data_dir {
         None => ApiServer::new(options),
         Some(dir) => open(dir, options, ui)?,
@@ -127,16 +139,13 @@ async fn serve(args: &Args, ui: &Ui, started: Instant) -> Result<()> {
             error
         }
     })?;
-    write_private(&args.kubeconfig, &listening.kubeconfig())
+    private::write(&args.kubeconfig, &listening.kubeconfig())
         .with_context(|| format!("cannot write the kubeconfig to {}", args.kubeconfig.display()))
         .hint("choose a file that you may write with --kubeconfig FILE")?;
     ui.note(&format!("kubeconfig: {}", args.kubeconfig.display()));
     ui.print(format!("ready {} in {} ms\n", listening.url(), started.elapsed().as_millis()).as_bytes())?;
 
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
+    signals.any().await;
     listening.close().await;
     server.close().context("the last writes could not be kept").hint("make room on the disk of --data-dir")
 }
@@ -153,24 +162,6 @@ fn open(dir: &Path, options: Options, ui: &Ui) -> Result<ApiServer> {
         ));
     }
     Ok(server)
-}
-
-/// Writes a file that only its owner may read, all or nothing.
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(name);
-    let write = || {
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
-        file.write_all(text.as_bytes())?;
-        std::fs::rename(&temporary, path)
-    };
-    write().inspect_err(|_| {
-        // What is half written helps nobody; that it cannot be removed either is not the news.
-        let _ = std::fs::remove_file(&temporary);
-    })
 }
 
 #[cfg(test)]

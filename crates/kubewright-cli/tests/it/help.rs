@@ -16,6 +16,7 @@ fn help_of_kubewright_says_what_it_is_and_what_it_can_do() {
     Commands:
       apiserver   Run the Kubernetes API server in the foreground, until it is interrupted
       completion  Print the script that completes kubewright's commands in a shell
+      envtest     Help tests of operators that were written for Go's envtest
       version     Print the version of kubewright, and of the Kubernetes API that it embeds
       help        Print the help of kubewright, or of one of its commands
 
@@ -106,6 +107,40 @@ fn help_of_completion_says_how_to_install_it_in_each_shell() {
 
       # PowerShell: complete in this shell; put the line into $PROFILE to keep it
       kubewright completion powershell | Out-String | Invoke-Expression
+    "#);
+}
+
+#[test]
+fn help_of_envtest_assets_says_how_to_use_the_folder() {
+    assert_snapshot!(kubewright("envtest assets --help"), @r#"
+    exit status 0
+    --- stdout
+    Make a folder for KUBEBUILDER_ASSETS, in which kubewright is kube-apiserver and etcd
+
+    Usage: kubewright envtest assets [OPTIONS] <DIR>
+
+    Arguments:
+      <DIR>  The folder; it is made if it is not there
+
+    Options:
+          --copy     Write copies instead of links
+          --dry-run  Write nothing, only say what would be written
+      -h, --help     Print help
+
+    Global options:
+          --color <WHEN>  When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+      -q, --quiet         Print results and errors only
+      -v, --verbose...    Say more; repeat for even more
+
+    Examples:
+      # Make the folder, and use it in this shell
+      eval "$(kubewright envtest assets bin/k8s)"
+
+      # Copies, for an image that has no kubewright elsewhere
+      kubewright envtest assets --copy bin/k8s
+
+      # See what would be written
+      kubewright envtest assets --dry-run bin/k8s
     "#);
 }
 

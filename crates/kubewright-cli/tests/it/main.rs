@@ -1,16 +1,27 @@
 //! Runs the real binary, the way a shell does, and compares all that it says.
 
+#[cfg(unix)]
+mod binaries;
 mod color;
 mod completion;
 mod crash;
 mod help;
 #[cfg(unix)]
 mod kubectl;
+// The same files as in the tests of kubewright-envtest: one test, wherever it runs.
+#[cfg(unix)]
+#[path = "../../../kubewright-envtest/tests/it/markdown_view.rs"]
+mod markdown_view;
+#[cfg(unix)]
+mod modes;
 mod output;
 #[cfg(unix)]
 mod replay;
 mod run;
 #[cfg(unix)]
 mod terminal;
+#[cfg(unix)]
+#[path = "../../../kubewright-envtest/tests/it/tutorial.rs"]
+mod tutorial;
 mod usage;
 mod version;

@@ -1,0 +1,197 @@
+//! Flags as Go's programs take them.
+//!
+//! `--name=value` and `--name value`, with one dash or two. A flag that is not known is kept and told of, never
+//! refused; the word behind it is its value unless it is a flag itself, since nobody here knows better.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+
+use anyhow::{Result, anyhow, bail};
+
+use crate::error::Hint as _;
+use crate::ui::Ui;
+
+/// A flag that is known.
+pub(super) struct Flag {
+    pub(super) name: &'static str,
+    /// What its value is called in the help; a switch has none.
+    pub(super) value: &'static str,
+    pub(super) effect: Effect,
+    pub(super) help: &'static str,
+}
+
+/// What a flag does.
+pub(super) enum Effect {
+    /// What it says.
+    Heeded,
+    /// Nothing: it is so already if the value is this one. Any other is told of.
+    Already(&'static str),
+    /// Nothing, and nobody can tell, whatever the value.
+    Nothing,
+}
+
+/// A program, as its flags and its help have it.
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    pub(super) flags: &'static [Flag],
+}
+
+/// What was asked for on a command line.
+#[derive(Debug)]
+pub(super) enum Asked {
+    Help,
+    Version,
+    Run(Given),
+}
+
+/// The flags of a command line, the last of a name first.
+#[derive(Debug)]
+pub(super) struct Given(Vec<(String, String)>);
+
+impl Given {
+    /// The value of a flag, if it was given and is not empty.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.0.iter().find(|(given, _)| given == name)?;
+        Some(value.as_str()).filter(|value| !value.is_empty())
+    }
+}
+
+impl Program {
+    pub(super) fn parse(&self, args: &[OsString]) -> Result<Asked> {
+        let mut given = Vec::new();
+        let mut args = args.iter().map(|arg| arg.to_string_lossy().into_owned()).peekable();
+        while let Some(arg) = args.next() {
+            let flag = arg.strip_prefix("--").or_else(|| arg.strip_prefix('-'));
+            let Some(flag) = flag.filter(|flag| !flag.is_empty()) else {
+                bail!("\"{}\" does not take any arguments, got {arg:?}", self.name);
+            };
+            let (name, value) = match flag.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (flag, None),
+            };
+            match (name, &value) {
+                ("help" | "h", None) => return Ok(Asked::Help),
+                ("version", None) => return Ok(Asked::Version),
+                _ => {}
+            }
+            let value = match (value, self.known(name)) {
+                (Some(value), _) => value,
+                (None, Some(known)) if known.value.is_empty() => "true".to_owned(),
+                (None, Some(_)) => args.next().ok_or_else(|| {
+                    anyhow!("flag needs an argument: --{name}").hint(format!("write --{name}=VALUE"))
+                })?,
+                (None, None) => {
+                    args.next_if(|next| next == "-" || !next.starts_with('-')).unwrap_or_default()
+                }
+            };
+            given.push((name.to_owned(), value));
+        }
+        given.reverse();
+        Ok(Asked::Run(Given(given)))
+    }
+
+    fn known(&self, name: &str) -> Option<&Flag> {
+        self.flags.iter().find(|flag| flag.name == name)
+    }
+
+    /// Says in one line which flags change nothing, if there are any.
+    pub(super) fn tell_unheeded(&self, given: &Given, ui: &Ui) {
+        let mut names: Vec<String> = given
+            .0
+            .iter()
+            .filter(|(name, value)| match self.known(name).map(|flag| &flag.effect) {
+                Some(Effect::Already(so)) => value != so,
+                Some(Effect::Heeded | Effect::Nothing) => false,
+                None => true,
+            })
+            .map(|(name, _)| format!("--{name}"))
+            .collect();
+        names.sort();
+        names.dedup();
+        if !names.is_empty() {
+            ui.warn(&format!("kubewright in the place of {} does not heed {}", self.name, names.join(", ")));
+        }
+    }
+
+    /// One line a flag, as those who look for one want it.
+    pub(super) fn help(&self) -> String {
+        let left = |flag: &Flag| format!("      --{} {}", flag.name, flag.value);
+        let width = self.flags.iter().map(|flag| left(flag).len()).max().unwrap_or_default();
+        let mut text = format!(
+            "{}\n\nUsage:\n  {} [flags]\n\nFlags (others are accepted, and change nothing):\n",
+            self.about, self.name
+        );
+        for flag in self.flags {
+            writeln!(text, "{:width$}  {}", left(flag), flag.help).expect("a String takes all text");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROGRAM: Program = Program {
+        name: "server",
+        about: "A server.",
+        flags: &[
+            Flag { name: "port", value: "N", effect: Effect::Heeded, help: "where" },
+            Flag { name: "open", value: "", effect: Effect::Already("true"), help: "for all" },
+        ],
+    };
+
+    fn parse(line: &str) -> Result<Asked> {
+        PROGRAM.parse(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    fn given(line: &str) -> Given {
+        match parse(line).unwrap() {
+            Asked::Run(given) => given,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn values_stand_behind_a_sign_or_a_space_and_the_last_one_counts() {
+        assert_eq!(given("--port=1 --port 2").get("port"), Some("2"));
+        assert_eq!(given("-port 3").get("port"), Some("3"));
+        assert_eq!(given("--port=").get("port"), None);
+        assert_eq!(given("--open --port 4").get("open"), Some("true"));
+    }
+
+    #[test]
+    fn what_is_not_known_takes_a_word_but_no_flag() {
+        let given = given("--v 2 --feature-gates --port 5 --audit-log-path -");
+        assert_eq!(given.get("audit-log-path"), Some("-"));
+        assert_eq!(
+            (given.get("v"), given.get("feature-gates"), given.get("port")),
+            (Some("2"), None, Some("5"))
+        );
+    }
+
+    #[test]
+    fn what_is_no_flag_and_what_lacks_its_value_is_refused() {
+        assert_eq!(
+            parse("start").unwrap_err().to_string(),
+            "\"server\" does not take any arguments, got \"start\""
+        );
+        assert_eq!(parse("--port").unwrap_err().to_string(), "flag needs an argument: --port");
+    }
+
+    #[test]
+    fn help_has_one_line_a_flag() {
+        assert!(matches!(parse("--port 1 --help").unwrap(), Asked::Help));
+        insta::assert_snapshot!(PROGRAM.help(), @"
+        A server.
+
+        Usage:
+          server [flags]
+
+        Flags (others are accepted, and change nothing):
+              --port N  where
+              --open    for all
+        ");
+    }
+}

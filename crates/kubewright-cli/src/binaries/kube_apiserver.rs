@@ -1,0 +1,210 @@
+//! `kube-apiserver`, with the flags and files that Go's envtest gives it.
+//!
+//! It is the bare server: no controllers, as behind the real program. Objects stay in memory, whatever etcd is named.
+
+use std::ffi::OsString;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use kubewright_apiserver::auth::Authorization;
+use kubewright_apiserver::certs::Authority;
+use kubewright_apiserver::serve::{Certificates, Serving};
+use kubewright_apiserver::{ApiServer, Controllers, KubernetesVersion, Options};
+
+use super::flags::{Asked, Effect, Flag, Given, Program};
+use crate::commands::apiserver::authorization;
+use crate::descriptions::KubernetesDescriptions;
+use crate::error::Hint as _;
+use crate::signals::Signals;
+use crate::ui::Ui;
+
+/// The port of the real one.
+const DEFAULT_PORT: u16 = 6443;
+
+const PROGRAM: Program = Program {
+    name: "kube-apiserver",
+    about: "kubewright in the place of kube-apiserver: the Kubernetes API server, without controllers, in memory.",
+    flags: &[
+        heeded("authorization-mode", "MODES", "RBAC or AlwaysAllow (default AlwaysAllow)"),
+        heeded("bind-address", "IP", "loopback address to listen on (default 127.0.0.1)"),
+        heeded(
+            "cert-dir",
+            "DIR",
+            "folder of apiserver.crt and apiserver.key, which are made if they are missing",
+        ),
+        heeded("client-ca-file", "FILE", "authorities of client certificates: CN is the user, O the groups"),
+        heeded("secure-port", "PORT", "port to listen on; 0 is any that is free (default 6443)"),
+        heeded("service-account-key-file", "FILE", "must be there; tokens are known by the server itself"),
+        heeded("service-account-signing-key-file", "FILE", "must be there; tokens are not signed with it"),
+        heeded("tls-cert-file", "FILE", "certificate of the server, instead of --cert-dir"),
+        heeded("tls-private-key-file", "FILE", "its key"),
+        heeded("etcd-servers", "URLS", "noted, and not used: objects are kept in memory"),
+        Flag {
+            name: "allow-privileged",
+            value: "",
+            effect: Effect::Already("true"),
+            help: "privileged containers are always allowed",
+        },
+        Flag {
+            name: "disable-admission-plugins",
+            value: "NAMES",
+            effect: Effect::Already("ServiceAccount"),
+            help: "ServiceAccount is always disabled",
+        },
+        Flag {
+            name: "service-cluster-ip-range",
+            value: "CIDR",
+            effect: Effect::Already("10.0.0.0/24"),
+            help: "always 10.0.0.0/24",
+        },
+        Flag { name: "advertise-address", value: "IP", effect: Effect::Nothing, help: "not used" },
+        Flag { name: "service-account-issuer", value: "URL", effect: Effect::Nothing, help: "not used" },
+    ],
+};
+
+const fn heeded(name: &'static str, value: &'static str, help: &'static str) -> Flag {
+    Flag { name, value, effect: Effect::Heeded, help }
+}
+
+pub(super) fn run(args: &[OsString], ui: &Ui) -> Result<()> {
+    match PROGRAM.parse(args)? {
+        Asked::Help => ui.print(PROGRAM.help().as_bytes()),
+        Asked::Version => ui.print(format!("Kubernetes {}\n", KubernetesVersion::default()).as_bytes()),
+        Asked::Run(given) => super::runtime()?.block_on(serve(&given, ui)),
+    }
+}
+
+async fn serve(given: &Given, ui: &Ui) -> Result<()> {
+    let mut signals = Signals::listen()?;
+    PROGRAM.tell_unheeded(given, ui);
+    if let Some(etcd) = given.get("etcd-servers") {
+        ui.note(&format!("objects are kept in memory; --etcd-servers={etcd} is not used"));
+    }
+    for flag in ["service-account-key-file", "service-account-signing-key-file"] {
+        if let Some(file) = given.get(flag) {
+            read(flag, Path::new(file))?;
+        }
+    }
+    let address = address(given)?;
+    let authorization = match given.get("authorization-mode") {
+        // As the real one has it.
+        None => Authorization::AlwaysAllow,
+        Some(modes) => authorization(modes)
+            .map_err(anyhow::Error::msg)
+            .context("--authorization-mode cannot be served")?
+            .into(),
+    };
+    let options = Options {
+        controllers: Controllers::None,
+        descriptions: Arc::new(KubernetesDescriptions),
+        authorization,
+        ..Options::default()
+    };
+    let certificates = certificates(given, address.ip())?;
+    let serving = Serving::open_at(ApiServer::new(options), address, &certificates)
+        .await
+        .context("the API server could not start")?;
+    ui.note(&format!("serving on https://{}", serving.address()));
+    signals.any().await;
+    serving.close().await;
+    Ok(())
+}
+
+fn address(given: &Given) -> Result<SocketAddr> {
+    let ip = match given.get("bind-address") {
+        None => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        Some(ip) => ip
+            .parse()
+            .with_context(|| format!("--bind-address={ip:?} is no address"))
+            .hint("write an address such as 127.0.0.1")?,
+    };
+    let port = match given.get("secure-port") {
+        None => DEFAULT_PORT,
+        Some(port) => port
+            .parse()
+            .with_context(|| format!("--secure-port={port:?} is no port"))
+            .hint("write a number from 0 to 65535")?,
+    };
+    Ok(SocketAddr::new(ip, port))
+}
+
+/// The certificates that the flags name. Like the real one it makes one for itself where there is none, and leaves it
+/// in the folder for the next time.
+fn certificates(given: &Given, ip: IpAddr) -> Result<Certificates> {
+    let clients = match given.get("client-ca-file") {
+        None => None,
+        Some(file) => Some(read("client-ca-file", Path::new(file))?),
+    };
+    if let (Some(cert), Some(key)) = (given.get("tls-cert-file"), given.get("tls-private-key-file")) {
+        let server = read("tls-cert-file", Path::new(cert))?;
+        return Ok(Certificates { server, key: read("tls-private-key-file", Path::new(key))?, clients });
+    }
+    let folder = given.get("cert-dir").map(Path::new);
+    if let Some(folder) = folder {
+        let (cert, key) = (folder.join("apiserver.crt"), folder.join("apiserver.key"));
+        if cert.exists() && key.exists() {
+            return Ok(Certificates {
+                server: read("cert-dir", &cert)?,
+                key: read("cert-dir", &key)?,
+                clients,
+            });
+        }
+    }
+    let identity = Authority::new()
+        .and_then(|authority| authority.server(&[ip]))
+        .context("no certificate could be made for the server")?;
+    if let Some(folder) = folder {
+        let write = |name: &str, text: &str| {
+            let path = folder.join(name);
+            fs::create_dir_all(folder)
+                .and_then(|()| crate::private::write(&path, text))
+                .with_context(|| format!("cannot write {}", path.display()))
+        };
+        write("apiserver.crt", &identity.cert_pem)?;
+        write("apiserver.key", &identity.key_pem)?;
+    }
+    Ok(Certificates { server: identity.cert_pem.into(), key: identity.key_pem.into(), clients })
+}
+
+fn read(flag: &str, file: &Path) -> Result<Vec<u8>> {
+    fs::read(file).with_context(|| format!("cannot read {} of --{flag}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What Go's envtest looks for in the help, as it looks for it.
+    fn knows(flag: &str) -> bool {
+        let wanted = format!("--{flag}");
+        PROGRAM.help().lines().any(|line| {
+            let rest = line.trim_start().strip_prefix(&wanted);
+            rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_'))
+        })
+    }
+
+    #[test]
+    fn the_help_has_the_flags_that_envtest_gives_and_no_insecure_port() {
+        for flag in [
+            "advertise-address",
+            "allow-privileged",
+            "authorization-mode",
+            "bind-address",
+            "cert-dir",
+            "client-ca-file",
+            "disable-admission-plugins",
+            "etcd-servers",
+            "secure-port",
+            "service-account-issuer",
+            "service-account-key-file",
+            "service-account-signing-key-file",
+            "service-cluster-ip-range",
+        ] {
+            assert!(knows(flag), "{flag}");
+        }
+        assert!(!knows("insecure-port"));
+    }
+}

@@ -1,0 +1,114 @@
+//! `kubewright envtest assets`: a folder for `KUBEBUILDER_ASSETS`, in which kubewright is kube-apiserver and etcd.
+//!
+//! Standard output carries exactly one line for a shell to evaluate; what was written is told on standard error.
+//! Nothing is overwritten but links to a kubewright.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, anyhow};
+
+use crate::binaries::Binary;
+use crate::cli::examples::examples;
+use crate::error::Hint as _;
+use crate::ui::Ui;
+
+const EXAMPLES: &[(&str, &str)] = &[
+    ("Make the folder, and use it in this shell", r#"eval "$(kubewright envtest assets bin/k8s)""#),
+    ("Copies, for an image that has no kubewright elsewhere", "kubewright envtest assets --copy bin/k8s"),
+    ("See what would be written", "kubewright envtest assets --dry-run bin/k8s"),
+];
+
+/// Make a folder for KUBEBUILDER_ASSETS, in which kubewright is kube-apiserver and etcd
+#[derive(Debug, clap::Args)]
+#[command(after_help = examples(EXAMPLES))]
+pub(crate) struct Args {
+    /// The folder; it is made if it is not there
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+
+    /// Write copies instead of links
+    #[arg(long)]
+    copy: bool,
+
+    /// Write nothing, only say what would be written
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let folder = std::path::absolute(&args.folder)
+        .with_context(|| format!("{} is no folder", args.folder.display()))?;
+    let places: Vec<PathBuf> = Binary::ALL.iter().map(|binary| folder.join(binary.name())).collect();
+    // All before any: a folder with one of two helps nobody.
+    let stale = places.iter().map(|place| replaceable(place, &program)).collect::<Result<Vec<_>>>()?;
+    for (place, stale) in places.iter().zip(stale) {
+        let how = if args.copy { "a copy of" } else { "a link to" };
+        if args.dry_run {
+            ui.note(&format!("would write {}, {how} {}", place.display(), program.display()));
+            continue;
+        }
+        write(place, &program, args.copy, stale)
+            .with_context(|| format!("cannot write {}", place.display()))?;
+        ui.note(&format!("wrote {}, {how} {}", place.display(), program.display()));
+    }
+    ui.print(format!("export KUBEBUILDER_ASSETS={}\n", quoted(&folder.to_string_lossy())).as_bytes())
+}
+
+/// Whether something of ours is in the way; what is not ours is refused.
+fn replaceable(place: &Path, program: &Path) -> Result<bool> {
+    let found = match fs::symlink_metadata(place) {
+        Ok(found) => found,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound) => return Ok(false),
+        Err(error) => return Err(error).with_context(|| format!("cannot look at {}", place.display())),
+    };
+    let ours = if found.is_symlink() {
+        // A link that leads nowhere any more is ours too.
+        fs::read_link(place).is_ok_and(|to| to.file_name() == program.file_name())
+    } else {
+        found.is_file() && same_content(place, program)
+    };
+    if ours {
+        return Ok(true);
+    }
+    Err(anyhow!("{} is there already, and is not kubewright", place.display())
+        .hint("choose another folder, or remove the file"))
+}
+
+fn same_content(one: &Path, other: &Path) -> bool {
+    let length = |path| fs::metadata(path).map(|found| found.len()).ok();
+    length(one) == length(other) && fs::read(one).ok() == fs::read(other).ok()
+}
+
+fn write(place: &Path, program: &Path, copy: bool, stale: bool) -> std::io::Result<()> {
+    if let Some(folder) = place.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    if stale {
+        fs::remove_file(place)?;
+    }
+    if copy { fs::copy(program, place).map(drop) } else { std::os::unix::fs::symlink(program, place) }
+}
+
+/// A word for a shell.
+fn quoted(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%".contains(&byte);
+    if !text.is_empty() && text.bytes().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_shell_would_take_apart_is_quoted() {
+        assert_eq!(quoted("/opt/bin-1.36/k8s_x"), "/opt/bin-1.36/k8s_x");
+        assert_eq!(quoted("/my folder/it's"), r"'/my folder/it'\''s'");
+    }
+}

@@ -1,0 +1,204 @@
+//! The program in the place of kube-apiserver and etcd, looked at as Go's envtest does.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use kubewright_apiserver::certs::{Authority, Identity};
+
+use crate::kubectl::process::{Ended, Process};
+use crate::run::{command, run};
+
+/// The program under another name, as a link has it.
+fn called(name: &str, line: &str) -> Command {
+    let mut command = command(line);
+    command.arg0(format!("bin/{name}"));
+    command
+}
+
+#[track_caller]
+fn terminate(process: &mut Process) -> Ended {
+    let asked = Command::new("kill").arg("-TERM").arg(process.id().to_string()).status();
+    assert!(asked.is_ok_and(|status| status.success()), "the process ended by itself");
+    process.end()
+}
+
+/// The first line and the body of an answer without TLS.
+fn ask(address: &str, path: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).expect("somebody listens");
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    (head.lines().next().unwrap_or_default().to_owned(), body.to_owned())
+}
+
+fn free_address() -> String {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|it| it.local_addr()).unwrap().to_string()
+}
+
+#[test]
+fn etcd_answers_health_until_it_is_told_to_end() {
+    let address = free_address();
+    let flags = format!(
+        "--listen-peer-urls=http://127.0.0.1:0 --data-dir=nowhere --advertise-client-urls=http://{address} \
+         --listen-client-urls=http://{address} --unsafe-no-fsync=true --log-level error"
+    );
+    let mut etcd = Process::start(&mut called("etcd", &flags), "");
+    etcd.line_with("answering /health");
+    assert_eq!(
+        ask(&address, "/health"),
+        ("HTTP/1.1 200 OK".to_owned(), r#"{"health":"true","reason":""}"#.to_owned())
+    );
+    assert_eq!(ask(&address, "/v3/kv/range").0, "HTTP/1.1 404 Not Found");
+    let ended = terminate(&mut etcd);
+    assert_eq!((ended.status, ended.stdout.as_str()), (Some(0), ""));
+    let warned = "warning: kubewright in the place of etcd does not heed --log-level, --unsafe-no-fsync\n";
+    assert_eq!(
+        ended.stderr,
+        format!("{warned}note: answering /health on http://{address}; nothing is stored\n")
+    );
+    assert!(!Path::new("nowhere").exists());
+}
+
+/// A folder as envtest prepares it.
+struct Folder {
+    dir: tempfile::TempDir,
+    servers: Authority,
+    clients: Authority,
+}
+
+impl Folder {
+    fn new() -> Self {
+        let (servers, clients) = (Authority::new().unwrap(), Authority::new().unwrap());
+        let dir = tempfile::tempdir().unwrap();
+        let serving = servers.server(&[Ipv4Addr::LOCALHOST.into()]).unwrap();
+        let signer = servers.client("sa-signer", &[]).unwrap();
+        for (name, text) in [
+            ("apiserver.crt", &serving.cert_pem),
+            ("apiserver.key", &serving.key_pem),
+            ("client-cert-auth-ca.crt", &clients.pem().to_owned()),
+            ("sa-signer.crt", &signer.cert_pem),
+            ("sa-signer.key", &signer.key_pem),
+        ] {
+            std::fs::write(dir.path().join(name), text).unwrap();
+        }
+        Self { dir, servers, clients }
+    }
+
+    /// The flags of Go's envtest.
+    fn flags(&self) -> String {
+        let dir = self.dir.path().display();
+        format!(
+            "--advertise-address=127.0.0.1 --allow-privileged=true --authorization-mode=RBAC \
+             --bind-address=127.0.0.1 --cert-dir={dir} --client-ca-file={dir}/client-cert-auth-ca.crt \
+             --disable-admission-plugins=ServiceAccount --etcd-servers=http://127.0.0.1:2379 --secure-port=0 \
+             --service-account-issuer=https://127.0.0.1:6443/ --service-account-key-file={dir}/sa-signer.crt \
+             --service-account-signing-key-file={dir}/sa-signer.key --service-cluster-ip-range=10.0.0.0/24"
+        )
+    }
+
+    async fn client(&self, url: &str, identity: Option<&Identity>) -> kube::Client {
+        let admin = self.clients.client("nobody", &[]).unwrap();
+        let yaml =
+            kubewright_apiserver::serve::kubeconfig(url, self.servers.pem(), identity.unwrap_or(&admin));
+        let mut kubeconfig = kube::config::Kubeconfig::from_yaml(&yaml).unwrap();
+        if identity.is_none() {
+            for user in kubeconfig.auth_infos.iter_mut().filter_map(|it| it.auth_info.as_mut()) {
+                (user.client_certificate_data, user.client_key_data) = (None, None);
+            }
+        }
+        let options = kube::config::KubeConfigOptions::default();
+        kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap().try_into().unwrap()
+    }
+}
+
+async fn get(client: &kube::Client, path: &str) -> Result<String, u16> {
+    match client.request_text(http::Request::get(path).body(Vec::new()).unwrap()).await {
+        Ok(text) => Ok(text),
+        Err(kube::Error::Api(status)) => Err(status.code),
+        Err(error) => panic!("{path}: {error}"),
+    }
+}
+
+#[tokio::test]
+async fn kube_apiserver_serves_with_the_flags_and_files_of_envtest() {
+    let folder = Folder::new();
+    let mut server = Process::start(&mut called("kube-apiserver", &folder.flags()), "");
+    let ready = server.line_with("serving on https://");
+    let url = ready.split_whitespace().last().unwrap().to_owned();
+
+    let anonymous = folder.client(&url, None).await;
+    assert_eq!(get(&anonymous, "/healthz").await.as_deref(), Ok("ok"));
+    let default = "/api/v1/namespaces/default";
+    assert_eq!(get(&anonymous, default).await, Err(403));
+    let masters = folder.clients.client("admin", &["system:masters"]).unwrap();
+    assert!(get(&folder.client(&url, Some(&masters)).await, default).await.is_ok());
+    let jane = folder.clients.client("jane", &["readers"]).unwrap();
+    assert_eq!(get(&folder.client(&url, Some(&jane)).await, default).await, Err(403));
+
+    let ended = terminate(&mut server);
+    assert_eq!((ended.status, ended.stdout.as_str()), (Some(0), ""));
+    let note = "note: objects are kept in memory; --etcd-servers=http://127.0.0.1:2379 is not used\n";
+    assert_eq!(ended.stderr, format!("{note}note: serving on {url}\n"));
+}
+
+#[test]
+fn flags_that_mean_nothing_here_are_told_of_in_one_line() {
+    let folder = Folder::new();
+    let flags = format!(
+        "{} --v=4 --feature-gates A=true --audit-log-path - --allow-privileged=false",
+        folder.flags()
+    );
+    let mut server = Process::start(&mut called("kube-apiserver", &flags), "");
+    server.line_with("serving on https://");
+    let ended = terminate(&mut server);
+    let warned: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("warning: ")).collect();
+    let one = "warning: kubewright in the place of kube-apiserver does not heed --allow-privileged, \
+               --audit-log-path, --feature-gates, --v";
+    assert_eq!((ended.status, warned), (Some(0), vec![one]));
+}
+
+#[test]
+fn a_certificate_that_is_not_there_is_made_and_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let flags = format!("--cert-dir={}/made --secure-port=0", dir.path().display());
+    for _ in 0..2 {
+        let mut server = Process::start(&mut called("kube-apiserver", &flags), "");
+        server.line_with("serving on https://");
+        assert_eq!(terminate(&mut server).status, Some(0));
+    }
+    assert!(dir.path().join("made/apiserver.key").exists());
+}
+
+#[test]
+fn what_cannot_be_served_says_why() {
+    let folder = Folder::new();
+    for (flags, why) in [
+        ("--client-ca-file=no/such.crt", "error: cannot read no/such.crt of --client-ca-file\n"),
+        (
+            "--service-account-key-file=no/such.crt",
+            "error: cannot read no/such.crt of --service-account-key-file\n",
+        ),
+        ("--secure-port=high", "error: --secure-port=\"high\" is no port\n"),
+        ("--bind-address=0.0.0.0 --secure-port=0", "error: the API server could not start\n"),
+        ("--authorization-mode=Node", "error: --authorization-mode cannot be served\n"),
+        ("start", "error: \"kube-apiserver\" does not take any arguments, got \"start\"\n"),
+    ] {
+        let ended = run(called("kube-apiserver", flags).current_dir(&folder.dir));
+        assert!(ended.status == 1 && ended.stdout.is_empty() && ended.stderr.starts_with(why), "{ended}");
+    }
+}
+
+#[test]
+fn help_and_version_end_well() {
+    for (name, version) in [("kube-apiserver", "Kubernetes v1.36.4\n"), ("etcd", "etcd Version: kubewright ")]
+    {
+        let help = run(&mut called(name, "--help")).result();
+        assert!(help.lines().any(|line| line.trim_start().starts_with("--")), "{help}");
+        assert!(!help.contains("insecure-port"));
+        assert!(run(&mut called(name, "--version")).result().starts_with(version));
+    }
+}

@@ -1,0 +1,95 @@
+//! The test of the tutorial, as kubewright-envtest has it, on every control plane that a test can run on.
+//!
+//! It stands here because this crate has the program. Embedded, it is a test of this binary like any other
+//! (`tutorial`); for the other control planes the binary runs that one test in a process with its own variables.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::kubectl::process::Process;
+use crate::run::{command, run};
+
+const TUTORIAL: &str = "tutorial::a_view_gets_what_it_needs_and_takes_it_along_when_it_goes";
+
+/// What decides on which control plane a test runs.
+const DECIDING: [&str; 5] = [
+    "KUBEBUILDER_ASSETS",
+    "KUBECONFIG",
+    "TEST_ASSET_ETCD",
+    "TEST_ASSET_KUBE_APISERVER",
+    "USE_EXISTING_CLUSTER",
+];
+
+/// Runs the tutorial's test with these variables only.
+#[track_caller]
+fn tutorial(variables: &[(&str, &Path)]) {
+    let mut test = Command::new(std::env::current_exe().expect("this binary has a file"));
+    test.args([TUTORIAL, "--exact"]);
+    for name in DECIDING {
+        test.env_remove(name);
+    }
+    let ended = run(test.envs(variables.iter().copied()));
+    // Without a test of that name all is well, too.
+    assert!(ended.status == 0 && ended.stdout.contains("\ntest result: ok. 1 passed"), "{ended}");
+}
+
+/// The real etcd.
+fn etcd() -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join("etcd")).find(|file| file.is_file());
+    found.expect("this test needs etcd on PATH: apt-get install etcd-server, or run .ci/install")
+}
+
+#[test]
+fn the_tutorial_runs_on_a_real_etcd_and_kubewright_as_kube_apiserver() {
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(etcd(), folder.path().join("etcd")).unwrap();
+    let apiserver = folder.path().join("kube-apiserver");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_kubewright"), apiserver).unwrap();
+    tutorial(&[("KUBEBUILDER_ASSETS", folder.path())]);
+}
+
+#[test]
+fn the_tutorial_runs_on_the_folder_that_kubewright_makes() {
+    let folder = tempfile::tempdir().unwrap();
+    let assets = folder.path().join("assets");
+    let made = run(command("envtest assets").arg(&assets));
+    assert_eq!((made.status, made.stdout), (0, format!("export KUBEBUILDER_ASSETS={}\n", assets.display())));
+    tutorial(&[("KUBEBUILDER_ASSETS", &assets)]);
+}
+
+#[test]
+fn the_tutorial_runs_on_a_cluster_that_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let mut server = Process::start(command("apiserver --port 0 --kubeconfig").arg(&kubeconfig), "");
+    server.line_with("ready https://");
+    tutorial(&[("USE_EXISTING_CLUSTER", Path::new("true")), ("KUBECONFIG", &kubeconfig)]);
+}
+
+#[test]
+fn files_of_somebody_else_are_not_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("etcd"), "the real one").unwrap();
+    let refused = run(command("envtest assets").arg(folder.path()));
+    let shown = refused.to_string().replace(&folder.path().display().to_string(), "<DIR>");
+    insta::assert_snapshot!(shown, @"
+    exit status 1
+    --- stderr
+    error: <DIR>/etcd is there already, and is not kubewright
+      hint: choose another folder, or remove the file
+    ");
+    assert!(!folder.path().join("kube-apiserver").exists(), "nothing is written where something is refused");
+    std::fs::remove_file(folder.path().join("etcd")).unwrap();
+
+    for how in ["--dry-run", "", "", "--copy", "--copy", ""] {
+        let made = run(command("envtest assets").args(how.split_whitespace()).arg(folder.path()));
+        let said = made.stderr.replace(&folder.path().display().to_string(), "<DIR>");
+        let verb = if how == "--dry-run" { "would write" } else { "wrote" };
+        assert!(
+            made.status == 0 && said.starts_with(&format!("note: {verb} <DIR>/kube-apiserver, a ")),
+            "{how}: {said}"
+        );
+        assert_eq!(folder.path().join("etcd").exists(), how != "--dry-run");
+    }
+}
