@@ -111,7 +111,7 @@ async fn start_etcd(
         arguments.push("--unsafe-no-fsync=true".to_owned());
     }
     let mut process = Process::start("etcd", binary, &arguments, folder)?;
-    process.ready(within, async || process::plain_health(client, "/health").await).await?;
+    process.ready(within, || process::plain_health(client, "/health")).await?;
     Ok((process, url))
 }
 
@@ -160,7 +160,7 @@ async fn start_apiserver(
     let client =
         kubewright_runtime::connect::client(config.clone(), kubewright_runtime::connect::Options::default())
             .map_err(|error| AssetsError::Kubeconfig(Box::new(error)))?;
-    process.ready(within, async || ready(&client).await).await?;
+    process.ready(within, || ready(client.clone())).await?;
     Ok((process, config))
 }
 
@@ -172,7 +172,7 @@ async fn config(yaml: &str) -> Result<kube::Config, AssetsError> {
 }
 
 /// Whether the server answers, and has the namespace that everybody uses.
-async fn ready(client: &kube::Client) -> Result<(), String> {
+async fn ready(client: kube::Client) -> Result<(), String> {
     let request = |path: &str| http::Request::get(path).body(Vec::new()).expect("a path makes a request");
     client.request_text(request("/readyz")).await.map_err(|error| error.to_string())?;
     client.request_text(request("/api/v1/namespaces/default")).await.map_err(|error| error.to_string())?;

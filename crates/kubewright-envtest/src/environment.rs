@@ -203,7 +203,7 @@ impl Builder {
             }
         }
         environment.install(&definitions).await?;
-        for path in &self.fixtures {
+        for path in self.fixtures {
             environment.apply_file(path).await?;
         }
         Ok(environment)

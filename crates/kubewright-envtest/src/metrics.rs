@@ -64,13 +64,9 @@ impl<'a> Sample<'a> {
             while let Some((label, after)) = rest.split_once("=\"") {
                 let (value, after) = unquoted(after)?;
                 labels.push((label, value));
-                match after.strip_prefix(',') {
-                    Some(more) => rest = more,
-                    None => {
-                        rest = after;
-                        break;
-                    }
-                }
+                rest = after;
+                let Some(more) = rest.strip_prefix(',') else { break };
+                rest = more;
             }
             rest = rest.strip_prefix('}')?;
         }

@@ -82,11 +82,11 @@ impl Process {
         }
     }
 
-    /// Asks `check` until all is well.
-    pub(super) async fn ready(
+    /// Asks `check` until all is well. No `AsyncFn`: with one, nobody could spawn the start of an environment.
+    pub(super) async fn ready<F: Future<Output = Result<(), String>>>(
         &mut self,
         within: Duration,
-        mut check: impl AsyncFnMut() -> Result<(), String>,
+        check: impl Fn() -> F,
     ) -> Result<(), ProcessError> {
         let started = Instant::now();
         loop {

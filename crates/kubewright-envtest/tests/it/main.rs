@@ -1,8 +1,10 @@
 //! Environments as tests use them.
 
+mod chapter;
 mod environments;
 mod faults;
 mod markdown_view;
 mod observing;
+mod spawned;
 mod tutorial;
 mod users;

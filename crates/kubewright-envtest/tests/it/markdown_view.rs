@@ -70,6 +70,7 @@ impl Reconciler for Viewer {
             .observed(view.metadata.generation);
         if set_condition(&mut status.conditions, update, cx.now()) {
             cx.client().status().patch(&*view, &Patch::merge(json!({ "status": status }))?).await?;
+            cx.events().normal(&*view, "Available", "Apply", "everything is there");
         }
         Ok(Outcome::done())
     }
