@@ -97,6 +97,9 @@ pub fn missing(probe: Probe<'_>) -> Vec<Lack> {
             None => lack("kubectl does not say its version".into(), hint, true),
         },
     }
+    if probe("etcd", &["--version"]).is_none() {
+        lack("no etcd".into(), "install it, on Debian `.ci/install` puts one into target/tools/bin", true);
+    }
     lacks
 }
 
@@ -142,6 +145,7 @@ mod tests {
         no git: install it, on Debian `apt-get install git`
         no python3 with pip: install both, on Debian `apt-get install python3 python3-pip`
         no kubectl: install 1.32 or newer, on Debian `.ci/install` puts one into target/tools/bin
+        no etcd: install it, on Debian `.ci/install` puts one into target/tools/bin
         ");
     }
 
