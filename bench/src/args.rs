@@ -25,6 +25,9 @@ pub(crate) struct Args {
     /// Starts one server in this process and prints how many nanoseconds that took
     #[arg(long, hide = true)]
     pub(crate) first_start: bool,
+    /// Starts many environments in this process and prints how many bytes of memory it has then
+    #[arg(long, hide = true)]
+    pub(crate) environments: bool,
 }
 
 impl Args {
@@ -43,7 +46,7 @@ mod tests {
         let error = Args::try_parse_from(["kubewright-bench", "nosuch"]).unwrap_err();
         insta::assert_snapshot!(error, @"
         error: invalid value 'nosuch' for '[SUITE]'
-          [possible values: facts, server, custom, runtime]
+          [possible values: facts, server, custom, runtime, envtest]
 
         For more information, try '--help'.
         ");

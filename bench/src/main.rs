@@ -34,6 +34,10 @@ fn main() -> Result<()> {
         println!("{}", suites::server::first_start().as_nanos());
         return Ok(());
     }
+    if args.environments {
+        println!("{}", suites::envtest::in_parallel(suites::envtest::PARALLEL)?);
+        return Ok(());
+    }
     let bench = Bench { rounds: args.rounds, progress: Progress::new() };
     let mut all = Vec::new();
     for suite in args.suites() {

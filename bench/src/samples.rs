@@ -32,6 +32,24 @@ impl Samples {
         }
     }
 
+    /// The value that this part of all did not exceed.
+    pub(crate) fn quantile(&self, part: f64) -> f64 {
+        let last = self.0.len().saturating_sub(1);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "a part of a small number"
+        )]
+        let at = (last as f64 * part).round() as usize;
+        self.sorted().get(at).copied().unwrap_or(f64::NAN)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Pieces per second instead of seconds per piece.
     pub(crate) fn recip(&self) -> Self {
         self.0.iter().map(|value| value.recip()).collect()
@@ -83,6 +101,13 @@ mod tests {
     fn one_round_has_a_median_and_no_spread() {
         let one: Samples = [3.0].into_iter().collect();
         assert!((one.median() - 3.0).abs() < f64::EPSILON && one.spread() == 0.0);
+    }
+
+    #[test]
+    fn quantiles_are_values_that_were_measured() {
+        let samples: Samples = (0..=100).rev().map(f64::from).collect();
+        assert!((samples.quantile(0.5) - 50.0).abs() < f64::EPSILON);
+        assert!((samples.quantile(0.99) - 99.0).abs() < f64::EPSILON);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The suites, one file each. A new one is a file with a `SUITE` and a line in [`SUITES`].
 
 pub(crate) mod custom;
+pub(crate) mod envtest;
 pub(crate) mod facts;
 pub(crate) mod runtime;
 pub(crate) mod server;
@@ -9,7 +10,8 @@ use crate::progress::Progress;
 use crate::row::Row;
 
 /// Every suite, in the order of the table.
-pub(crate) const SUITES: &[Suite] = &[facts::SUITE, server::SUITE, custom::SUITE, runtime::SUITE];
+pub(crate) const SUITES: &[Suite] =
+    &[facts::SUITE, server::SUITE, custom::SUITE, runtime::SUITE, envtest::SUITE];
 
 /// A set of rows that are measured together.
 #[derive(Debug)]

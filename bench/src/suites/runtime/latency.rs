@@ -10,29 +10,12 @@ use kubewright_bench_work::Operator;
 
 use super::started;
 use super::world::{self, World};
+use crate::samples::Samples;
 
-/// The times of all updates, in seconds, the shortest first.
-#[derive(Debug)]
-pub(super) struct Latencies(Vec<f64>);
-
-impl Latencies {
-    /// The time that this part of all updates did not exceed.
-    pub(super) fn quantile(&self, part: f64) -> f64 {
-        let last = self.0.len().saturating_sub(1);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "a part of a small number"
-        )]
-        let at = (last as f64 * part).round() as usize;
-        self.0.get(at).copied().unwrap_or(f64::NAN)
-    }
-}
-
-pub(super) async fn measure<O: Operator>(world: World, updates: usize) -> Result<Latencies> {
+/// The times of all updates, in seconds.
+pub(super) async fn measure<O: Operator>(world: World, updates: usize) -> Result<Samples> {
     let (operator, work) = started::<O>(&world, 1).await?;
-    let mut times = Vec::with_capacity(updates);
+    let mut times = Samples::default();
     for (at, name) in world.names.iter().cycle().take(updates).enumerate() {
         let turn = u32::try_from(10 + at).context("so many updates")?;
         let update = world::update(name, turn)?;
@@ -43,8 +26,7 @@ pub(super) async fn measure<O: Operator>(world: World, updates: usize) -> Result
         times.push((seen - started).as_secs_f64());
     }
     operator.stop().await?;
-    times.sort_by(f64::total_cmp);
-    Ok(Latencies(times))
+    Ok(times)
 }
 
 #[cfg(test)]
@@ -61,15 +43,8 @@ mod tests {
             measure::<Ours>(world.copy(), 12).await.unwrap(),
             measure::<Peer>(world.copy(), 12).await.unwrap(),
         ] {
-            assert_eq!(latencies.0.len(), 12);
+            assert_eq!(latencies.len(), 12);
             assert!(latencies.quantile(0.0) > 0.0 && latencies.quantile(0.5) <= latencies.quantile(0.99));
         }
-    }
-
-    #[test]
-    fn quantiles_are_times_that_were_measured() {
-        let latencies = Latencies((0..=100).map(f64::from).collect());
-        assert!((latencies.quantile(0.5) - 50.0).abs() < f64::EPSILON);
-        assert!((latencies.quantile(0.99) - 99.0).abs() < f64::EPSILON);
     }
 }
