@@ -35,7 +35,9 @@ mod resource;
 use std::sync::{LazyLock, OnceLock};
 
 pub use parse::ParseError;
-pub use resource::{Column, Resource, Scope, Subresource, aggregated_roles, bootstrap_objects, columns, resources};
+pub use resource::{
+    Column, Resource, Scope, Subresource, aggregated_roles, bootstrap_objects, columns, resources,
+};
 
 static TYPES: LazyLock<Vec<Slot>> = LazyLock::new(|| parse::index(include_str!("../facts/types.txt")));
 

@@ -12,11 +12,12 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, Args, ColorChoice, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::cli::examples::examples;
-use crate::commands::{apiserver, completion, envtest, help, version};
+use crate::commands::{apiserver, completion, envtest, help, manifests, version};
 use crate::ui::{Verbosity, style};
 
 const EXAMPLES: &[(&str, &str)] = &[
     ("Start a Kubernetes API server", "kubewright apiserver --port 6443"),
+    ("Write the CRDs and roles of the operator in this folder", "kubewright manifests"),
     ("Print the version, and that of the Kubernetes API inside", "kubewright version"),
     ("Complete commands and flags in this shell", "source <(kubewright completion bash)"),
     ("Print what a command does", "kubewright help version"),
@@ -46,6 +47,7 @@ pub(crate) enum Command {
     Apiserver(apiserver::Args),
     Completion(completion::Args),
     Envtest(envtest::Args),
+    Manifests(manifests::Args),
     Version(version::Args),
     Help(help::Args),
 }

@@ -7,6 +7,7 @@ pub(crate) mod apiserver;
 pub(crate) mod completion;
 pub(crate) mod envtest;
 pub(crate) mod help;
+pub(crate) mod manifests;
 pub(crate) mod version;
 
 use anyhow::Result;
@@ -19,6 +20,7 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Result<()> {
         Command::Apiserver(args) => apiserver::run(&args, ui),
         Command::Completion(args) => completion::run(&args, ui),
         Command::Envtest(args) => envtest::run(&args, ui),
+        Command::Manifests(args) => manifests::run(&args, ui),
         Command::Version(args) => version::run(&args, ui),
         Command::Help(args) => help::run(&args),
     }

@@ -11,6 +11,7 @@ mod descriptions;
 mod error;
 mod output;
 mod private;
+mod project;
 mod signals;
 mod ui;
 

@@ -48,6 +48,10 @@ impl Ui {
         self.verbosity >= Verbosity::Verbose
     }
 
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.verbosity == Verbosity::Quiet
+    }
+
     /// Whether a person looks at the results, rather than a program.
     #[expect(clippy::unused_self, reason = "where the results go is the Ui's to know")]
     pub(crate) fn prints_to_terminal(&self) -> bool {

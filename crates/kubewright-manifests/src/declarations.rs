@@ -133,7 +133,7 @@ impl Declarations {
     /// The webhooks.
     pub fn webhooks(&self) -> impl Iterator<Item = &Webhook> {
         self.declared.iter().filter_map(|declared| match declared {
-            Declared::Webhook(webhook) => Some(webhook),
+            Declared::Webhook(webhook) => Some(&**webhook),
             _ => None,
         })
     }

@@ -25,7 +25,8 @@ impl Declaration {
 
 /// Everything that attributes of this program declare, in an order of its own that does not depend on the linker's.
 pub fn all() -> Vec<Declared> {
-    let mut declared: Vec<Declared> = inventory::iter::<Declaration>.into_iter().map(|made| (made.0)()).collect();
+    let mut declared: Vec<Declared> =
+        inventory::iter::<Declaration>.into_iter().map(|made| (made.0)()).collect();
     declared.sort_by(|one, other| one.item().cmp(other.item()));
     declared
 }
@@ -48,7 +49,7 @@ pub enum Declared {
     /// `#[rbac(...)]`.
     Rule(Rule),
     /// `#[webhook(...)]`.
-    Webhook(Webhook),
+    Webhook(Box<Webhook>),
     /// A kind in `crds!(...)`.
     Kind(Kind),
 }

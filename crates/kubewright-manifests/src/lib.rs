@@ -6,12 +6,12 @@
 //! Everything here is a function of the declarations and of the files on disk: no cluster, no clock, no order of maps.
 
 pub mod crd;
+pub mod declarations;
 pub mod declare;
 pub mod files;
 pub mod lint;
+pub mod rbac;
 #[cfg(feature = "types")]
 pub mod schema;
-pub mod yaml;
-pub mod declarations;
-pub mod rbac;
 pub mod webhook;
+pub mod yaml;

@@ -144,6 +144,7 @@
 //! | the program | [`macro@main`], [`Operator`], [`Flags`], [`logs`], [`connect`] |
 
 mod flags;
+mod manifests;
 mod operator;
 
 pub use kube::{self, CustomResource, CustomResourceExt, KubeSchema, Resource, ResourceExt};

@@ -11,6 +11,7 @@ use kubewright_runtime::connect::{self, ClientMetrics};
 use kubewright_runtime::{ElectionOptionsError, Error, Manager, ManagerError, ManagerOptions, logs};
 
 use crate::flags::{self, Flags, Settings};
+use crate::manifests;
 
 /// An [`Operator`](crate::Operator) with the name of the program that is being compiled, and the version and the
 /// description of its package.
@@ -159,6 +160,9 @@ impl Operator {
         main: impl AsyncFnOnce(Manager) -> Result<(), E>,
         told: &mut Told,
     ) -> Result<(), Error> {
+        if flags.asks_for_manifests() {
+            return self.describe(flags, main);
+        }
         let watch_namespace = std::env::var("WATCH_NAMESPACE").ok();
         let id = self.leader_election_id.as_deref().unwrap_or(&self.name);
         let mut settings = flags.settle(&self.name, id, watch_namespace.as_deref())?;
@@ -178,6 +182,35 @@ impl Operator {
         // Nothing is left to wait for; a name that is still being looked up must not hold up the end.
         runtime.shutdown_background();
         ended
+    }
+
+    /// Prints what the program declares, as data for the tool that writes manifests: `main` is called with a manager
+    /// that is connected to nothing.
+    fn describe<E: Into<Error>>(
+        self,
+        flags: Flags,
+        main: impl AsyncFnOnce(Manager) -> Result<(), E>,
+    ) -> Result<(), Error> {
+        // What the environment of whoever builds says is not what a cluster says.
+        let mut options = flags.settle(&self.name, &self.name, None)?.manager;
+        for configure in self.configure {
+            configure(&mut options);
+        }
+        let (outlined, outline) = std::sync::mpsc::channel();
+        let told = move |outline| {
+            // Whoever receives it outlives the manager.
+            let _ = outlined.send(outline);
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(StartError::Threads)?;
+        runtime.block_on(async { main(Manager::describing(options, told)?).await.map_err(Into::into) })?;
+        let outline = outline.try_recv().map_err(|_| StartError::NotRun)?;
+        let mut stdout = std::io::stdout().lock();
+        let printed = serde_json::to_writer(&mut stdout, &manifests::declarations(&outline));
+        printed.map_err(Into::into).and_then(|()| stdout.write_all(b"\n")).map_err(StartError::Printed)?;
+        Ok(())
     }
 
     async fn manager(self, settings: Settings) -> Result<Manager, Error> {
@@ -221,6 +254,10 @@ fn namespaces(options: &ManagerOptions) -> String {
 enum StartError {
     #[error("the threads of the operator cannot be started")]
     Threads(#[source] std::io::Error),
+    #[error("the operator's main function returned without running its manager: call manager.run().await")]
+    NotRun,
+    #[error("what the operator declares cannot be printed")]
+    Printed(#[source] std::io::Error),
     #[error(
         "--leader-elect: this is no pod, whose namespace could be taken; give --leader-election-namespace"
     )]

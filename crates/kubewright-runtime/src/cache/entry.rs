@@ -1,8 +1,8 @@
 //! One cached object: its JSON without what nobody reads, and the few facts that every event asks for.
 //!
 //! A typed Pod of k8s-openapi takes about five times the memory of its JSON, since every optional struct has its
-//! full size. So the bytes are what is kept, and an object is decoded when somebody reads it. Who reads it again
-//! while somebody holds it, or soon after, gets the same `Arc`: see [`Hot`].
+//! full size. So the bytes are what is kept, and an object is decoded when somebody reads it. What is read again and
+//! again is decoded once: see [`Hot`].
 //!
 //! An entry never changes. `apiVersion` and `kind` are left out: the informer knows them.
 
@@ -11,7 +11,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::DynamicObject;
@@ -34,7 +35,16 @@ pub struct Entry {
     deleting: bool,
     meta: Range<u32>,
     body: Box<[u8]>,
-    decoded: Mutex<Option<Weak<Shared>>>,
+    decoded: Mutex<Decoded>,
+}
+
+/// The object as somebody read it.
+#[derive(Default)]
+struct Decoded {
+    /// What [`Hot`] holds, or did.
+    object: Option<Weak<Shared>>,
+    /// When it was decoded, by [`Hot`]'s count; 0 if it never was.
+    at: u64,
 }
 
 impl Entry {
@@ -172,17 +182,30 @@ impl Entry {
         hot: &Hot,
         decode: impl FnOnce() -> Result<K, serde_json::Error>,
     ) -> Result<Arc<K>, serde_json::Error> {
-        let known =
-            self.decoded.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(Weak::upgrade);
+        let known = self.decoded().object.as_ref().and_then(Weak::upgrade);
         if let Some(object) = known.and_then(|known| known.downcast::<K>().ok()) {
             return Ok(object);
         }
         // Outside the lock: two readers may both decode, and both are right.
         let object = Arc::new(decode()?);
-        let shared: Arc<Shared> = object.clone();
-        *self.decoded.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::downgrade(&shared));
-        hot.keep(shared, self.body.len());
+        let now = hot.decoded(self.body.len());
+        let mut decoded = self.decoded();
+        let again = decoded.at > 0 && now.saturating_sub(decoded.at) < hot.limit as u64;
+        decoded.at = now;
+        if again {
+            let shared: Arc<Shared> = object.clone();
+            decoded.object = Some(Arc::downgrade(&shared));
+            drop(decoded);
+            hot.keep(shared, self.body.len());
+        } else {
+            // A reference, be it a weak one, would keep the memory of the object.
+            decoded.object = None;
+        }
         Ok(object)
+    }
+
+    fn decoded(&self) -> MutexGuard<'_, Decoded> {
+        self.decoded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -204,11 +227,17 @@ pub struct Marks {
     pub finalizers: Vec<String>,
 }
 
-/// The objects that were decoded last, so that one who reads an object again does not decode it again.
+/// The objects that are read again and again, decoded.
+///
+/// An object gets in when it is decoded for the second time before as much JSON was decoded as may be in here. So those
+/// that are read in turn, and whose turn comes back too late, do not push each other out: each goes when its reader
+/// drops it, on the reader's thread, which is where an allocator likes it best.
 ///
 /// Bounded by the JSON of what it holds: what is decoded is larger, so the bound is meant to be small.
 pub(crate) struct Hot {
     limit: usize,
+    /// How much JSON was decoded so far.
+    count: AtomicU64,
     held: Mutex<Held>,
 }
 
@@ -220,7 +249,13 @@ struct Held {
 
 impl Hot {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, held: Mutex::default() }
+        Self { limit, count: AtomicU64::new(0), held: Mutex::default() }
+    }
+
+    /// Counts what was decoded, and tells how much that is by now.
+    fn decoded(&self, bytes: usize) -> u64 {
+        let bytes = bytes as u64;
+        self.count.fetch_add(bytes, Ordering::Relaxed) + bytes
     }
 
     fn keep(&self, object: Arc<Shared>, bytes: usize) {
@@ -359,22 +394,36 @@ mod tests {
     }
 
     #[test]
-    fn readers_at_the_same_time_share_one_object() {
-        let (entry, hot) = (entry(), Hot::new(0));
+    fn what_is_read_again_is_decoded_twice_and_no_more() {
+        let (entry, hot) = (entry(), Hot::new(10_000));
         let first: Arc<ConfigMap> = entry.decode(&hot).unwrap();
-        assert!(Arc::ptr_eq(&first, &entry.decode::<ConfigMap>(&hot).unwrap()));
         assert_eq!(first.data.as_ref().unwrap()["a"], "b");
+        let second = Arc::as_ptr(&entry.decode::<ConfigMap>(&hot).unwrap());
+        assert_ne!(Arc::as_ptr(&first), second);
+        assert_eq!(second, Arc::as_ptr(&entry.decode::<ConfigMap>(&hot).unwrap()));
     }
 
     #[test]
-    fn what_was_read_lately_is_still_there() {
-        let (entry, hot) = (entry(), Hot::new(10_000));
-        let first = Arc::as_ptr(&entry.decode::<ConfigMap>(&hot).unwrap());
-        assert_eq!(first, Arc::as_ptr(&entry.decode::<ConfigMap>(&hot).unwrap()));
-        for _ in 0..100 {
-            super::tests::entry().decode::<ConfigMap>(&hot).unwrap();
+    fn what_is_read_in_turn_is_not_kept_when_its_turn_comes_back_too_late() {
+        let hot = Hot::new(10_000);
+        let entries: Vec<Entry> = (0..100).map(|_| entry()).collect();
+        for entry in entries.iter().chain(&entries) {
+            entry.decode::<ConfigMap>(&hot).unwrap();
         }
-        assert!(hot.held.lock().unwrap().bytes <= 10_000);
+        assert_eq!(hot.held.lock().unwrap().bytes, 0);
+    }
+
+    #[test]
+    fn what_is_kept_has_a_bound() {
+        let hot = Hot::new(10_000);
+        let entries: Vec<Entry> = (0..100).map(|_| entry()).collect();
+        for entry in &entries {
+            for _ in 0..3 {
+                entry.decode::<ConfigMap>(&hot).unwrap();
+            }
+        }
+        let held = hot.held.lock().unwrap().bytes;
+        assert!((9_000..=10_000).contains(&held), "{held}");
     }
 
     #[test]

@@ -1,0 +1,145 @@
+//! Building an operator, and asking its program what it declares.
+//!
+//! cargo says itself what it does, on standard error. Of what it says to programs, only the paths of executables are
+//! read. The operator's program is given no cluster, no input and little time.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use kubewright_manifests::declarations::Declarations;
+use serde::Deserialize;
+
+use super::Project;
+use crate::error::Hint as _;
+use crate::ui::Ui;
+
+/// How long a program may take to say what it declares.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A line of what cargo says to programs.
+#[derive(Deserialize)]
+struct Message {
+    reason: String,
+    target: Option<Target>,
+    executable: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    kind: Vec<String>,
+    name: String,
+}
+
+impl Project {
+    /// Builds the operator, and has its program say what it declares.
+    pub(crate) fn declarations(&self, bin: Option<&str>, cargo: &[String], ui: &Ui) -> Result<Declarations> {
+        let program = self.build(bin, cargo, ui)?;
+        let text = self.ask(&program)?;
+        Declarations::read(&text).with_context(|| format!("cannot read what {} declares", shown(&program)))
+    }
+
+    /// Builds the programs of the package, and tells where the operator's is.
+    fn build(&self, bin: Option<&str>, arguments: &[String], ui: &Ui) -> Result<PathBuf> {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(&cargo);
+        command.current_dir(self.root()).args(["build", "--message-format=json-render-diagnostics"]);
+        match bin {
+            Some(name) => command.args(["--bin", name]),
+            None => command.arg("--bins"),
+        };
+        if ui.is_quiet() {
+            command.arg("--quiet");
+        }
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| {
+            let missing = error.kind() == ErrorKind::NotFound;
+            let error = anyhow!(error).context(format!("cannot start {}", Path::new(&cargo).display()));
+            if missing { error.hint("install Rust, or set CARGO to the path of cargo") } else { error }
+        })?;
+        let mut programs = BTreeMap::new();
+        let stdout = child.stdout.take().context("cargo has no standard output")?;
+        for line in BufReader::new(stdout).lines() {
+            let line = line.context("cannot read what cargo says")?;
+            // Build scripts and wrappers may print lines of their own.
+            let Ok(message) = serde_json::from_str::<Message>(&line) else { continue };
+            if let (true, Some(target), Some(executable)) =
+                (message.reason == "compiler-artifact", message.target, message.executable)
+                && target.kind.iter().any(|kind| kind == "bin")
+            {
+                programs.insert(target.name, executable);
+            }
+        }
+        let status = child.wait().context("cannot wait for cargo")?;
+        if !status.success() {
+            bail!("the operator does not build");
+        }
+        let names: Vec<&str> = programs.keys().map(String::as_str).collect();
+        match names[..] {
+            [] => Err(anyhow!("the package in {} has no program", self.root().display()))
+                .hint("an operator has a src/main.rs with `#[kubewright::main]`"),
+            [_] => programs.into_values().next().context("a program was found"),
+            _ => Err(anyhow!("the package has several programs: {}", names.join(", ")))
+                .hint("choose the operator's with --bin"),
+        }
+    }
+
+    /// What a program prints of itself.
+    fn ask(&self, program: &Path) -> Result<String> {
+        let mut child = Command::new(program)
+            .arg("manifests")
+            .current_dir(self.root())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {}", shown(program)))?;
+        let (stdout, stderr) = (reader(child.stdout.take()), reader(child.stderr.take()));
+        // Both ends are closed when the program has ended, or closed them itself.
+        let Ok(printed) = stdout.recv_timeout(PATIENCE) else {
+            end(&mut child);
+            return Err(anyhow!("{} did not say within {PATIENCE:?} what it declares", shown(program)))
+                .hint("does its `main` wait for something before `manager.run()`?");
+        };
+        let said = stderr.recv_timeout(PATIENCE).unwrap_or_default();
+        let status = child.wait().with_context(|| format!("cannot wait for {}", shown(program)))?;
+        if !status.success() {
+            let said = String::from_utf8_lossy(&said).trim().to_owned();
+            let failed = anyhow!("{} cannot say what it declares ({status})", shown(program));
+            let failed = if said.is_empty() { failed } else { anyhow!(said).context(failed) };
+            return Err(failed)
+                .hint("an operator has `#[kubewright::main]`, or calls `kubewright::operator!().run(...)`");
+        }
+        String::from_utf8(printed)
+            .with_context(|| format!("{} printed something that is no text", shown(program)))
+    }
+}
+
+/// Reads to the end, beside whoever waits for it.
+fn reader(pipe: Option<impl std::io::Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            // What was read before an error is all there is.
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        let _ = sender.send(bytes);
+    });
+    receiver
+}
+
+fn end(child: &mut Child) {
+    // It may have ended meanwhile.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+fn shown(program: &Path) -> String {
+    program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned()
+}

@@ -1,0 +1,39 @@
+//! What this program declares: what its attributes say, and what its manager was given to run.
+//!
+//! Owns the way from the runtime's [`Outline`] to the [`Declarations`] that are printed. What becomes of them is the
+//! business of kubewright-manifests.
+
+use kubewright_manifests::declarations::{ControllerDeclared, Declarations, Resource};
+use kubewright_manifests::declare;
+use kubewright_runtime::{Kind, Outline, Scope};
+
+/// All that the program declares.
+pub(crate) fn declarations(outline: &Outline) -> Declarations {
+    let controllers = outline.controllers.iter().map(|controller| ControllerDeclared {
+        name: controller.name.clone(),
+        of: controller.kind.as_ref().map(resource).unwrap_or_default(),
+        owns: controller.owns.iter().map(resource).collect(),
+        watches: controller.watches.iter().map(resource).collect(),
+    });
+    Declarations {
+        // Whether they are used is for flags to say, at another time and place.
+        leader_election: true,
+        secure_metrics: true,
+        events: true,
+        namespaces: outline.namespaces.clone(),
+        declared: declare::all(),
+        controllers: controllers.collect(),
+        ..Declarations::new(&outline.name)
+    }
+}
+
+fn resource(kind: &Kind) -> Resource {
+    let gvk = kind.gvk();
+    Resource {
+        group: gvk.group.clone(),
+        version: gvk.version.clone(),
+        kind: gvk.kind.clone(),
+        plural: kind.plural().to_owned(),
+        namespaced: kind.scope() == Scope::Namespaced,
+    }
+}
