@@ -11,7 +11,7 @@
 //! - [`cache`] keeps what is watched, with indexes; [`client`] reads from it and writes to the server.
 //! - [`Election`] has one of several replicas lead, and [`Fence`] keeps the others from writing.
 //! - [`events`], [`health`], [`metrics`] and [`logs`] tell what goes on.
-//! - [`owner`], [`finalizer`] and [`condition`] are for what most reconcilers do.
+//! - [`owner`], [`finalizer`], [`condition`] and [`apply`] are for what most reconcilers do.
 //! - [`connect`] and [`serve`] are the network on both sides.
 //!
 //! # An operator
@@ -63,6 +63,7 @@
 //! - A panic, a timeout or an error ends one reconcile and nothing else.
 //! - The same seed gives the same run: nothing here reads a clock or draws lots by itself.
 
+pub mod apply;
 pub mod cache;
 pub mod certs;
 pub mod client;

@@ -1,5 +1,6 @@
 //! The runtime against the embedded API server.
 
+mod apply_configurations;
 mod cache;
 mod client;
 mod condition;
