@@ -138,7 +138,9 @@
 //! | what to do with an object | [`Reconciler`], [`Context`], [`Outcome`], [`Error`] |
 //! | which objects, and when | [`controller`]: `owns`, `watches`, predicates, concurrency |
 //! | reading and writing | [`Client`], [`Patch`], [`Key`], [`List`], [`cache`] |
+//! | writing only what is meant | [`macro@ApplyConfiguration`], [`apply`] |
 //! | owners, conditions, events | [`owner`], [`condition`], [`events`] |
+//! | rights and webhooks in the manifests | [`macro@rbac`], [`macro@webhook`], [`declare`] |
 //! | one leader among replicas | [`ElectionOptions`]; `--leader-elect` |
 //! | probes and numbers | [`health`], [`metrics`] |
 //! | the program | [`macro@main`], [`Operator`], [`Flags`], [`logs`], [`connect`] |
@@ -148,6 +150,49 @@ mod manifests;
 mod operator;
 
 pub use kube::{self, CustomResource, CustomResourceExt, KubeSchema, Resource, ResourceExt};
+/// Leaves out of a struct what one manager does not mean: partial types for server-side apply.
+///
+/// ```
+/// use kubewright::prelude::*;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(CustomResource, KubeSchema, ApplyConfiguration, Serialize, Deserialize, Clone, Debug)]
+/// #[kube(group = "example.com", version = "v1", kind = "Guestbook", namespaced, status = "GuestbookStatus")]
+/// #[serde(rename_all = "camelCase")]
+/// pub struct GuestbookSpec {
+///     page_count: i32,
+///     #[apply(nested)]
+///     cover: Option<Cover>,
+/// }
+///
+/// #[derive(KubeSchema, ApplyConfiguration, Serialize, Deserialize, Clone, Debug)]
+/// pub struct Cover {
+///     color: String,
+///     title: String,
+/// }
+///
+/// #[derive(KubeSchema, ApplyConfiguration, Serialize, Deserialize, Clone, Debug)]
+/// pub struct GuestbookStatus {
+///     entries: i32,
+/// }
+///
+/// let cover = CoverApply::default().color("red");
+/// let wanted = GuestbookApply::new("visitors").namespace("default").spec(GuestbookSpecApply::default().cover(cover));
+/// assert_eq!(
+///     serde_json::to_value(&wanted)?,
+///     serde_json::json!({
+///         "apiVersion": "example.com/v1",
+///         "kind": "Guestbook",
+///         "metadata": {"name": "visitors", "namespace": "default"},
+///         "spec": {"cover": {"color": "red"}},
+///     })
+/// );
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+///
+/// `client.apply(&wanted)` sends it, and `GuestbookApply::extract` finds it again in the object: [`apply`] tells more.
+///
+pub use kubewright_macros::ApplyConfiguration;
 /// Makes a program of an operator's main function.
 ///
 /// ```no_run
@@ -161,6 +206,49 @@ pub use kube::{self, CustomResource, CustomResourceExt, KubeSchema, Resource, Re
 /// ```
 ///
 pub use kubewright_macros::main;
+/// Declares a right that the operator needs, beside those that follow from its controllers.
+///
+/// ```
+/// use kubewright::declare::{self, Declared};
+/// use kubewright::rbac;
+///
+/// #[rbac(groups = "apps", resources = "deployments, deployments/status", verbs = "get, list, watch, patch")]
+/// #[rbac(groups = "", resources = ["secrets"], resource_names = ["token"], verbs = ["get"], namespace = "vault")]
+/// #[rbac(urls = "/metrics", verbs = "get")]
+/// struct Guestbooks;
+///
+/// let is_of_metrics = |declared: &Declared| matches!(declared, Declared::Rule(rule) if rule.urls == ["/metrics"]);
+/// assert!(declare::all().iter().any(is_of_metrics));
+/// ```
+///
+pub use kubewright_macros::rbac;
+/// Declares an admission webhook that the operator serves.
+///
+/// ```
+/// use kubewright::declare::{self, Declared};
+/// use kubewright::webhook;
+///
+/// #[webhook(
+///     name = "vguestbook-v1.kb.io",
+///     mutating = false,
+///     path = "/validate-example-com-v1-guestbook",
+///     groups = "example.com",
+///     versions = "v1",
+///     resources = "guestbooks",
+///     verbs = "create, update",
+///     failure_policy = ignore,
+///     timeout_seconds = 5,
+///     namespace_selector = { matchExpressions: [{ key: "guests", operator: "Exists" }] },
+///     match_conditions = [("not-by-nodes", "!('system:nodes' in request.userInfo.groups)")],
+/// )]
+/// struct Guestbooks;
+///
+/// let declared = declare::all();
+/// assert!(declared.iter().any(|it| matches!(it, Declared::Webhook(webhook) if webhook.timeout_seconds == Some(5))));
+/// ```
+///
+pub use kubewright_macros::webhook;
+pub use kubewright_manifests::declare;
 #[doc(inline)]
 pub use kubewright_runtime::*;
 pub use {jiff, k8s_openapi, prometheus_client, schemars, serde, serde_json, tokio, tracing};
@@ -171,7 +259,7 @@ pub use self::operator::Operator;
 /// What nearly every operator uses: `use kubewright::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        Client, Context, CustomResource, CustomResourceExt, Error, Key, KubeSchema, List, Manager, Object,
-        Outcome, Patch, Reconciler, ResourceExt, Result,
+        ApplyConfiguration, Client, Context, CustomResource, CustomResourceExt, Error, Key, KubeSchema, List,
+        Manager, Object, Outcome, Patch, Reconciler, ResourceExt, Result, rbac, webhook,
     };
 }

@@ -1,4 +1,6 @@
 //! The facade as an operator's author sees it.
 
+mod apply;
+mod declare;
 mod flags;
 mod kinds;

@@ -1,0 +1,263 @@
+//! One field of a partial struct: its type, what serde is told of it, and its setter.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens as _, format_ident, quote};
+use syn::ext::IdentExt as _;
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Error, GenericArgument, Ident, Meta, PathArguments, PathSegment, Token, Type};
+
+use super::documented;
+use super::serde::{self, OfField};
+use crate::nearest::did_you_mean;
+
+/// Types that hold others, the last of their parameters.
+const HOLDERS: &[&str] =
+    &["Option", "Box", "Arc", "Rc", "Vec", "VecDeque", "BTreeMap", "HashMap", "IndexMap"];
+const LISTS: &[&str] = &["Vec", "VecDeque"];
+const MAPS: &[&str] = &["BTreeMap", "HashMap", "IndexMap"];
+/// Of a literal the compiler has to know the type: `impl Into<u16>` would make `80` an `i32`.
+const PRIMITIVES: &[&str] = &[
+    "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64",
+    "u128", "usize",
+];
+
+pub(super) struct Field<'f> {
+    attributes: &'f [Attribute],
+    /// Not where the user's field is: what nobody calls of what is generated is nothing to warn of.
+    name: Ident,
+    serde: OfField,
+    nested: bool,
+    /// What is there if it is.
+    ty: &'f Type,
+    /// It could be absent before.
+    optional: bool,
+}
+
+impl<'f> Field<'f> {
+    /// Nothing, if the field is never sent.
+    pub(super) fn read(field: &'f syn::Field) -> Result<Option<Self>, Error> {
+        let nested = is_nested(&field.attrs)?;
+        let serde = serde::field(&field.attrs)?;
+        let Some(ident) = field.ident.as_ref().filter(|_| !serde.skip) else { return Ok(None) };
+        let inner = held_by(&field.ty, &["Option"]);
+        let read = Self {
+            attributes: &field.attrs,
+            name: at_call_site(ident),
+            serde,
+            nested,
+            ty: inner.unwrap_or(&field.ty),
+            optional: inner.is_some(),
+        };
+        if read.serde.flatten && !nested && held_by(read.ty, MAPS).is_none() {
+            let what = "the fields of a flattened struct are applied one by one too: write #[apply(nested)] on it, \
+                        and #[derive(ApplyConfiguration)] on its struct";
+            return Err(Error::new(ident.span(), what));
+        }
+        if nested && (read.serde.serialize.is_some() || read.serde.deserialize.is_some()) {
+            let what =
+                "a field that is written in its own way is applied as a whole: leave out #[apply(nested)]";
+            return Err(Error::new(ident.span(), what));
+        }
+        Ok(Some(read))
+    }
+
+    /// What it holds.
+    fn value(&self) -> TokenStream {
+        if self.nested { partial_of(self.ty) } else { self.ty.to_token_stream() }
+    }
+
+    /// The field itself, in a struct of this name.
+    pub(super) fn member(&self, owner: &Ident) -> TokenStream {
+        let (name, value, carried) = (&self.name, self.value(), &self.serde.carried);
+        let about = documented(self.attributes);
+        let conditions = self.conditions();
+        if self.serde.flatten {
+            return quote! {
+                #about
+                #(#conditions)*
+                #[serde(flatten #(, #carried)*)]
+                pub #name: #value,
+            };
+        }
+        let plain = name.unraw();
+        let write = self.serde.serialize.as_ref().map(|path| {
+            let path = if self.optional { path.to_string() } else { format!("{owner}::serialize_{plain}") };
+            quote!(, serialize_with = #path)
+        });
+        let read = self.serde.deserialize.as_ref().map(|path| {
+            let path = if self.optional { path.to_string() } else { format!("{owner}::deserialize_{plain}") };
+            quote!(, deserialize_with = #path)
+        });
+        quote! {
+            #about
+            #(#conditions)*
+            #[serde(default, skip_serializing_if = "::core::option::Option::is_none" #write #read #(, #carried)*)]
+            pub #name: ::core::option::Option<#value>,
+        }
+    }
+
+    /// The functions that read and write a field in its own way, for the field that may be absent.
+    pub(super) fn forms(&self) -> TokenStream {
+        let (value, plain, conditions) =
+            (self.value(), self.name.unraw(), self.conditions().collect::<Vec<_>>());
+        let write = self.serde.serialize.as_ref().filter(|_| !self.optional).map(|path| {
+            let function = format_ident!("serialize_{plain}", span = Span::call_site());
+            quote! {
+                #(#conditions)*
+                fn #function<S: ::kubewright::serde::Serializer>(
+                    value: &::core::option::Option<#value>,
+                    serializer: S,
+                ) -> ::core::result::Result<S::Ok, S::Error> {
+                    match value {
+                        ::core::option::Option::Some(value) => #path(value, serializer),
+                        ::core::option::Option::None => serializer.serialize_none(),
+                    }
+                }
+            }
+        });
+        let read = self.serde.deserialize.as_ref().filter(|_| !self.optional).map(|path| {
+            let function = format_ident!("deserialize_{plain}", span = Span::call_site());
+            quote! {
+                #(#conditions)*
+                fn #function<'de, D: ::kubewright::serde::Deserializer<'de>>(
+                    deserializer: D,
+                ) -> ::core::result::Result<::core::option::Option<#value>, D::Error> {
+                    #path(deserializer).map(::core::option::Option::Some)
+                }
+            }
+        });
+        quote!(#write #read)
+    }
+
+    pub(super) fn setter(&self) -> TokenStream {
+        let (name, value) = (&self.name, self.value());
+        let (takes, made) = if let Some(item) = held_by(self.ty, LISTS) {
+            let item = into(item, self.nested);
+            let each = item.convert(quote!(item));
+            let takes = item.takes;
+            (
+                quote!(impl ::core::iter::IntoIterator<Item = #takes>),
+                quote!(#name.into_iter().map(|item| #each).collect()),
+            )
+        } else if let Some((key, item)) = self.entries() {
+            let (key, item) = (into(key, false), into(item, self.nested));
+            let (of_key, of_item) = (key.convert(quote!(key)), item.convert(quote!(item)));
+            let (key, item) = (key.takes, item.takes);
+            (
+                quote!(impl ::core::iter::IntoIterator<Item = (#key, #item)>),
+                quote!(#name.into_iter().map(|(key, item)| (#of_key, #of_item)).collect()),
+            )
+        } else if self.nested {
+            (quote!(impl ::core::convert::Into<#value>), quote!(#name.into()))
+        } else {
+            let whole = into(self.ty, false);
+            let made = whole.convert(quote!(#name));
+            (whole.takes, made)
+        };
+        let made = if self.serde.flatten { made } else { quote!(::core::option::Option::Some(#made)) };
+        let about = documented(self.attributes);
+        let conditions = self.conditions();
+        quote! {
+            #about
+            #(#conditions)*
+            #[must_use]
+            pub fn #name(mut self, #name: #takes) -> Self {
+                self.#name = #made;
+                self
+            }
+        }
+    }
+
+    fn entries(&self) -> Option<(&'f Type, &'f Type)> {
+        match types_of(last(self.ty)?, MAPS)?.as_slice() {
+            [key, item] => Some((*key, *item)),
+            _ => None,
+        }
+    }
+
+    fn conditions(&self) -> impl Iterator<Item = &'f Attribute> {
+        self.attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"))
+    }
+}
+
+fn at_call_site(ident: &Ident) -> Ident {
+    let mut ident = ident.clone();
+    ident.set_span(Span::call_site());
+    ident
+}
+
+/// What a setter takes for a type, and whether that must be converted.
+struct Into {
+    takes: TokenStream,
+    converts: bool,
+}
+
+impl Into {
+    fn convert(&self, value: TokenStream) -> TokenStream {
+        if self.converts { quote!(#value.into()) } else { value }
+    }
+}
+
+fn into(ty: &Type, nested: bool) -> Into {
+    let primitive = matches!(ty, Type::Path(path) if PRIMITIVES.iter().any(|name| path.path.is_ident(name)));
+    let target = if nested { partial_of(ty) } else { ty.to_token_stream() };
+    if primitive {
+        return Into { takes: target, converts: false };
+    }
+    Into { takes: quote!(impl ::core::convert::Into<#target>), converts: true }
+}
+
+/// `#[apply(nested)]` is there.
+fn is_nested(attributes: &[Attribute]) -> Result<bool, Error> {
+    let mut nested = false;
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("apply")) {
+        for meta in attribute.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)? {
+            if !matches!(&meta, Meta::Path(path) if path.is_ident("nested")) {
+                let word = meta.path().to_token_stream().to_string();
+                let what = format!("unknown word `{word}`{}", did_you_mean(&word, ["nested"]));
+                return Err(Error::new_spanned(meta, what));
+            }
+            nested = true;
+        }
+    }
+    Ok(nested)
+}
+
+/// The partial form of a type, within what holds it.
+fn partial_of(ty: &Type) -> TokenStream {
+    if let (Type::Path(path), Some(segment)) = (ty, last(ty))
+        && let Some(types) = types_of(segment, HOLDERS)
+        && let Some((held, others)) = types.split_last()
+    {
+        let (colon, ident) = (&path.path.leading_colon, &segment.ident);
+        let before =
+            path.path.segments.iter().take(path.path.segments.len() - 1).map(|segment| &segment.ident);
+        let held = partial_of(held);
+        return quote!(#colon #(#before::)* #ident<#(#others,)* #held>);
+    }
+    quote!(<#ty as ::kubewright::apply::ApplyConfiguration>::Partial)
+}
+
+/// What the type holds, if it is one of these.
+fn held_by<'t>(ty: &'t Type, holders: &[&str]) -> Option<&'t Type> {
+    types_of(last(ty)?, holders)?.pop()
+}
+
+fn last(ty: &Type) -> Option<&PathSegment> {
+    match ty {
+        Type::Path(path) if path.qself.is_none() => path.path.segments.last(),
+        _ => None,
+    }
+}
+
+fn types_of<'t>(segment: &'t PathSegment, holders: &[&str]) -> Option<Vec<&'t Type>> {
+    if !holders.iter().any(|holder| segment.ident == holder) {
+        return None;
+    }
+    let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
+    let types = arguments.args.iter().filter_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    });
+    Some(types.collect())
+}

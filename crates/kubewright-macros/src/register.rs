@@ -1,0 +1,105 @@
+//! Where attributes that declare something may stand, and how what they declare gets into the program.
+//!
+//! The item stays as it is. Beside it, or in the body of a function, stands a constant without a name that registers a
+//! function at link time: that function makes the declaration when the program is asked for it.
+
+use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
+use quote::{ToTokens as _, quote};
+use syn::{Attribute, Error, Item, Type};
+
+/// The item with its registration. `declared` makes a `Declared` of the place that it is given.
+pub(crate) fn register(
+    attribute: &str,
+    item: TokenStream,
+    declared: impl FnOnce(TokenStream) -> TokenStream,
+) -> TokenStream {
+    let (name, attributes, in_body) = match syn::parse2::<Item>(item.clone()) {
+        Ok(Item::Fn(item)) => (item.sig.ident.to_string(), item.attrs, true),
+        Ok(Item::Impl(item)) => (name_of(&item.self_ty), item.attrs, false),
+        Ok(Item::Struct(item)) => (item.ident.to_string(), item.attrs, false),
+        Ok(Item::Enum(item)) => (item.ident.to_string(), item.attrs, false),
+        Ok(Item::Union(item)) => (item.ident.to_string(), item.attrs, false),
+        Ok(Item::Trait(item)) => (item.ident.to_string(), item.attrs, false),
+        Ok(Item::Mod(item)) => (item.ident.to_string(), item.attrs, false),
+        // A constant beside an associated one would be associated too, and the two kinds look the same.
+        _ => {
+            let what = format!(
+                "#[{attribute}] goes on an impl, a struct, an enum, a trait, a module or a function with a body"
+            );
+            return refused(&Error::new(Span::call_site(), what), &item);
+        }
+    };
+    let place = quote! {
+        ::kubewright::declare::Item {
+            file: ::std::string::String::from(::core::file!()),
+            line: ::core::line!(),
+            path: ::std::string::String::from(::core::concat!(::core::module_path!(), "::", #name)),
+        }
+    };
+    let declared = declared(place);
+    // What is compiled under a condition declares under it.
+    let conditions = attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"));
+    let registration = quote! {
+        #(#conditions)*
+        const _: () = {
+            ::kubewright::declare::submit! {
+                ::kubewright::declare::Declaration::new(|| #declared)
+            }
+        };
+    };
+    if in_body { into_body(item, registration) } else { quote!(#item #registration) }
+}
+
+/// What is wrong, and the item as it was: so nothing else is wrong because of that.
+pub(crate) fn refused(error: &Error, item: &TokenStream) -> TokenStream {
+    let error = error.to_compile_error();
+    quote!(#error #item)
+}
+
+/// A list of texts.
+pub(crate) fn texts<'t>(texts: impl IntoIterator<Item = &'t str>) -> TokenStream {
+    let texts = texts.into_iter();
+    quote!(::std::vec::Vec::from([#(::std::string::String::from(#texts)),*]))
+}
+
+/// A function may be a method, beside which a constant would belong to the impl: it goes inside.
+fn into_body(function: TokenStream, registration: TokenStream) -> TokenStream {
+    let mut tokens: Vec<TokenTree> = function.into_iter().collect();
+    if let Some(TokenTree::Group(body)) = tokens.pop() {
+        let inside = body.stream().into_iter().collect::<Vec<_>>();
+        // Attributes of the function itself come first: `#![...]`.
+        let of_function = inside.chunks_exact(3).take_while(|chunk| is_inner_attribute(chunk)).count() * 3;
+        let (first, rest) = inside.split_at(of_function);
+        let stream = first.iter().cloned().chain(registration).chain(rest.iter().cloned()).collect();
+        let mut body_with = Group::new(Delimiter::Brace, stream);
+        body_with.set_span(body.span());
+        tokens.push(TokenTree::Group(body_with));
+    }
+    tokens.into_iter().collect()
+}
+
+fn is_inner_attribute(tokens: &[TokenTree]) -> bool {
+    matches!(
+        tokens,
+        [TokenTree::Punct(hash), TokenTree::Punct(bang), TokenTree::Group(_)]
+            if hash.as_char() == '#' && bang.as_char() == '!'
+    )
+}
+
+/// What an impl is for, without generics.
+fn name_of(ty: &Type) -> String {
+    match ty {
+        Type::Path(path) => {
+            let names: Vec<String> =
+                path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+            names.join("::")
+        }
+        Type::Reference(reference) => name_of(&reference.elem),
+        other => other.to_token_stream().to_string(),
+    }
+}
+
+/// The documentation of an item, to stand on another.
+pub(crate) fn documentation(attributes: &[Attribute]) -> impl Iterator<Item = &Attribute> {
+    attributes.iter().filter(|attribute| attribute.path().is_ident("doc"))
+}

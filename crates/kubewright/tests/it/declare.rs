@@ -1,0 +1,228 @@
+//! What attributes declare arrives in the program that has them, from wherever they may stand.
+
+use std::path::Path;
+
+use kubewright::declare::{self, Declared, Item, MatchCondition, Rule, Webhook};
+use kubewright::prelude::*;
+use kubewright::serde_json::json;
+
+const FILE: &str = file!();
+
+#[rbac(groups = "apps", resources = "deployments, deployments/scale", verbs = "get, list, watch")]
+#[rbac(groups = "core, batch", resources = ["pods", "jobs"], verbs = ["create"], namespace = "work", role_name = "worker")]
+struct OnStruct<T>(T);
+
+#[rbac(groups = "", resources = "secrets", resource_names = "token, key", verbs = "get")]
+impl<T> OnStruct<T> {
+    #[rbac(urls = "/metrics, /healthz/*", verbs = "get")]
+    fn method(self) -> T {
+        self.0
+    }
+
+    #[rbac(groups = "*", resources = "*", verbs = "*")]
+    const fn associated<U: Copy>(value: U) -> U {
+        value
+    }
+}
+
+#[rbac(groups = "example.com", resources = "guestbooks/finalizers", verbs = "update")]
+async fn on_function() {
+    std::future::ready(()).await;
+}
+
+mod inner {
+    use kubewright::rbac;
+
+    #[rbac(groups = "example.com", resources = "guestbooks", verbs = "patch")]
+    pub(super) trait OnTrait {}
+
+    impl OnTrait for super::Defaulter {}
+
+    pub(super) fn on_trait(_: impl OnTrait) {}
+
+    #[rbac(groups = "example.com", resources = "guestbooks", verbs = "delete")]
+    mod on_module {}
+
+    #[rbac(groups = "example.com", resources = "guestbooks", verbs = "create")]
+    #[cfg(any())]
+    struct NotCompiled;
+}
+
+#[webhook(
+    name = "mguestbook-v1.kb.io",
+    mutating = true,
+    path = "/mutate-example-com-v1-guestbook",
+    groups = "example.com",
+    versions = "v1, v2",
+    resources = "guestbooks",
+    verbs = "create, update"
+)]
+struct Defaulter;
+
+#[webhook(
+    name = "vpod.example.com",
+    mutating = false,
+    url = "https://example.com:8443/pods",
+    groups = "",
+    versions = "*",
+    resources = "pods, pods/*",
+    verbs = "*",
+    failure_policy = ignore,
+    match_policy = "exact",
+    side_effects = noneOnDryRun,
+    timeout_seconds = 7,
+    admission_review_versions = "v1, v1beta1",
+    namespace_selector = r#"{"matchLabels": {"kubernetes.io/metadata.name": "default"}}"#,
+    object_selector = { matchExpressions: [{ key: "app", operator: "In", values: ["web", ""] }] },
+    match_conditions = [("no-nodes", "!('system:nodes' in request.userInfo.groups)")],
+    configuration = "pods",
+)]
+fn validator() {}
+
+#[webhook(
+    name = "mpod.example.com", mutating = true, path = "/mutate--v1-pod", groups = "core", versions = "v1",
+    resources = "pods", verbs = "create", reinvocation_policy = ifNeeded,
+    service_name = "hooks", service_namespace = "system-hooks", service_port = 8443
+)]
+struct WithService;
+
+fn all() -> Vec<Declared> {
+    let declared = declare::all();
+    declared
+        .into_iter()
+        .filter(|it| Path::new(&it.item().file).file_stem() == Path::new(FILE).file_stem())
+        .collect()
+}
+
+fn rule(path: &str) -> Rule {
+    let mut rules = rules(path);
+    assert_eq!(rules.len(), 1, "{path}");
+    rules.remove(0)
+}
+
+/// Without their place.
+fn rules(path: &str) -> Vec<Rule> {
+    let of_path = |declared: Declared| match declared {
+        Declared::Rule(rule) if rule.item.path == format!("it::declare::{path}") => {
+            Some(Rule { item: Item::default(), ..rule })
+        }
+        _ => None,
+    };
+    all().into_iter().filter_map(of_path).collect()
+}
+
+fn texts<const N: usize>(texts: [&str; N]) -> Vec<String> {
+    texts.map(str::to_owned).into()
+}
+
+#[test]
+fn a_rule_arrives_from_every_item_that_may_have_one() {
+    let verbs = |path| rule(path).verbs.join(", ");
+    assert_eq!(verbs("method"), "get");
+    assert_eq!(verbs("associated"), "*");
+    assert_eq!(verbs("on_function"), "update");
+    assert_eq!(verbs("inner::OnTrait"), "patch");
+    assert_eq!(verbs("inner::on_module"), "delete");
+    // What is not compiled declares nothing.
+    assert_eq!(rules("inner::NotCompiled"), []);
+    // The items are what they were.
+    assert_eq!(OnStruct(OnStruct::<u8>::associated(7)).method(), 7);
+    drop((on_function(), validator(), WithService, inner::on_trait(Defaulter)));
+}
+
+#[test]
+fn a_rule_says_what_stands_in_the_attribute() {
+    // Two on the struct and one on its impl, in the order of the lines.
+    let [first, second, third] = <[Rule; 3]>::try_from(rules("OnStruct")).unwrap();
+    assert_eq!(
+        first,
+        Rule {
+            groups: texts(["apps"]),
+            resources: texts(["deployments", "deployments/scale"]),
+            verbs: texts(["get", "list", "watch"]),
+            ..Rule::default()
+        }
+    );
+    assert_eq!(
+        second,
+        Rule {
+            groups: texts(["", "batch"]),
+            resources: texts(["pods", "jobs"]),
+            verbs: texts(["create"]),
+            namespace: "work".to_owned(),
+            role_name: "worker".to_owned(),
+            ..Rule::default()
+        }
+    );
+    assert_eq!((third.groups, third.resource_names), (texts([""]), texts(["token", "key"])));
+    assert_eq!(rule("method").urls, texts(["/metrics", "/healthz/*"]));
+}
+
+#[test]
+fn a_declaration_knows_the_line_of_its_attribute() {
+    let source =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/declare.rs")).unwrap();
+    let lines: Vec<&str> = source.lines().collect();
+    let declared = all();
+    assert_eq!(declared.len(), 11);
+    for declared in declared {
+        let Item { file, line, .. } = declared.item();
+        assert_eq!(file, FILE);
+        let line = lines[usize::try_from(*line).unwrap() - 1].trim();
+        assert!(line.starts_with("#[rbac(") || line.starts_with("#[webhook("), "{line}");
+    }
+}
+
+#[test]
+fn a_webhook_says_what_stands_in_the_attribute() {
+    let webhooks = all().into_iter().filter_map(|declared| match declared {
+        Declared::Webhook(webhook) => Some(Webhook { item: Item::default(), ..webhook }),
+        _ => None,
+    });
+    let [defaulter, validator, with_service] =
+        <[Webhook; 3]>::try_from(webhooks.collect::<Vec<_>>()).unwrap();
+    assert_eq!(
+        defaulter,
+        Webhook {
+            name: "mguestbook-v1.kb.io".to_owned(),
+            mutating: true,
+            path: "/mutate-example-com-v1-guestbook".to_owned(),
+            groups: texts(["example.com"]),
+            versions: texts(["v1", "v2"]),
+            resources: texts(["guestbooks"]),
+            verbs: texts(["create", "update"]),
+            failure_policy: "fail".to_owned(),
+            side_effects: "none".to_owned(),
+            admission_review_versions: texts(["v1"]),
+            ..Webhook::default()
+        }
+    );
+    let expression = json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web", ""]}]});
+    assert_eq!(
+        validator,
+        Webhook {
+            name: "vpod.example.com".to_owned(),
+            url: "https://example.com:8443/pods".to_owned(),
+            groups: texts([""]),
+            versions: texts(["*"]),
+            resources: texts(["pods", "pods/*"]),
+            verbs: texts(["*"]),
+            failure_policy: "ignore".to_owned(),
+            match_policy: "exact".to_owned(),
+            side_effects: "noneOnDryRun".to_owned(),
+            timeout_seconds: Some(7),
+            admission_review_versions: texts(["v1", "v1beta1"]),
+            namespace_selector: Some(json!({"matchLabels": {"kubernetes.io/metadata.name": "default"}})),
+            object_selector: Some(expression),
+            match_conditions: vec![MatchCondition {
+                name: "no-nodes".to_owned(),
+                expression: "!('system:nodes' in request.userInfo.groups)".to_owned(),
+            }],
+            configuration: "pods".to_owned(),
+            ..Webhook::default()
+        }
+    );
+    let service = (with_service.service_name, with_service.service_namespace, with_service.service_port);
+    assert_eq!(service, ("hooks".to_owned(), "system-hooks".to_owned(), Some(8443)));
+    assert_eq!((with_service.reinvocation_policy.as_str(), with_service.groups), ("ifNeeded", texts([""])));
+}
