@@ -13,9 +13,12 @@ use kube::api::DynamicObject;
 use kubewright_apiserver::clock::TokioClock;
 use kubewright_apiserver::serve::{Listening, ServeError};
 use kubewright_apiserver::{ApiServer, Options, VersionError};
+use kubewright_manifests::crd;
+use kubewright_manifests::lint::Level;
 use kubewright_runtime::{
     Client, Key, List, Manager, ManagerError, ManagerOptions, Outcome, Reconciler, client,
 };
+use schemars::JsonSchema;
 use tempfile::TempDir;
 
 use crate::assets::{Assets, AssetsError};
@@ -65,6 +68,9 @@ pub enum StartError {
         /// What it is.
         why: String,
     },
+    /// A type has no definition that a cluster would take.
+    #[error("a type cannot be a kind:\n{0}")]
+    Type(String),
     /// Something was refused.
     #[error(transparent)]
     Install(#[from] InstallError),
@@ -89,6 +95,8 @@ pub struct Capabilities {
 #[must_use = "nothing starts before start()"]
 pub struct Builder {
     mode: Option<Mode>,
+    /// What is wrong with types whose definitions were asked for.
+    findings: Vec<String>,
     definitions: Vec<CustomResourceDefinition>,
     definition_paths: Vec<PathBuf>,
     fixtures: Vec<PathBuf>,
@@ -105,9 +113,18 @@ impl Builder {
         self
     }
 
-    /// Installs the definition of a type.
-    pub fn crd<K: kube::CustomResourceExt>(self) -> Self {
-        self.definition(K::crd())
+    /// Installs the definition of a type: the one that `kubewright manifests` writes.
+    ///
+    /// For a type whose schema is not derived there is [`Builder::definition`].
+    pub fn crd<K: kube::CustomResourceExt + JsonSchema>(mut self) -> Self {
+        let described = crd::of::<K>();
+        let errors = described.findings.iter().filter(|finding| finding.level == Level::Error);
+        self.findings.extend(errors.map(ToString::to_string));
+        match described.to_typed() {
+            Ok(definition) => self.definitions.push(definition),
+            Err(error) => self.findings.push(format!("{}: {error}", K::crd_name())),
+        }
+        self
     }
 
     /// Installs a definition.
@@ -155,6 +172,9 @@ impl Builder {
 
     /// Starts the control plane, installs definitions and applies fixtures.
     pub async fn start(self) -> Result<Environment, StartError> {
+        if !self.findings.is_empty() {
+            return Err(StartError::Type(self.findings.join("\n")));
+        }
         let mode = self.mode.map_or_else(Mode::from_env, Ok)?;
         let faults = Faults::default();
         let mut options = self.server.unwrap_or_default();

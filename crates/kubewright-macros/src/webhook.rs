@@ -57,11 +57,11 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
     match fields(arguments) {
         Ok(fields) => register("webhook", item, |place| {
             quote! {
-                ::kubewright::declare::Declared::Webhook(::kubewright::declare::Webhook {
+                ::kubewright::declare::Declared::Webhook(::std::boxed::Box::new(::kubewright::declare::Webhook {
                     item: #place,
                     #fields
                     ..::core::default::Default::default()
-                })
+                }))
             }
         }),
         Err(error) => refused(&error, &item),

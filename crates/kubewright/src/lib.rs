@@ -140,7 +140,7 @@
 //! | reading and writing | [`Client`], [`Patch`], [`Key`], [`List`], [`cache`] |
 //! | writing only what is meant | [`macro@ApplyConfiguration`], [`apply`] |
 //! | owners, conditions, events | [`owner`], [`condition`], [`events`] |
-//! | rights and webhooks in the manifests | [`macro@rbac`], [`macro@webhook`], [`declare`] |
+//! | kinds, rights and webhooks in the manifests | [`crds!`], [`schema`], [`macro@rbac`], [`macro@webhook`], [`declare`] |
 //! | one leader among replicas | [`ElectionOptions`]; `--leader-elect` |
 //! | probes and numbers | [`health`], [`metrics`] |
 //! | the program | [`macro@main`], [`Operator`], [`Flags`], [`logs`], [`connect`] |
@@ -248,7 +248,7 @@ pub use kubewright_macros::rbac;
 /// ```
 ///
 pub use kubewright_macros::webhook;
-pub use kubewright_manifests::declare;
+pub use kubewright_manifests::{crd, crds, declare, schema};
 #[doc(inline)]
 pub use kubewright_runtime::*;
 pub use {jiff, k8s_openapi, prometheus_client, schemars, serde, serde_json, tokio, tracing};

@@ -4,7 +4,7 @@
 //! read. The operator's program is given no cluster, no input and little time.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, ErrorKind, Read as _};
+use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;

@@ -176,7 +176,7 @@ fn a_declaration_knows_the_line_of_its_attribute() {
 #[test]
 fn a_webhook_says_what_stands_in_the_attribute() {
     let webhooks = all().into_iter().filter_map(|declared| match declared {
-        Declared::Webhook(webhook) => Some(Webhook { item: Item::default(), ..webhook }),
+        Declared::Webhook(webhook) => Some(Webhook { item: Item::default(), ..*webhook }),
         _ => None,
     });
     let [defaulter, validator, with_service] =
