@@ -25,6 +25,8 @@ mod describe;
 mod merge;
 
 #[cfg(feature = "types")]
+mod carry;
+#[cfg(feature = "types")]
 mod inline;
 #[cfg(feature = "types")]
 mod nulls;

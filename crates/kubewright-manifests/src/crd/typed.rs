@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::inline::Definitions;
 use super::structural::{self, Found};
-use super::{Options, nulls};
+use super::{Options, carry, nulls};
 use crate::declare::{Declared, Item, Kind};
 use crate::lint::{Finding, Level};
 
@@ -45,8 +45,12 @@ pub fn of<T: CustomResourceExt + JsonSchema>() -> Described {
 /// As [`of`], with options.
 pub fn with<T: CustomResourceExt + JsonSchema>(options: Options) -> Described {
     let mut found = Vec::new();
-    let (schema, tagged) =
-        schema(generate::<T>(Contract::Deserialize), generate::<T>(Contract::Serialize), options, &mut found);
+    let generated = Generated {
+        read: generate::<T>(Contract::Deserialize, false),
+        written: generate::<T>(Contract::Serialize, false),
+        inlined: generate::<T>(Contract::Deserialize, true),
+    };
+    let (schema, tagged) = schema(generated, options, &mut found);
     let mut definition = quietly(|| T::crd()).map_or_else(
         |panic| {
             // A problem with an enum is why, and was told already with its place.
@@ -103,30 +107,37 @@ macro_rules! crds {
     )+};
 }
 
+/// What schemars says of a type, in the ways that we ask.
 struct Generated {
-    root: Value,
-    types: Map<String, Value>,
+    /// How it is read: the schema.
+    read: Types,
+    /// How it is written.
+    written: Types,
+    /// How it is read, with every type written out.
+    inlined: Types,
 }
 
-fn generate<T: JsonSchema>(contract: Contract) -> Generated {
+struct Types {
+    root: Value,
+    others: Map<String, Value>,
+}
+
+fn generate<T: JsonSchema>(contract: Contract, inline: bool) -> Types {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
         settings.contract = contract;
+        settings.inline_subschemas = inline;
     });
     let mut generator = settings.into_generator();
     let root = T::json_schema(&mut generator).to_value();
-    Generated { root, types: generator.take_definitions(false) }
+    Types { root, others: generator.take_definitions(false) }
 }
 
-fn schema(
-    read: Generated,
-    written: Generated,
-    options: Options,
-    found: &mut Vec<Found>,
-) -> (Value, Vec<String>) {
-    let [(mut schema, recursive), (written, _)] = [read, written].map(|generated| {
-        let mut definitions = Definitions::new(generated.types, options);
-        let mut root = generated.root;
+fn schema(generated: Generated, options: Options, found: &mut Vec<Found>) -> (Value, Vec<String>) {
+    let Generated { read, written, inlined } = generated;
+    let [(mut schema, recursive), (written, _), (mut inlined, _)] = [read, written, inlined].map(|types| {
+        let mut definitions = Definitions::new(types.others, options);
+        let mut root = types.root;
         definitions.follow(&mut root);
         (root, definitions.recursive)
     });
@@ -142,6 +153,9 @@ fn schema(
     }
     nulls::compare(&schema, &written, "", found);
     let tagged = structural::settle(&mut schema, found);
+    // What is wrong with it was found in the other.
+    structural::settle(&mut inlined, &mut Vec::new());
+    carry::validators(&inlined, &mut schema);
     complete_root(&mut schema);
     (schema, tagged)
 }

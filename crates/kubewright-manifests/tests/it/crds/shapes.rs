@@ -31,7 +31,16 @@ struct ShapesSpec {
     chosen_here: Chosen,
     values: HashMap<String, Value>,
     strict: Strict,
+    #[schemars(length(max = 3), regex(pattern = "^a"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    renamed: Option<Renamed>,
+    #[schemars(inner(length(min = 2)))]
+    all_renamed: Vec<Renamed>,
 }
+
+/// A string of its own.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug)]
+struct Renamed(#[schemars(length(min = 1, max = 5))] String);
 
 /// An integer or a string, by hand.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug)]
@@ -88,6 +97,13 @@ fn what_schemars_says_otherwise_keeps_its_meaning() {
         field("values")["additionalProperties"],
         json!({ "x-kubernetes-preserve-unknown-fields": true })
     );
+    let renamed = json!({
+        "description": "A string of its own.", "type": "string", "minLength": 1, "maxLength": 3, "pattern": "^a",
+    });
+    assert_eq!(field("renamed"), &renamed, "what stands at the field wins");
+    let renamed =
+        json!({ "description": "A string of its own.", "type": "string", "minLength": 2, "maxLength": 5 });
+    assert_eq!(field("all_renamed")["items"], renamed);
     assert_eq!(field("strict")["properties"], json!({ "only": { "type": "boolean" } }));
 }
 
