@@ -17,6 +17,7 @@
 //! | KW107 | a type without values, or with null alone |
 //! | KW108 | something that a definition cannot check, or cannot say |
 //! | KW109 | kube's derive panics |
+//! | KW110 | schemars drops a validator ([`dropped_validators`], with the feature `sources`) |
 //! | KW120 | not exactly one version is stored |
 //! | KW121 | a version is declared twice |
 //! | KW122 | versions do not agree in what they share |
@@ -30,6 +31,8 @@ mod carry;
 mod inline;
 #[cfg(feature = "types")]
 mod nulls;
+#[cfg(feature = "sources")]
+mod sources;
 #[cfg(feature = "types")]
 mod structural;
 #[cfg(feature = "types")]
@@ -39,6 +42,8 @@ mod upstream;
 
 pub use describe::limit_descriptions;
 pub use merge::{Definition, Merged, file_name, merge};
+#[cfg(feature = "sources")]
+pub use sources::dropped_validators;
 #[cfg(feature = "types")]
 pub use typed::{Described, declared, of, with};
 #[cfg(feature = "types")]
