@@ -17,7 +17,7 @@
 //! | KW107 | a type without values, or with null alone |
 //! | KW108 | something that a definition cannot check, or cannot say |
 //! | KW109 | kube's derive panics |
-//! | KW110 | schemars drops a validator ([`dropped_validators`], with the feature `sources`) |
+//! | KW110 | schemars drops a validator: found by `dropped_validators`, with the feature `sources` |
 //! | KW120 | not exactly one version is stored |
 //! | KW121 | a version is declared twice |
 //! | KW122 | versions do not agree in what they share |

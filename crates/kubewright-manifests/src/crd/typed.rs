@@ -48,7 +48,7 @@ pub fn with<T: CustomResourceExt + JsonSchema>(options: Options) -> Described {
     let generated = Generated {
         read: generate::<T>(Contract::Deserialize, false),
         written: generate::<T>(Contract::Serialize, false),
-        inlined: generate::<T>(Contract::Deserialize, true),
+        inlined: generate::<T>(Contract::Deserialize, true).root,
     };
     let (schema, tagged) = schema(generated, options, &mut found);
     let mut definition = quietly(|| T::crd()).map_or_else(
@@ -114,7 +114,7 @@ struct Generated {
     /// How it is written.
     written: Types,
     /// How it is read, with every type written out.
-    inlined: Types,
+    inlined: Value,
 }
 
 struct Types {
@@ -135,7 +135,7 @@ fn generate<T: JsonSchema>(contract: Contract, inline: bool) -> Types {
 
 fn schema(generated: Generated, options: Options, found: &mut Vec<Found>) -> (Value, Vec<String>) {
     let Generated { read, written, inlined } = generated;
-    let [(mut schema, recursive), (written, _), (mut inlined, _)] = [read, written, inlined].map(|types| {
+    let [(mut schema, recursive), (written, _)] = [read, written].map(|types| {
         let mut definitions = Definitions::new(types.others, options);
         let mut root = types.root;
         definitions.follow(&mut root);
@@ -153,8 +153,6 @@ fn schema(generated: Generated, options: Options, found: &mut Vec<Found>) -> (Va
     }
     nulls::compare(&schema, &written, "", found);
     let tagged = structural::settle(&mut schema, found);
-    // What is wrong with it was found in the other.
-    structural::settle(&mut inlined, &mut Vec::new());
     carry::validators(&inlined, &mut schema);
     complete_root(&mut schema);
     (schema, tagged)

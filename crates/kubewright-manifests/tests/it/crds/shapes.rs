@@ -54,7 +54,8 @@ enum Either {
 #[serde(untagged)]
 enum Chosen {
     Host {
-        host: String,
+        #[schemars(length(max = 4))]
+        host: Renamed,
     },
     Socket {
         path: String,
@@ -88,7 +89,7 @@ fn what_schemars_says_otherwise_keeps_its_meaning() {
     assert_eq!(field("chosen")["anyOf"], choice);
     assert_eq!(field("nested")["items"]["additionalProperties"]["anyOf"], choice);
     assert_eq!(spec["anyOf"], choice, "it is flattened");
-    assert_eq!(field("host")["type"], "string");
+    assert_eq!((&field("host")["type"], &field("host")["maxLength"]), (&json!("string"), &json!(4)));
     assert_eq!((&field("array")["minItems"], &field("array")["maxItems"]), (&json!(3), &json!(3)));
     assert_eq!(field("positive")["minimum"], 1);
     assert_eq!(field("not_zero")["not"], json!({ "enum": [0] }));
