@@ -3,6 +3,7 @@
 mod build;
 mod writes;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow};
@@ -32,5 +33,27 @@ impl Project {
     /// The folder of Cargo.toml.
     pub(crate) fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The Rust files under src/, by their path from the root.
+    pub(crate) fn sources(&self) -> Result<Vec<(String, String)>> {
+        let mut found = Vec::new();
+        let mut folders = vec![PathBuf::from("src")];
+        while let Some(folder) = folders.pop() {
+            let failed = || format!("cannot read {}", folder.display());
+            for entry in fs::read_dir(self.root.join(&folder)).with_context(failed)? {
+                let entry = entry.with_context(failed)?;
+                let path = folder.join(entry.file_name());
+                if entry.file_type().with_context(failed)?.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "rs") {
+                    let text = fs::read_to_string(self.root.join(&path));
+                    let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+                    found.push((path.to_string_lossy().replace('\\', "/"), text));
+                }
+            }
+        }
+        found.sort();
+        Ok(found)
     }
 }

@@ -78,6 +78,10 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let plan = Plan::new(&declarations, &definitions, &header);
     let changes = plan.against(&disk(project.root())?);
     findings.extend(lint::check(&declarations, &definitions));
+    for (file, source) in project.sources()? {
+        // What cargo has compiled can be read; a file that it has not is nobody's.
+        findings.extend(crd::dropped_validators(&file, &source).unwrap_or_default());
+    }
     if !args.prune {
         findings.extend(changes.findings(&declarations));
     }
