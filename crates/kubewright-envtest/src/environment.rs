@@ -69,7 +69,9 @@ pub enum StartError {
         why: String,
     },
     /// A type has no definition that a cluster would take.
-    #[error("a type cannot be a kind:\n{0}")]
+    #[error(
+        "a type cannot be a kind as it is; mend it, or give kube's own definition with definition(K::crd()):\n{0}"
+    )]
     Type(String),
     /// Something was refused.
     #[error(transparent)]

@@ -17,6 +17,7 @@ fn help_of_kubewright_says_what_it_is_and_what_it_can_do() {
       apiserver   Run the Kubernetes API server in the foreground, until it is interrupted
       completion  Print the script that completes kubewright's commands in a shell
       envtest     Help tests of operators that were written for Go's envtest
+      manifests   Write CRDs, roles and webhook configurations from the compiled operator
       version     Print the version of kubewright, and of the Kubernetes API that it embeds
       help        Print the help of kubewright, or of one of its commands
 
@@ -32,6 +33,9 @@ fn help_of_kubewright_says_what_it_is_and_what_it_can_do() {
     Examples:
       # Start a Kubernetes API server
       kubewright apiserver --port 6443
+
+      # Write the CRDs and roles of the operator in this folder
+      kubewright manifests
 
       # Print the version, and that of the Kubernetes API inside
       kubewright version

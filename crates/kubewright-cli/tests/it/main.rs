@@ -8,6 +8,8 @@ mod crash;
 mod help;
 #[cfg(unix)]
 mod kubectl;
+#[cfg(unix)]
+mod manifests;
 // The same files as in the tests of kubewright-envtest: one test, wherever it runs.
 #[cfg(unix)]
 #[path = "../../../kubewright-envtest/tests/it/markdown_view.rs"]

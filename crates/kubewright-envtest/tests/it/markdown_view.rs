@@ -27,6 +27,7 @@ pub(crate) struct MarkdownViewSpec {
     /// The pages by their names.
     pub(crate) markdowns: BTreeMap<String, String>,
     /// How many viewers run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) replicas: Option<i32>,
 }
 

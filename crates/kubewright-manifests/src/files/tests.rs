@@ -20,7 +20,7 @@ fn operator() -> (Declarations, Vec<(String, Value)>) {
             namespace: "infra".into(),
             ..Rule::default()
         }),
-        Declared::Webhook(Webhook { name: "v.example.com".into(), ..Webhook::default() }),
+        Declared::Webhook(Box::new(Webhook { name: "v.example.com".into(), ..Webhook::default() })),
     ];
     let definition = json!({ "kind": "CustomResourceDefinition" });
     (declarations, vec![("example.com_guestbooks.yaml".into(), definition)])

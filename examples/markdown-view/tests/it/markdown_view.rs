@@ -61,7 +61,9 @@ async fn a_view_is_available_when_a_viewer_is() -> Result<()> {
         Ok(())
     })
     .await?;
-    let status = Patch::merge(serde_json::json!({ "status": { "replicas": 1, "availableReplicas": 1 } }))?;
+    let status = Patch::merge(
+        serde_json::json!({ "status": { "replicas": 1, "readyReplicas": 1, "availableReplicas": 1 } }),
+    )?;
     client.status().patch(&*client.get::<Deployment>(&deployment).await?, &status).await?;
     eventually(LIMIT, async || {
         let conditions =

@@ -2,6 +2,7 @@
 
 mod apply;
 mod definition;
+mod generated;
 mod get;
 mod invalid;
 mod status;

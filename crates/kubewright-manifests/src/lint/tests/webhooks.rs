@@ -22,7 +22,7 @@ fn webhook() -> Webhook {
 
 fn findings(webhooks: Vec<Webhook>) -> String {
     let (mut declarations, _) = guestbook(&json!({}));
-    declarations.declared.extend(webhooks.into_iter().map(Declared::Webhook));
+    declarations.declared.extend(webhooks.into_iter().map(|webhook| Declared::Webhook(Box::new(webhook))));
     told(&declarations, &[])
 }
 

@@ -1,0 +1,236 @@
+//! `kubewright manifests` on real projects, built by the real cargo.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::run::{Run, command, run};
+
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/markdown-view");
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// A project of its own with the sources of the example.
+struct Project(TempDir);
+
+impl Project {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        copy(Path::new(EXAMPLE), folder.path());
+        let project = Self(folder);
+        // Its dependencies are those of the workspace, in the versions that were built already.
+        fs::copy(Path::new(ROOT).join("Cargo.lock"), project.path("Cargo.lock"))
+            .expect("the lock file is there");
+        let root = Path::new(ROOT).canonicalize().expect("the workspace is there");
+        let crates = root.join("crates");
+        project.write(
+            "Cargo.toml",
+            &format!(
+                r#"[package]
+name = "markdown-view"
+description = "A copy of the example"
+version = "0.1.0"
+edition = "2024"
+
+[workspace]
+
+[dependencies]
+k8s-openapi = {{ version = "0.29", features = ["schemars", "v1_36"] }}
+kube = {{ version = "5.0", default-features = false, features = ["client", "derive", "jsonpatch", "ring", "rustls-tls"] }}
+kubewright = {{ path = {:?} }}
+schemars = {{ version = "1.2", default-features = false, features = ["derive"] }}
+serde = {{ version = "1.0", features = ["derive"] }}
+serde_json = "1.0"
+
+[profile.dev]
+debug = "line-tables-only"
+
+[profile.dev.package."*"]
+debug = false
+"#,
+                crates.join("kubewright")
+            ),
+        );
+        project
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).expect("the file is there")
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        fs::write(self.path(path), text).expect("the file can be written");
+    }
+
+    fn edit(&self, path: &str, from: &str, to: &str) {
+        let text = self.read(path);
+        assert!(text.contains(from), "{path} has {from}");
+        self.write(path, &text.replace(from, to));
+    }
+
+    fn manifests(&self, arguments: &str) -> Run {
+        let mut command = command(&format!("manifests {arguments}"));
+        run(command.current_dir(self.0.path()).env("CARGO_TARGET_DIR", Path::new(ROOT).join("target")))
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).expect("the example is there") {
+        let entry = entry.expect("the example can be read");
+        let place = to.join(entry.file_name());
+        if entry.file_type().expect("the example can be read").is_dir() {
+            fs::create_dir(&place).expect("a folder can be made");
+            copy(&entry.path(), &place);
+        } else {
+            fs::copy(entry.path(), place).expect("a file can be copied");
+        }
+    }
+}
+
+#[test]
+fn the_manifests_of_the_example_are_what_its_code_says() {
+    let checked = run(&mut command(&format!("manifests --check {EXAMPLE}")));
+    assert_eq!((checked.status, checked.stdout.as_str()), (0, ""), "{checked}");
+}
+
+#[test]
+fn only_what_changed_is_written_and_a_forgotten_run_is_found() {
+    let project = Project::new();
+    let role = "src/controllers/markdown_view.rs";
+    project.edit(
+        role,
+        r#"resources = "configmaps, services", verbs = "create"#,
+        r#"resources = "configmaps, services", verbs = "deletecollection, create"#,
+    );
+    let checked = project.manifests("--check --quiet");
+    assert_eq!(checked.status, 1, "{checked}");
+    assert!(checked.stdout.contains("+  - deletecollection\n"), "{checked}");
+    insta::assert_snapshot!(checked.stderr, @"
+    error: not what the code says: config/rbac/role.yaml
+      hint: run `kubewright manifests`, with --prune where files are left over, and commit what it writes
+    ");
+    let definition = project.path("config/crd/bases/view.example.com_markdownviews.yaml");
+    let before = fs::metadata(&definition).and_then(|file| file.modified()).expect("the definition is there");
+    assert_eq!(project.manifests("--quiet").result(), "wrote config/rbac/role.yaml\n");
+    let after = fs::metadata(&definition).and_then(|file| file.modified()).expect("the definition is there");
+    assert_eq!(before, after);
+    assert_eq!(project.manifests("--quiet").result(), "");
+
+    // Another name: what the old one left behind is told, and removed when asked for.
+    project.edit("src/api/v1.rs", r#"kind = "MarkdownView","#, r#"kind = "MarkdownView", plural = "views","#);
+    let told = project.manifests("--quiet --dry-run");
+    assert_eq!(told.status, 0, "{told}");
+    assert!(
+        told.stderr.starts_with(
+            "warning[KW501] markdown-view: config/crd/bases/view.example.com_markdownviews.yaml"
+        ),
+        "{told}"
+    );
+    assert!(definition.exists() && !project.path("config/crd/bases/view.example.com_views.yaml").exists());
+    let pruned = project.manifests("--quiet --prune");
+    insta::assert_snapshot!(pruned.stdout, @"
+    wrote config/crd/bases/view.example.com_views.yaml
+    wrote config/rbac/role.yaml
+    removed config/crd/bases/view.example.com_markdownviews.yaml
+    ");
+    assert!(!definition.exists());
+
+    // What a cluster would refuse is not written.
+    project.edit("src/api/v1.rs", "schema::min_properties(1)", "schema::min_length(1)");
+    let refused = project.manifests("--quiet");
+    assert_eq!((refused.status, refused.stdout.as_str()), (1, ""), "{refused}");
+    assert!(refused.stderr.contains("error[KW1"), "{refused}");
+    assert!(project.read("config/crd/bases/view.example.com_views.yaml").contains("minProperties: 1"));
+
+    project.write("src/main.rs", "fn main() { 1 }");
+    let broken = project.manifests("--quiet");
+    assert_eq!(broken.status, 1);
+    assert!(broken.stderr.contains("mismatched types"), "{broken}");
+    assert!(broken.stderr.ends_with("error: the operator does not build\n"), "{broken}");
+}
+
+/// A cargo that has built a program of which the lines are given.
+fn built(program: &str) -> (TempDir, Command) {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("a file can be written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it can be made executable");
+        path
+    };
+    let operator = write("operator", &format!("#!/bin/sh\n{program}\n"));
+    let artifact = format!(
+        r#"{{"reason":"compiler-artifact","target":{{"kind":["bin"],"name":"operator"}},"executable":{operator:?}}}"#
+    );
+    let cargo = write("cargo", &format!("#!/bin/sh\necho '{artifact}'\n"));
+    write("Cargo.toml", "");
+    fs::create_dir(folder.path().join("src")).expect("a folder can be made");
+    let mut command = command("manifests");
+    command.current_dir(folder.path()).env("CARGO", cargo);
+    (folder, command)
+}
+
+#[test]
+fn a_program_that_is_no_operator_is_told() {
+    let (_folder, mut command) = built("echo hello");
+    insta::assert_snapshot!(run(&mut command).stderr, @"
+    error: cannot read what operator declares
+      cause: what the operator printed is not its declarations; does its `main` print anything on standard output before `manager.run()`?
+      cause: expected value at line 1 column 1
+    ");
+}
+
+#[test]
+fn an_operator_that_fails_is_heard() {
+    let (_folder, mut command) = built("echo 'error: no such thing' >&2; exit 3");
+    insta::assert_snapshot!(run(&mut command).stderr, @"
+    error: operator cannot say what it declares (exit status: 3)
+      cause: error: no such thing
+      hint: an operator has `#[kubewright::main]`, or calls `kubewright::operator!().run(...)`
+    ");
+}
+
+#[test]
+fn an_operator_of_another_release_is_told() {
+    let (_folder, mut command) = built(r#"echo '{"format": 99}'"#);
+    insta::assert_snapshot!(run(&mut command).stderr, @"
+    error: cannot read what operator declares
+      cause: the operator prints its declarations in form 99, and this tool reads form 1; use the same release of the crate `kubewright` and of the command line (`cargo update -p kubewright`)
+    ");
+}
+
+#[test]
+fn an_operator_that_declares_nothing_is_told() {
+    let (_folder, mut command) = built(r#"echo '{"format": 1, "program": "operator"}'"#);
+    insta::assert_snapshot!(run(&mut command).stderr, @"
+    error[KW502] operator: the operator declares nothing: no kind, no right, no webhook and no controller. The linker drops a library that nothing refers to, and its attributes with it
+      help: refer to the library from main.rs, as the scaffold does, and register a controller before `manager.run()`
+    error: an error in what the operator declares; nothing was written
+    ");
+}
+
+#[test]
+fn a_missing_cargo_is_told() {
+    let (_folder, mut command) = built("");
+    insta::assert_snapshot!(run(command.env("CARGO", "no-such-cargo")).stderr, @"
+    error: cannot start no-such-cargo
+      cause: No such file or directory (os error 2)
+      hint: install Rust, or set CARGO to the path of cargo
+    ");
+}
+
+#[test]
+fn a_folder_without_a_project_is_told() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let told = run(command("manifests").current_dir(folder.path()));
+    insta::assert_snapshot!(told.stderr, @"
+    error: no Cargo.toml in . or above it
+      hint: run it in the folder of an operator, or name that folder
+    ");
+}
