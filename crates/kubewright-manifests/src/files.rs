@@ -17,8 +17,16 @@ use crate::{rbac, webhook, yaml};
 pub const DEFINITIONS: &str = "config/crd/bases";
 /// Where the operator's roles are.
 pub const ROLES: &str = "config/rbac/role.yaml";
+/// Where the rights are that leader election needs.
+pub const LEADER_ELECTION: &str = "config/rbac/leader_election_role.yaml";
+/// Where the rights are to ask who may read metrics.
+pub const METRICS_AUTH: &str = "config/rbac/metrics_auth_role.yaml";
+/// Where the right to read metrics is.
+pub const METRICS_READER: &str = "config/rbac/metrics_reader_role.yaml";
 /// Where webhook configurations are.
 pub const WEBHOOKS: &str = "config/webhook/manifests.yaml";
+/// All files but definitions.
+pub const FIXED: &[&str] = &[ROLES, LEADER_ELECTION, METRICS_AUTH, METRICS_READER, WEBHOOKS];
 
 /// The text of files, by their path from the root of the project, with `/` between names.
 pub type Files = BTreeMap<String, String>;
@@ -54,6 +62,13 @@ impl Plan {
             add(format!("{DEFINITIONS}/{name}"), std::slice::from_ref(definition));
         }
         add(ROLES.to_owned(), &rbac::roles(&rbac::rules(declarations)));
+        for (path, role) in [
+            (LEADER_ELECTION, rbac::leader_election_role(declarations)),
+            (METRICS_AUTH, rbac::metrics_auth_role(declarations)),
+            (METRICS_READER, rbac::metrics_reader_role(declarations)),
+        ] {
+            add(path.to_owned(), role.as_slice());
+        }
         add(WEBHOOKS.to_owned(), &webhook::configurations(declarations.webhooks()));
         Self { files }
     }
@@ -92,6 +107,9 @@ impl Changes {
             let (message, help) = match path.as_str() {
                 ROLES => ("the operator declares no rights", "declare them with `#[rbac]`"),
                 WEBHOOKS => ("the operator declares no webhooks", "declare them with `#[webhook]`"),
+                LEADER_ELECTION | METRICS_AUTH | METRICS_READER => {
+                    ("the operator does not need these rights", "leave it to be, if something else does")
+                }
                 _ => (
                     "no kind of the operator produces this file: it was renamed or removed, or is not in `crds!`, \
                      and the file would still be applied",
@@ -110,7 +128,7 @@ fn is_generated(path: &str) -> bool {
     let is_yaml = |name: &str| {
         !name.contains('/') && Path::new(name).extension().is_some_and(|is| is == "yaml" || is == "yml")
     };
-    path == ROLES || path == WEBHOOKS || definition.is_some_and(is_yaml)
+    FIXED.contains(&path) || definition.is_some_and(is_yaml)
 }
 
 fn text(header: &str, documents: &[Value]) -> String {

@@ -65,10 +65,6 @@ impl clap::FromArgMatches for Flags {
 
 #[derive(Debug, Clone, clap::Args)]
 struct Typed {
-    /// What to do instead of running. The tool `kubewright` asks for it; people have no use for it.
-    #[arg(hide = true, value_parser = ["manifests"])]
-    instead: Option<String>,
-
     /// Kubeconfig of the cluster; otherwise KUBECONFIG, ~/.kube/config, or the service account of the pod
     #[arg(long, value_name = "FILE", help_heading = CLUSTER)]
     kubeconfig: Option<PathBuf>,
@@ -170,11 +166,6 @@ pub(crate) struct Settings {
 }
 
 impl Flags {
-    /// Whether the operator is to print what it declares, and not to run.
-    pub(crate) fn asks_for_manifests(&self) -> bool {
-        self.0.instead.is_some()
-    }
-
     /// What is meant by the flags of this operator, in an environment where WATCH_NAMESPACE is as given.
     pub(crate) fn settle(
         self,

@@ -67,6 +67,9 @@ pub struct Operator {
     configure: Vec<Configure>,
 }
 
+/// The variable by which `kubewright manifests` asks a program, whatever flags that has, to print what it declares.
+const MANIFESTS: &str = "KUBEWRIGHT_MANIFESTS";
+
 type Configure = Box<dyn FnOnce(&mut ManagerOptions)>;
 
 impl Operator {
@@ -113,8 +116,16 @@ impl Operator {
     /// Reads the flags, and runs the operator: see [`Operator::run_with`].
     ///
     /// Arguments that are wrong are told on standard error, with status 2; `--help` and `--version` are answered.
+    /// With the one argument `manifests` it prints what it declares, as `kubewright manifests` reads it.
     pub fn run<E: Into<Error>>(self, main: impl AsyncFnOnce(Manager) -> Result<(), E>) -> ExitCode {
-        match self.parse(std::env::args_os()) {
+        let arguments: Vec<OsString> = std::env::args_os().collect();
+        if let [_, only] = &arguments[..]
+            && only == "manifests"
+            && let Ok(flags) = self.parse(&arguments[..1])
+        {
+            return told(self.describe(flags, main), &Told::Plainly);
+        }
+        match self.parse(arguments) {
             Ok(flags) => self.run_with(flags, main),
             Err(answer) => {
                 // Whoever closed standard output or error has read enough.
@@ -144,14 +155,9 @@ impl Operator {
         flags: Flags,
         main: impl AsyncFnOnce(Manager) -> Result<(), E>,
     ) -> ExitCode {
-        let mut told = Told::Plainly;
-        match self.start(flags, main, &mut told) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                told.tell(&error);
-                ExitCode::FAILURE
-            }
-        }
+        let mut how = Told::Plainly;
+        let ended = self.start(flags, main, &mut how);
+        told(ended, &how)
     }
 
     fn start<E: Into<Error>>(
@@ -160,7 +166,7 @@ impl Operator {
         main: impl AsyncFnOnce(Manager) -> Result<(), E>,
         told: &mut Told,
     ) -> Result<(), Error> {
-        if flags.asks_for_manifests() {
+        if std::env::var_os(MANIFESTS).is_some() {
             return self.describe(flags, main);
         }
         let watch_namespace = std::env::var("WATCH_NAMESPACE").ok();
@@ -238,6 +244,17 @@ impl Operator {
             }
             error => error.into(),
         })
+    }
+}
+
+/// How the program ends.
+fn told(ended: Result<(), Error>, how: &Told) -> ExitCode {
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            how.tell(&error);
+            ExitCode::FAILURE
+        }
     }
 }
 

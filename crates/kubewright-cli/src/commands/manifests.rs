@@ -118,7 +118,7 @@ fn definitions(
 /// The files that could have come from an earlier run.
 fn disk(root: &Path) -> Result<Files> {
     let mut found = Files::new();
-    let mut paths = vec![files::ROLES.to_owned(), files::WEBHOOKS.to_owned()];
+    let mut paths: Vec<String> = files::FIXED.iter().map(ToString::to_string).collect();
     match fs::read_dir(root.join(files::DEFINITIONS)) {
         Ok(entries) => {
             for entry in entries {

@@ -92,7 +92,7 @@ impl Project {
     /// What a program prints of itself.
     fn ask(&self, program: &Path) -> Result<String> {
         let mut child = Command::new(program)
-            .arg("manifests")
+            .env("KUBEWRIGHT_MANIFESTS", "1")
             .current_dir(self.root())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

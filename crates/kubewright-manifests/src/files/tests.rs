@@ -123,3 +123,16 @@ fn what_nothing_produces_any_more_is_told_and_kept() {
       help: remove the file, or declare them with `#[webhook]`
     ");
 }
+
+#[test]
+fn an_operator_that_elects_and_secures_has_the_rights_for_it_in_files_of_their_own() {
+    let (mut declarations, definitions) = operator();
+    declarations.leader_election = true;
+    declarations.secure_metrics = true;
+    let plan = Plan::new(&declarations, &definitions, "");
+    for (path, right) in
+        [(LEADER_ELECTION, "leases"), (METRICS_AUTH, "tokenreviews"), (METRICS_READER, "/metrics")]
+    {
+        assert!(plan.files()[path].contains(right), "{path}: {:?}", plan.files());
+    }
+}
