@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -342,9 +343,10 @@ impl Cache {
                 () = cancel.cancelled() => break,
                 Some(Running { informer, cancel }) = run.started.recv() => {
                     let (client, rng, watch) = (client.clone(), rng.fork(), Watch(informer));
-                    watches.spawn(async move {
+                    let watching = async move {
                         cancel.run_until_cancelled(watch.0.run(&client, rng)).await;
-                    });
+                    };
+                    watches.spawn(watching.boxed());
                 }
                 Some(ended) = watches.join_next() => {
                     // Only an index or a transform can do that, and its informer cannot go on.

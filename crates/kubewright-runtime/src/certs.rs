@@ -94,7 +94,7 @@ impl CertificateMetrics {
 ///
 /// let certificates = Certificates::self_signed(&["localhost", "127.0.0.1"], &SystemClock)?;
 /// let tls = certificates.server_config();
-/// assert_eq!(tls.alpn_protocols, [b"h2".to_vec(), b"http/1.1".to_vec()]);
+/// assert_eq!(tls.alpn_protocols, [b"http/1.1".to_vec()]);
 /// # Ok::<(), kubewright_runtime::certs::CertificateError>(())
 /// ```
 #[derive(Clone)]
@@ -204,7 +204,7 @@ impl Certificates {
         Ok(())
     }
 
-    /// What TLS needs to show this certificate, with HTTP/2 and HTTP/1.1 on offer.
+    /// What TLS needs to show this certificate, with HTTP/1.1 on offer.
     pub fn server_config(&self) -> Arc<ServerConfig> {
         let resolver: Arc<dyn ResolvesServerCert> = self.shown.clone();
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -212,7 +212,7 @@ impl Certificates {
             .expect("ring speaks the default versions of TLS")
             .with_no_client_auth()
             .with_cert_resolver(resolver);
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Arc::new(config)
     }
 

@@ -13,19 +13,30 @@
 //! - There is no timeout for reading: a watch may be quiet for as long as nothing changes.
 //!
 //! What kube's stack does is kept: base URI, retries of 429, 503 and 504, tokens that are refreshed, extra and
-//! impersonation headers, CA files that are read again, the server's name for TLS. Through a proxy it is kube's own
-//! stack that connects. Requests that upgrade the connection (`exec`, `attach`) go over HTTP/1.1, which alone can.
+//! impersonation headers, CA files that are read again, the server's name for TLS, tunnels through HTTP proxies.
+//! Requests that upgrade the connection (`exec`, `attach`) go over HTTP/1.1, which alone can. Two things are refused:
+//! SOCKS proxies, and the `auth-provider` of old kubeconfigs, which kubectl 1.26 dropped for exec plugins.
+//!
+//! Nothing of kube's own stack or of its kubeconfig is called: what is not reached is not linked, and they are a fifth
+//! of a program.
 //!
 //! Where the cluster is, [`infer`] finds out. Of kube's settings two mean something else here: `read_timeout` bounds
 //! the wait for the head of an answer, not a watch's silence, and `write_timeout` is left to pings and the kernel.
 //! [`kube::Client::valid_until`] is not set.
 
 mod agent;
+mod auth;
 mod infer;
+mod kubeconfig;
 mod lanes;
 mod observe;
+mod proxy;
+pub(crate) mod stream;
+mod tls;
 mod transport;
+mod yaml;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderValue, Request, Response, header};
@@ -34,13 +45,20 @@ use kube::client::retry::RetryPolicy;
 use kube::client::{Body, ClientBuilder, ConfigExt as _, DynBody};
 use tower::retry::RetryLayer;
 use tower::util::BoxService;
-use tower::{BoxError, Layer as _, ServiceBuilder, ServiceExt as _};
+use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
 pub use agent::user_agent;
+pub use auth::{AuthError, PluginError};
 pub use infer::{InferError, Source, infer};
+pub use kubeconfig::KubeconfigError;
 pub use observe::{ClientMetrics, Observe, ObserveLayer};
+pub use tls::TlsError;
 
+use auth::{Authorize, Credentials};
+use tls::Identity;
 use transport::Transport;
+
+use crate::SystemClock;
 
 /// What a client is made with, besides where the cluster is.
 ///
@@ -110,7 +128,16 @@ pub enum ConnectError {
     /// The name that the server's certificate is for is none.
     #[error("tls-server-name {0:?} is neither a DNS name nor an address; correct the kubeconfig")]
     ServerName(String, #[source] rustls_pki_types::InvalidDnsNameError),
-    /// Certificates, keys or credentials of the configuration cannot be used.
+    /// The proxy is of a kind that is not known.
+    #[error("the proxy {0} cannot be used; it must know CONNECT and be written as http://HOST:PORT or https://HOST:PORT")]
+    Proxy(String),
+    /// Certificates or keys cannot be used.
+    #[error("TLS cannot be spoken with the cluster")]
+    Tls(#[from] TlsError),
+    /// There are no credentials.
+    #[error("there are no credentials for the cluster")]
+    Auth(#[from] AuthError),
+    /// Headers of the configuration cannot be sent.
     #[error("the cluster's configuration cannot be used to connect")]
     Config(#[source] kube::Error),
 }
@@ -144,20 +171,19 @@ pub fn builder(
             .map_err(|error| ConnectError::UserAgent(options.user_agent.clone(), error))?;
         config.headers.push((header::USER_AGENT, agent));
     }
-    if config.proxy_url.is_some() {
-        return through_proxy(config, options.metrics);
-    }
     let namespace = config.default_namespace.clone();
-    Ok(ClientBuilder::new(direct(&config, options)?, namespace))
+    Ok(ClientBuilder::new(service(&config, options)?, namespace))
 }
 
-fn direct(config: &kube::Config, options: Options) -> Result<ApiService, ConnectError> {
-    let transport = Transport::new(config, &options)?;
+fn service(config: &kube::Config, options: Options) -> Result<ApiService, ConnectError> {
+    let identity = Arc::new(Identity::of(&config.auth_info)?);
+    let credentials = Credentials::of(&config.auth_info, &identity, Arc::new(SystemClock))?;
+    let transport = Transport::new(config, &options, identity)?;
     let retry = config.default_retry.then(|| RetryLayer::new(RetryPolicy::server_retry()));
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(retry)
-        .option_layer(config.auth_layer().map_err(ConnectError::Config)?)
+        .layer_fn(|inner| Authorize::new(inner, credentials.clone()))
         .layer(config.extra_headers_layer().map_err(ConnectError::Config)?)
         .layer(ObserveLayer::new(options.metrics))
         .service(transport)
@@ -165,14 +191,4 @@ fn direct(config: &kube::Config, options: Options) -> Result<ApiService, Connect
             response.map(|body| Box::new(body.map_err(BoxError::from)) as Box<DynBody>)
         });
     Ok(BoxService::new(service))
-}
-
-/// kube's own stack, which knows proxies. Ours is around it: a request that is retried counts once.
-fn through_proxy(
-    config: kube::Config,
-    metrics: Option<ClientMetrics>,
-) -> Result<ClientBuilder<ApiService>, ConnectError> {
-    let observe = ObserveLayer::new(metrics);
-    let layer = tower::layer::layer_fn(move |service: ApiService| BoxService::new(observe.layer(service)));
-    Ok(ClientBuilder::try_from(config).map_err(ConnectError::Config)?.with_layer(&layer))
 }

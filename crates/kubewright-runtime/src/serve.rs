@@ -5,6 +5,9 @@
 //! nothing on top: a web framework would be some twenty more crates that every operator builds, for a `match` on
 //! a path.
 //!
+//! It speaks HTTP/1.1 only. HTTP/2 would win nothing for a scrape each half minute, and costs an open door for rapid
+//! resets (CVE-2023-44487), for which controller-runtime's and kubebuilder's servers have it off as well.
+//!
 //! The invariant: nothing outlives [`Server::run`]. Connections are its tasks; when it ends, or is dropped, so do
 //! they. It reads no flags and decides nothing about requests.
 
@@ -23,15 +26,15 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use http::{HeaderValue, StatusCode, header};
 use http_body_util::Full;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use crate::certs::Certificates;
+use crate::connect::stream::Io;
 
 pub use address::{AddressError, BindAddress};
 
@@ -246,7 +249,8 @@ impl Server {
             };
             match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(connection(stream, tls.clone(), handler.clone(), graceful.watcher()));
+                    let (tls, handler, watcher) = (tls.clone(), handler.clone(), graceful.watcher());
+                    connections.spawn(connection(stream, tls, handler, watcher).boxed());
                 }
                 // Out of file descriptors, or a client that left at once: the next one may fare better.
                 Err(error) => {
@@ -268,27 +272,23 @@ async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, handler: Handle
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
-    let Some(tls) = tls else { return speak(stream, handler, watcher).await };
+    let Some(tls) = tls else { return speak(Box::new(stream), handler, watcher).await };
     match tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
-        Ok(Ok(stream)) => speak(stream, handler, watcher).await,
+        Ok(Ok(stream)) => speak(Box::new(stream), handler, watcher).await,
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),
     }
 }
 
-async fn speak<S>(stream: S, handler: Handler, watcher: Watcher)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+/// With TLS and without it is the same from here on, and compiled once.
+async fn speak(stream: Box<dyn Io>, handler: Handler, watcher: Watcher) {
     let service = hyper::service::service_fn(move |request: Request| {
         let handler = handler.clone();
         async move { Ok::<_, Infallible>(handler.handle(request).await) }
     });
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE);
-    builder.http2().timer(TokioTimer::new()).keep_alive_interval(PATIENCE);
-    let serving = builder.serve_connection(TokioIo::new(stream), service);
-    if let Err(error) = watcher.watch(serving.into_owned()).await {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+    if let Err(error) = watcher.watch(http.serve_connection(TokioIo::new(stream), service)).await {
         tracing::debug!(%error, "a connection ended badly");
     }
 }

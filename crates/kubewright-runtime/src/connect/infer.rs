@@ -5,7 +5,9 @@
 use std::path::PathBuf;
 
 use kube::Config;
-use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::InClusterError;
+
+use super::kubeconfig::{Environment, Kubeconfig, KubeconfigError};
 
 /// What the user said of the cluster, with flags. The default is nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,24 +58,26 @@ pub enum InferError {
 
 /// Finds the cluster: the file or the context that the user named, else `KUBECONFIG` or `~/.kube/config`, else the
 /// pod's service account. This is kube's order.
+#[expect(clippy::unused_async, reason = "that finding a cluster may take time is no detail to change later")]
 pub async fn infer(source: &Source) -> Result<Config, InferError> {
-    let options = KubeConfigOptions { context: source.context.clone(), ..KubeConfigOptions::default() };
+    let environment = Environment::of_this_process();
+    let context = source.context.as_deref();
     let mut config = if let Some(path) = &source.kubeconfig {
         let failed = |source| InferError::File { path: path.clone(), source };
-        let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
-        Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| match &source.context {
+        let kubeconfig = Kubeconfig::read(path).map_err(failed)?;
+        kubeconfig.config(context, &environment).map_err(|error| match context {
             Some(context) if is_of_context(&error) => {
-                InferError::Context { context: context.clone(), source: error }
+                InferError::Context { context: context.to_owned(), source: error }
             }
             _ => failed(error),
         })?
     } else {
-        let found = Config::from_kubeconfig(&options).await;
-        match (found, &source.context) {
+        let found = Kubeconfig::find(&environment).and_then(|found| found.config(context, &environment));
+        match (found, context) {
             (Ok(config), _) => config,
             // Who names a context means a kubeconfig, not a pod.
             (Err(source), Some(context)) => {
-                return Err(InferError::Context { context: context.clone(), source });
+                return Err(InferError::Context { context: context.to_owned(), source });
             }
             (Err(kubeconfig), None) => {
                 Config::incluster().map_err(|in_cluster| neither(kubeconfig, in_cluster))?
@@ -87,15 +91,15 @@ pub async fn infer(source: &Source) -> Result<Config, InferError> {
 /// The user's own mistake in a file is worth more than that this is no pod.
 fn neither(kubeconfig: KubeconfigError, in_cluster: InClusterError) -> InferError {
     let missing = match &kubeconfig {
-        KubeconfigError::FindPath => true,
-        KubeconfigError::ReadConfig(error, _) => error.kind() == std::io::ErrorKind::NotFound,
+        KubeconfigError::Home => true,
+        KubeconfigError::Read { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
         _ => false,
     };
     if missing { InferError::Nowhere { in_cluster, kubeconfig } } else { InferError::Kubeconfig(kubeconfig) }
 }
 
 fn is_of_context(error: &KubeconfigError) -> bool {
-    matches!(error, KubeconfigError::LoadContext(_) | KubeconfigError::LoadClusterOfContext(_))
+    matches!(error, KubeconfigError::Context(_) | KubeconfigError::Cluster { .. })
 }
 
 #[cfg(test)]
@@ -131,15 +135,15 @@ mod tests {
     #[test]
     fn without_a_cluster_the_error_says_what_to_set() {
         let no_pod = || InClusterError::ReadEnvironmentVariable(std::env::VarError::NotPresent);
-        let missing = |kind: io::ErrorKind| KubeconfigError::ReadConfig(kind.into(), "config".into());
-        for kubeconfig in [KubeconfigError::FindPath, missing(io::ErrorKind::NotFound)] {
+        let missing = |kind: io::ErrorKind| KubeconfigError::Read { path: "config".into(), source: kind.into() };
+        for kubeconfig in [KubeconfigError::Home, missing(io::ErrorKind::NotFound)] {
             let error = neither(kubeconfig, no_pod()).to_string();
             assert!(error.contains("KUBECONFIG") && error.contains("--kubeconfig"), "{error}");
             assert!(error.contains("service account"), "{error}");
         }
         let unreadable = neither(missing(io::ErrorKind::PermissionDenied), no_pod());
         assert!(matches!(unreadable, InferError::Kubeconfig(_)));
-        let broken = neither(KubeconfigError::CurrentContextNotSet, no_pod());
+        let broken = neither(KubeconfigError::NoContext, no_pod());
         assert!(matches!(broken, InferError::Kubeconfig(_)), "a broken kubeconfig is not a missing one");
     }
 }

@@ -18,8 +18,13 @@ use hyper::body::Incoming;
 /// Lanes of some kind of client. Clones share them.
 pub(super) struct Lanes<C> {
     open: Arc<dyn Fn() -> C + Send + Sync>,
-    opened: Arc<Mutex<Vec<Lane<C>>>>,
+    opened: Arc<Mutex<Opened<C>>>,
     most: usize,
+}
+
+struct Opened<C> {
+    lanes: Vec<Lane<C>>,
+    generation: usize,
 }
 
 struct Lane<C> {
@@ -35,12 +40,18 @@ pub(super) struct Place(#[expect(dead_code, reason = "it is its being there that
 impl<C: Clone> Lanes<C> {
     /// Lanes of at most so many requests, which are opened as they are needed.
     pub(super) fn new(most: usize, open: impl Fn() -> C + Send + Sync + 'static) -> Self {
-        Self { open: Arc::new(open), opened: Arc::default(), most: most.max(1) }
+        let opened = Opened { lanes: Vec::new(), generation: 0 };
+        Self { open: Arc::new(open), opened: Arc::new(Mutex::new(opened)), most: most.max(1) }
     }
 
-    /// A place on the first lane that has one. Later lanes empty first, so that connections end when they can.
-    pub(super) fn place(&self) -> (C, Place) {
-        let mut lanes = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+    /// A place on the first lane that has one. Later lanes empty first, so that connections end when they can. Lanes
+    /// of another generation take no more requests; those on them go on.
+    pub(super) fn place(&self, generation: usize) -> (C, Place) {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if opened.generation != generation {
+            *opened = Opened { lanes: Vec::new(), generation };
+        }
+        let lanes = &mut opened.lanes;
         let free = lanes.iter().position(|lane| Arc::strong_count(&lane.running) <= self.most);
         let at = free.unwrap_or_else(|| {
             lanes.push(Lane { client: (self.open)(), running: Arc::new(()) });
@@ -61,11 +72,11 @@ impl<C> Clone for Lanes<C> {
 #[derive(Debug)]
 pub(super) struct Placed {
     body: Incoming,
-    _place: Option<Place>,
+    _place: Place,
 }
 
 impl Placed {
-    pub(super) fn new(body: Incoming, place: Option<Place>) -> Self {
+    pub(super) fn new(body: Incoming, place: Place) -> Self {
         Self { body, _place: place }
     }
 }
@@ -107,10 +118,10 @@ mod tests {
     #[test]
     fn a_lane_is_opened_when_the_others_are_full_and_used_again_when_not() {
         let lanes = numbered(2);
-        let mut places: Vec<_> = (0..5).map(|_| lanes.place()).collect();
+        let mut places: Vec<_> = (0..5).map(|_| lanes.place(0)).collect();
         assert_eq!(places.iter().map(|(lane, _)| *lane).collect::<Vec<_>>(), [0, 0, 1, 1, 2]);
         places.remove(1);
-        assert_eq!(lanes.clone().place().0, 0);
+        assert_eq!(lanes.clone().place(0).0, 0);
     }
 
     proptest! {
@@ -128,7 +139,7 @@ mod tests {
                 }
                 let on = |lane: usize, running: &[(usize, Place)]| running.iter().filter(|(of, _)| *of == lane).count();
                 let first_free = (0..opened).find(|lane| on(*lane, &running) < most);
-                let (lane, place) = lanes.place();
+                let (lane, place) = lanes.place(0);
                 prop_assert_eq!(lane, first_free.unwrap_or(opened));
                 opened = opened.max(lane + 1);
                 running.push((lane, place));

@@ -3,22 +3,27 @@
 //! Owns the HTTP clients, those that speak whatever the server prefers and the one for upgrades, and every option by
 //! which a dead peer is noticed. It adds nothing to a request and retries none.
 
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use http::{Request, Response, Uri, header};
-use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use kube::client::{Body, ConfigExt as _};
+use kube::client::Body;
+use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
+use tokio_rustls::TlsConnector;
 use tower::{BoxError, Service};
 
 use super::lanes::{Lanes, Placed};
+use super::proxy::{self, Proxy};
+use super::stream::{Io, Stream};
+use super::tls::{self, Identity};
 use super::{ConnectError, Options};
 
 type HttpClient = legacy::Client<Connector, Body>;
@@ -27,13 +32,22 @@ type HttpClient = legacy::Client<Connector, Body>;
 #[derive(Clone)]
 pub(super) struct Transport {
     shared: Lanes<HttpClient>,
-    upgrades: HttpClient,
+    upgrades: Lanes<HttpClient>,
+    identity: Arc<Identity>,
     answer_within: Option<Duration>,
 }
 
 impl Transport {
-    pub(super) fn new(config: &kube::Config, options: &Options) -> Result<Self, ConnectError> {
-        let tls = config.rustls_client_config().map_err(ConnectError::Config)?;
+    pub(super) fn new(
+        config: &kube::Config,
+        options: &Options,
+        identity: Arc<Identity>,
+    ) -> Result<Self, ConnectError> {
+        let mut tls = tls::client_config(config, identity.clone())?;
+        let http1 = Arc::new(tls.clone());
+        if options.http2 {
+            tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        }
         let name = config
             .tls_server_name
             .as_ref()
@@ -42,32 +56,25 @@ impl Transport {
                     .map_err(|error| ConnectError::ServerName(name.clone(), error))
             })
             .transpose()?;
-        let connector = |http2: bool| {
-            let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http();
-            if let Some(name) = &name {
-                builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name.clone()));
-            }
-            let builder = builder.enable_http1();
-            let tcp = tcp(options);
-            Connector {
-                tls: if http2 {
-                    builder.enable_http2().wrap_connector(tcp)
-                } else {
-                    builder.wrap_connector(tcp)
-                },
-                within: config.connect_timeout,
-            }
-        };
+        let proxy = config.proxy_url.clone().map(Proxy::new).transpose()?;
+        let (tcp, within) = (tcp(options), config.connect_timeout);
+        let upgrades = Connector { tcp, proxy, tls: http1.clone(), http1, name, within };
+        let shared = Connector { tls: Arc::new(tls), ..upgrades.clone() };
         let mut http = legacy::Client::builder(TokioExecutor::new());
         http.timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
             .http2_keep_alive_interval(options.ping_interval)
             .http2_keep_alive_timeout(options.ping_timeout)
             .http2_keep_alive_while_idle(true);
-        let (shared, upgrades) = (connector(options.http2), connector(false));
+        let over = |connector: Connector| {
+            let http = http.clone();
+            move || http.build(connector.clone())
+        };
         Ok(Self {
-            upgrades: http.build(upgrades),
-            shared: Lanes::new(options.requests_per_connection, move || http.build(shared.clone())),
+            shared: Lanes::new(options.requests_per_connection, over(shared)),
+            // Each has a connection of its own.
+            upgrades: Lanes::new(usize::MAX, over(upgrades)),
+            identity,
             answer_within: config.read_timeout,
         })
     }
@@ -84,12 +91,9 @@ impl Service<Request<Body>> for Transport {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         // HTTP/2 has no upgrades as `exec` wants them.
-        let (client, place) = if request.headers().contains_key(header::UPGRADE) {
-            (self.upgrades.clone(), None)
-        } else {
-            let (client, place) = self.shared.place();
-            (client, Some(place))
-        };
+        let upgrades = request.headers().contains_key(header::UPGRADE);
+        let lanes = if upgrades { &self.upgrades } else { &self.shared };
+        let (client, place) = lanes.place(self.identity.generation());
         let within = self.answer_within;
         let answer = client.request(request);
         async move {
@@ -116,30 +120,75 @@ fn tcp(options: &Options) -> HttpConnector {
     tcp
 }
 
-/// Connects, TLS included, within a time.
+/// Connects, proxy and TLS included, within a time.
 #[derive(Clone)]
 struct Connector {
-    tls: HttpsConnector<HttpConnector>,
+    tcp: HttpConnector,
+    proxy: Option<Proxy>,
+    /// With the cluster.
+    tls: Arc<ClientConfig>,
+    /// With a proxy, which is to speak HTTP/1.1.
+    http1: Arc<ClientConfig>,
+    /// What the cluster's certificate is for, if not for its host.
+    name: Option<ServerName<'static>>,
     within: Option<Duration>,
 }
 
-type Connected = <HttpsConnector<HttpConnector> as Service<Uri>>::Response;
+impl Connector {
+    async fn connect(mut self, to: Uri) -> Result<Stream, BoxError> {
+        let io = match self.proxy.take() {
+            None => self.dial(&to).await?,
+            Some(proxy) => {
+                let mut io = self.dial(&proxy.at).await?;
+                if proxy.at.scheme_str() == Some("https") {
+                    let name = name_of(&proxy.at)?;
+                    io = Box::new(TlsConnector::from(self.http1.clone()).connect(name, io).await?);
+                }
+                proxy.tunnel(&mut *io, &to).await?;
+                io
+            }
+        };
+        if to.scheme_str() != Some("https") {
+            return Ok(Stream::new(io, false));
+        }
+        let name = match self.name {
+            Some(name) => name,
+            None => name_of(&to)?,
+        };
+        let io = TlsConnector::from(self.tls).connect(name, io).await?;
+        let http2 = io.get_ref().1.alpn_protocol() == Some(b"h2");
+        Ok(Stream::new(Box::new(io), http2))
+    }
+
+    async fn dial(&mut self, to: &Uri) -> Result<Box<dyn Io>, BoxError> {
+        poll_fn(|cx| self.tcp.poll_ready(cx)).await?;
+        Ok(Box::new(self.tcp.call(to.clone()).await?.into_inner()))
+    }
+}
+
+fn name_of(uri: &Uri) -> Result<ServerName<'static>, BoxError> {
+    let host = proxy::bare(uri.host().unwrap_or_default());
+    Ok(ServerName::try_from(host.to_owned())?)
+}
 
 impl Service<Uri> for Connector {
-    type Response = Connected;
+    type Response = Stream;
     type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Connected, BoxError>> + Send>>;
+    type Future = BoxFuture<'static, Result<Stream, BoxError>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.tls.poll_ready(cx)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, to: Uri) -> Self::Future {
-        let connecting = self.tls.call(to);
-        match self.within {
-            None => connecting,
-            Some(within) => async move { tokio::time::timeout(within, connecting).await? }.boxed(),
+        let (connecting, within) = (self.clone().connect(to), self.within);
+        async move {
+            match within {
+                None => connecting.await,
+                Some(within) => tokio::time::timeout(within, connecting).await?,
+            }
         }
+        .boxed()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +24,8 @@ impl Group {
         name: &str,
         task: impl Future<Output = Result<(), ManagerError>> + Send + 'static,
     ) {
-        let handle = self.tasks.spawn(task);
+        // Boxed, all tasks are one to the runtime, which is compiled for each kind otherwise.
+        let handle = self.tasks.spawn(task.boxed());
         self.names.insert(handle.id(), name.to_owned());
     }
 

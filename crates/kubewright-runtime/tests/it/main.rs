@@ -6,6 +6,7 @@ mod client;
 mod condition;
 mod connect;
 mod connect_relay;
+mod connect_ways;
 mod controller;
 mod controller_outcomes;
 mod controller_own_writes;

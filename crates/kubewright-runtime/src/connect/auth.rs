@@ -1,0 +1,223 @@
+//! Credentials, in the header of each request.
+//!
+//! Owns [`Authorize`], which adds them, and the token file. The invariant: a token that can expire is never older than
+//! it may be. kube's layer does the same, and knows the `auth-provider` that kubectl dropped in 1.26 as well, for which
+//! it has a JSONPath and a regular expression engine.
+//!
+//! Who is acted for (`Impersonate-*`) is not said here.
+
+mod plugin;
+
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use base64::Engine as _;
+use futures_util::future::BoxFuture;
+use http::header::AUTHORIZATION;
+use http::{HeaderValue, Request, Response, StatusCode};
+use kube::client::Body;
+use kube::config::AuthInfo;
+use secrecy::ExposeSecret as _;
+use tokio::time::Instant;
+use tower::{BoxError, Service, ServiceExt as _};
+
+use super::tls::{Identity, TlsError};
+use crate::Clock;
+
+use plugin::Plugin;
+pub use plugin::PluginError;
+
+/// A projected token is replaced long before it expires. Once a minute is client-go's, less what a request may take.
+const REREAD: Duration = Duration::from_secs(50);
+
+/// Credentials cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    /// The user has a kind of credentials that is no more.
+    #[error(
+        "the kubeconfig's user has the auth-provider {0:?}, which kubectl 1.26 dropped; have an exec plugin instead, \
+         which `kubectl config set-credentials NAME --exec-command COMMAND` writes"
+    )]
+    Provider(String),
+    /// The token, or user name and password, cannot stand in a header.
+    #[error("{0} cannot be sent; it must be one line of printable ASCII")]
+    Header(&'static str),
+    /// The token's file cannot be read.
+    #[error("the token file {} cannot be read", path.display())]
+    TokenFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The token's file is empty.
+    #[error("the token file {} is empty", .0.display())]
+    NoToken(PathBuf),
+    /// An exec plugin gave no credentials.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
+    /// The client certificate cannot be used.
+    #[error(transparent)]
+    Certificate(#[from] TlsError),
+}
+
+/// Who we are, as far as a header says it.
+#[derive(Clone)]
+pub(super) enum Credentials {
+    /// By certificate, or not at all.
+    None,
+    Fixed(HeaderValue),
+    File(Arc<TokenFile>),
+    Plugin(Arc<Plugin>),
+}
+
+impl Credentials {
+    /// Those of a user. A plugin runs once, so that what is wrong with it is known now.
+    pub(super) fn of(
+        user: &AuthInfo,
+        identity: &Arc<Identity>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, AuthError> {
+        if let Some(provider) = &user.auth_provider {
+            return Err(AuthError::Provider(provider.name.clone()));
+        }
+        if let (Some(name), Some(password)) = (&user.username, &user.password) {
+            let pair = format!("{name}:{}", password.expose_secret());
+            let pair = base64::engine::general_purpose::STANDARD.encode(pair);
+            return Ok(Self::Fixed(header("Basic", &pair, "the user name with its password")?));
+        }
+        if let Some(token) = &user.token {
+            return Ok(Self::Fixed(header("Bearer", token.expose_secret().trim(), "the token")?));
+        }
+        if let Some(path) = &user.token_file {
+            return Ok(Self::File(Arc::new(TokenFile::read(path.into())?)));
+        }
+        if let Some(exec) = &user.exec {
+            return Ok(Self::Plugin(Arc::new(Plugin::start(exec.clone(), identity.clone(), clock)?)));
+        }
+        Ok(Self::None)
+    }
+}
+
+fn header(scheme: &str, secret: &str, what: &'static str) -> Result<HeaderValue, AuthError> {
+    let mut value =
+        HeaderValue::try_from(format!("{scheme} {secret}")).map_err(|_| AuthError::Header(what))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// A token in a file, as pods have it. If it cannot be read again, the last one stays: some delete it once they are
+/// sure that it was read.
+pub(super) struct TokenFile {
+    path: PathBuf,
+    last: Mutex<(HeaderValue, Instant)>,
+}
+
+impl TokenFile {
+    fn read(path: PathBuf) -> Result<Self, AuthError> {
+        let first = Self::header_of(&path)?;
+        Ok(Self { path, last: Mutex::new((first, Instant::now())) })
+    }
+
+    fn header_of(path: &Path) -> Result<HeaderValue, AuthError> {
+        let token = std::fs::read_to_string(path)
+            .map_err(|source| AuthError::TokenFile { path: path.to_owned(), source })?;
+        match token.trim() {
+            "" => Err(AuthError::NoToken(path.to_owned())),
+            token => header("Bearer", token, "the token of the token file"),
+        }
+    }
+
+    /// One small file each minute, read in place: to hand this to another thread would cost more than the reading.
+    fn header(&self) -> HeaderValue {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.1.elapsed() >= REREAD {
+            match Self::header_of(&self.path) {
+                Ok(header) => last.0 = header,
+                Err(error) => {
+                    let error: &dyn std::error::Error = &error;
+                    tracing::debug!(error, "the token cannot be read again; the last one stays");
+                }
+            }
+            last.1 = Instant::now();
+        }
+        last.0.clone()
+    }
+}
+
+/// Adds credentials to each request.
+#[derive(Clone)]
+pub(super) struct Authorize<S> {
+    inner: S,
+    credentials: Credentials,
+}
+
+impl<S> Authorize<S> {
+    pub(super) fn new(inner: S, credentials: Credentials) -> Self {
+        Self { inner, credentials }
+    }
+}
+
+impl<S, B> Service<Request<Body>> for Authorize<S>
+where
+    S: Service<Request<Body>, Response = Response<B>, Error = BoxError> + Clone + Send + 'static,
+    S::Future: Send + Unpin,
+{
+    type Response = Response<B>;
+    type Error = BoxError;
+    type Future = Authorized<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let header = match &self.credentials {
+            Credentials::None => None,
+            Credentials::Fixed(header) => Some(header.clone()),
+            Credentials::File(file) => Some(file.header()),
+            Credentials::Plugin(plugin) => {
+                let (plugin, inner) = (plugin.clone(), self.inner.clone());
+                return Authorized::Waits(Box::pin(async move {
+                    let header = plugin.header().await?;
+                    if let Some(header) = &header {
+                        request.headers_mut().insert(AUTHORIZATION, header.clone());
+                    }
+                    let answer = inner.oneshot(request).await?;
+                    if answer.status() == StatusCode::UNAUTHORIZED {
+                        plugin.was_refused(header.as_ref());
+                    }
+                    Ok(answer)
+                }));
+            }
+        };
+        if let Some(header) = header {
+            request.headers_mut().insert(AUTHORIZATION, header);
+        }
+        Authorized::Sent(self.inner.call(request))
+    }
+}
+
+/// An answer that is waited for, after a plugin's if there is one.
+pub(super) enum Authorized<F: Future> {
+    Sent(F),
+    Waits(BoxFuture<'static, F::Output>),
+}
+
+impl<F: Future + Unpin> Future for Authorized<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        match &mut *self {
+            Self::Sent(answer) => Pin::new(answer).poll(cx),
+            Self::Waits(answer) => answer.as_mut().poll(cx),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
