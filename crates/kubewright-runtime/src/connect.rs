@@ -129,7 +129,9 @@ pub enum ConnectError {
     #[error("tls-server-name {0:?} is neither a DNS name nor an address; correct the kubeconfig")]
     ServerName(String, #[source] rustls_pki_types::InvalidDnsNameError),
     /// The proxy is of a kind that is not known.
-    #[error("the proxy {0} cannot be used; it must know CONNECT and be written as http://HOST:PORT or https://HOST:PORT")]
+    #[error(
+        "the proxy {0} cannot be used; it must know CONNECT and be written as http://HOST:PORT or https://HOST:PORT"
+    )]
     Proxy(String),
     /// Certificates or keys cannot be used.
     #[error("TLS cannot be spoken with the cluster")]
@@ -145,7 +147,8 @@ pub enum ConnectError {
 /// The tower service below a client: takes requests with a path, and answers from the cluster.
 pub type ApiService = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>;
 
-/// Makes a client. Nothing is sent yet: the first request connects. Must be called within a tokio runtime.
+/// Makes a client. Nothing is sent yet: the first request connects. An exec plugin runs once, and is waited for. Must be
+/// called within a tokio runtime.
 ///
 /// ```no_run
 /// use kubewright_runtime::connect::{self, Options, Source};

@@ -13,7 +13,6 @@
 
 mod address;
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -66,10 +65,10 @@ impl Handler {
 
     /// A handler for each path, which must be equal to the request's; 404 for all others.
     pub fn paths<P: Into<String>>(paths: impl IntoIterator<Item = (P, Self)>) -> Self {
-        let paths: BTreeMap<String, Self> =
+        let paths: Vec<(String, Self)> =
             paths.into_iter().map(|(path, handler)| (path.into(), handler)).collect();
-        Self(Arc::new(move |request| match paths.get(request.uri().path()) {
-            Some(handler) => handler.0(request),
+        Self(Arc::new(move |request| match paths.iter().find(|(path, _)| path == request.uri().path()) {
+            Some((_, handler)) => handler.0(request),
             None => std::future::ready(not_found()).boxed(),
         }))
     }

@@ -58,7 +58,6 @@ pub enum InferError {
 
 /// Finds the cluster: the file or the context that the user named, else `KUBECONFIG` or `~/.kube/config`, else the
 /// pod's service account. This is kube's order.
-#[expect(clippy::unused_async, reason = "that finding a cluster may take time is no detail to change later")]
 pub async fn infer(source: &Source) -> Result<Config, InferError> {
     let environment = Environment::of_this_process();
     let context = source.context.as_deref();
@@ -135,7 +134,8 @@ mod tests {
     #[test]
     fn without_a_cluster_the_error_says_what_to_set() {
         let no_pod = || InClusterError::ReadEnvironmentVariable(std::env::VarError::NotPresent);
-        let missing = |kind: io::ErrorKind| KubeconfigError::Read { path: "config".into(), source: kind.into() };
+        let missing =
+            |kind: io::ErrorKind| KubeconfigError::Read { path: "config".into(), source: kind.into() };
         for kubeconfig in [KubeconfigError::Home, missing(io::ErrorKind::NotFound)] {
             let error = neither(kubeconfig, no_pod()).to_string();
             assert!(error.contains("KUBECONFIG") && error.contains("--kubeconfig"), "{error}");

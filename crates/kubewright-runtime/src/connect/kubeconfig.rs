@@ -140,23 +140,25 @@ impl Kubeconfig {
 
     /// Reads one file.
     pub(super) fn read(path: &Path) -> Result<Self, KubeconfigError> {
-        let bytes = std::fs::read(path)
-            .map_err(|source| KubeconfigError::Read { path: path.to_owned(), source })?;
+        let bytes =
+            std::fs::read(path).map_err(|source| KubeconfigError::Read { path: path.to_owned(), source })?;
         let wrong = |line, what| KubeconfigError::Content { path: path.to_owned(), line, what };
         let text = text_of(bytes).ok_or_else(|| wrong(1, "this is no text".to_owned()))?;
         let documents = yaml::documents(&text).map_err(|mistake| wrong(mistake.line, mistake.what))?;
         let mut merged = Self::default();
         for node in documents {
             if !node.is_null() {
-                merged.merge(Self::of(Fields { file: path.to_owned(), node })?);
+                merged.merge(Self::of(&Fields { file: path.to_owned(), node })?);
             }
         }
         Ok(merged)
     }
 
-    fn of(root: Fields) -> Result<Self, KubeconfigError> {
+    fn of(root: &Fields) -> Result<Self, KubeconfigError> {
         if !matches!(root.node.content, Content::Map(_)) {
-            return Err(root.wrong(root.node.line, "this is no kubeconfig, which starts with `apiVersion: v1`"));
+            return Err(
+                root.wrong(root.node.line, "this is no kubeconfig, which starts with `apiVersion: v1`")
+            );
         }
         for (key, value) in [("kind", "Config"), ("apiVersion", "v1")] {
             let written = root.text(key)?;
@@ -218,13 +220,15 @@ impl Kubeconfig {
             let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem)
                 .map(|certificate| certificate.map(|certificate| certificate.to_vec()))
                 .collect();
-            let certificates = certificates
-                .map_err(|error| cluster.wrong_field(field, &format!("these are no certificates in PEM form: {error}")))?;
+            let certificates = certificates.map_err(|error| {
+                cluster.wrong_field(field, &format!("these are no certificates in PEM form: {error}"))
+            })?;
             config.root_cert = Some(certificates);
         }
         config.proxy_url = match cluster.text("proxy-url")?.filter(|url| !url.is_empty()) {
             Some(url) => Some(url.parse().map_err(|error| {
-                cluster.wrong_field("proxy-url", &format!("{url:?} is no URL: {error}; write http://HOST:PORT"))
+                cluster
+                    .wrong_field("proxy-url", &format!("{url:?} is no URL: {error}; write http://HOST:PORT"))
             })?),
             None => proxy::from_environment(&config.cluster_url, environment)?,
         };
@@ -382,7 +386,10 @@ impl Fields {
             impersonate: self.text("as")?,
             impersonate_uid: self.text("as-uid")?,
             impersonate_groups: self.texts("as-groups")?,
-            impersonate_user_extra: self.map("as-user-extra")?.map(|extra| extra.lists_of_texts()).transpose()?,
+            impersonate_user_extra: self
+                .map("as-user-extra")?
+                .map(|extra| extra.lists_of_texts())
+                .transpose()?,
             auth_provider: match provider {
                 Some(provider) => Some(AuthProviderConfig {
                     name: provider.text("name")?.unwrap_or_default(),

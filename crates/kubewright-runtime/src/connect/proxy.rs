@@ -77,7 +77,9 @@ fn is_within(address: IpAddr, network: &str, length: &str) -> bool {
         })
     };
     match (address, network.parse()) {
-        (IpAddr::V4(mine), Ok(IpAddr::V4(theirs))) => same(mine.to_bits().into(), theirs.to_bits().into(), 32),
+        (IpAddr::V4(mine), Ok(IpAddr::V4(theirs))) => {
+            same(mine.to_bits().into(), theirs.to_bits().into(), 32)
+        }
         (IpAddr::V6(mine), Ok(IpAddr::V6(theirs))) => same(mine.to_bits(), theirs.to_bits(), 128),
         _ => false,
     }
@@ -113,11 +115,10 @@ impl Proxy {
     pub(super) async fn tunnel(&self, io: &mut dyn Io, to: &Uri) -> Result<(), TunnelError> {
         let host = to.host().unwrap_or_default();
         let port = to.port_u16().unwrap_or(if to.scheme_str() == Some("http") { 80 } else { 443 });
-        let mut head = format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n");
-        if let Some(authorization) = &self.authorization {
-            head += &format!("Proxy-Authorization: Basic {authorization}\r\n");
-        }
-        head += "\r\n";
+        let authorization = self.authorization.as_ref();
+        let authorization = authorization.map(|basic| format!("Proxy-Authorization: Basic {basic}\r\n"));
+        let authorization = authorization.unwrap_or_default();
+        let head = format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n{authorization}\r\n");
         io.write_all(head.as_bytes()).await?;
         io.flush().await?;
         let mut answer = Vec::new();
@@ -179,7 +180,11 @@ mod tests {
             ("https://10.1.0.1", "10.0.0.0/16,10.1.0.2,10.1.0.0/99,1.0.1"),
             ("https://[2001:db8::1]", "2001:db9::/32"),
         ] {
-            assert_eq!(of(cluster, no_proxy).as_deref(), Some("http://proxy.example:3128/"), "{cluster} {no_proxy}");
+            assert_eq!(
+                of(cluster, no_proxy).as_deref(),
+                Some("http://proxy.example:3128/"),
+                "{cluster} {no_proxy}"
+            );
         }
         for (cluster, no_proxy) in [
             ("http://a.example", ""),
@@ -200,8 +205,7 @@ mod tests {
         ] {
             assert_eq!(of(cluster, no_proxy), None, "{cluster} {no_proxy}");
         }
-        let wrong =
-            Environment { https_proxy: Some("http://a b".to_owned()), ..Environment::default() };
+        let wrong = Environment { https_proxy: Some("http://a b".to_owned()), ..Environment::default() };
         let error = from_environment(&uri("https://a.example"), &wrong).unwrap_err().to_string();
         assert!(error.contains("write http://HOST:PORT"), "{error}");
     }

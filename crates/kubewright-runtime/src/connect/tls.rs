@@ -18,17 +18,19 @@ use rustls::sign::CertifiedKey;
 use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::Instant;
 
 /// How often the authorities are read again, if they are in a file: a pod's change while it runs.
-const REREAD: Duration = Duration::from_secs(60);
+const REREAD: Duration = Duration::from_mins(1);
 
 /// TLS cannot be spoken with this configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The authorities cannot be used.
-    #[error("the cluster's certificate authority cannot be used; correct certificate-authority in the kubeconfig")]
+    #[error(
+        "the cluster's certificate authority cannot be used; correct certificate-authority in the kubeconfig"
+    )]
     Authority(#[source] rustls::Error),
     /// The file of authorities is not usable.
     #[error("the certificate authorities in {} cannot be used", path.display())]
@@ -40,7 +42,9 @@ pub enum TlsError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The system's authorities cannot be used.
-    #[error("the system's certificate authorities cannot be used; name the cluster's with certificate-authority")]
+    #[error(
+        "the system's certificate authorities cannot be used; name the cluster's with certificate-authority"
+    )]
     System(#[source] rustls::Error),
     /// Of certificate and key, one is missing.
     #[error("a client certificate needs its key, and a key its certificate; the user has only one of them")]
@@ -67,7 +71,10 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 /// How TLS is spoken with a cluster.
-pub(super) fn client_config(config: &kube::Config, identity: Arc<Identity>) -> Result<ClientConfig, TlsError> {
+pub(super) fn client_config(
+    config: &kube::Config,
+    identity: Arc<Identity>,
+) -> Result<ClientConfig, TlsError> {
     let provider = provider();
     let verifier: Arc<dyn ServerCertVerifier> = if config.accept_invalid_certs {
         Arc::new(Unchecked(provider.clone()))
@@ -123,7 +130,7 @@ impl Identity {
             user.client_certificate_data.as_deref(),
             user.client_certificate.as_deref(),
         )?;
-        let key_data = user.client_key_data.as_ref().map(|key| key.expose_secret());
+        let key_data = user.client_key_data.as_ref().map(SecretString::expose_secret);
         let key = data_or_file("client-key", key_data, user.client_key.as_deref())?;
         let identity = Self::default();
         match (certificate, key) {
@@ -204,8 +211,10 @@ impl Reread {
     }
 
     fn read(path: &PathBuf, provider: Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, TlsError> {
-        let failed =
-            |source: Box<dyn std::error::Error + Send + Sync>| TlsError::AuthorityFile { path: path.clone(), source };
+        let failed = |source: Box<dyn std::error::Error + Send + Sync>| TlsError::AuthorityFile {
+            path: path.clone(),
+            source,
+        };
         let pem = std::fs::read(path).map_err(|error| failed(error.into()))?;
         let certificates = CertificateDer::pem_slice_iter(&pem)
             .collect::<Result<_, _>>()

@@ -190,7 +190,8 @@ mod tests {
 
     #[test]
     fn yaml_and_json_are_read_alike() {
-        let yaml = "# a comment\na:\n- 1\n- x: 'y'\n  z: \"1\"\nb: {c: true, d: ~, e: }\nf: |\n  two\n  lines\n";
+        let yaml =
+            "# a comment\na:\n- 1\n- x: 'y'\n  z: \"1\"\nb: {c: true, d: ~, e: }\nf: |\n  two\n  lines\n";
         let json = r#"{"a": [1, {"x": "y", "z": "1"}], "b": {"c": true, "d": null, "e": null}, "f": "two\nlines\n"}"#;
         assert_eq!(read(yaml), [serde_json::from_str::<Value>(json).unwrap()]);
         assert_eq!(read(json), read(yaml));
@@ -209,9 +210,11 @@ mod tests {
 
     #[test]
     fn aliases_and_merges_are_followed() {
-        let text = "base: &base {a: 1, b: 2}\none: *base\ntwo: {b: 3, <<: *base}\nthree: {<<: [*base, {c: 4}]}\n";
+        let text =
+            "base: &base {a: 1, b: 2}\none: *base\ntwo: {b: 3, <<: *base}\nthree: {<<: [*base, {c: 4}]}\n";
         let base = json!({"a": 1, "b": 2});
-        let merged = json!({"base": base, "one": base, "two": {"a": 1, "b": 3}, "three": {"a": 1, "b": 2, "c": 4}});
+        let merged =
+            json!({"base": base, "one": base, "two": {"a": 1, "b": 3}, "three": {"a": 1, "b": 2, "c": 4}});
         assert_eq!(read(text), [merged]);
     }
 

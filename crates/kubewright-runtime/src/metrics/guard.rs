@@ -5,6 +5,9 @@
 //! `nonResourceURLs` of the page. Answers are kept for as long as kube-apiserver's delegates keep them, so that a
 //! scrape every few seconds costs no request. No answer of the API server that failed is kept, and without an answer
 //! nobody passes.
+//!
+//! Reviews are written and read as plain JSON: of each four fields are of interest, and the types would be a hundred
+//! kilobytes of every operator.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,11 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::{HeaderMap, Method, StatusCode, header};
-use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
-use k8s_openapi::api::authorization::v1::{
-    NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
-};
-use kube::api::{Api, PostParams};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::serve::{Response, text};
@@ -39,7 +38,8 @@ type Digest = Vec<u8>;
 #[derive(Clone)]
 pub struct Guard {
     client: kube::Client,
-    tokens: Arc<Mutex<Remembered<Digest, Option<UserInfo>>>>,
+    /// Whose tokens these are, as the API server describes users.
+    tokens: Arc<Mutex<Remembered<Digest, Option<Value>>>>,
     access: Arc<Mutex<Remembered<String, bool>>>,
 }
 
@@ -64,8 +64,8 @@ impl Guard {
                 return Err(text(StatusCode::INTERNAL_SERVER_ERROR, "Authentication failed\n"));
             }
         };
-        let name = user.username.clone().unwrap_or_default();
-        match self.allowed(user, method, path).await {
+        let name = user["username"].as_str().unwrap_or_default();
+        match self.allowed(&user, method, path).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(text(StatusCode::FORBIDDEN, format!("Authorization denied for user {name}\n"))),
             Err(error) => {
@@ -78,42 +78,38 @@ impl Guard {
     }
 
     /// Whose token this is, if anyone's.
-    async fn user(&self, token: &str) -> Result<Option<UserInfo>, AskError> {
+    async fn user(&self, token: &str) -> Result<Option<Value>, AskError> {
         let key = digest(token.as_bytes());
         if let Some(known) = lock(&self.tokens).get(&key, Instant::now()) {
             return Ok(known);
         }
-        let spec = TokenReviewSpec { token: token.to_owned(), ..TokenReviewSpec::default() };
-        let review = TokenReview { spec, ..TokenReview::default() };
-        let status = ask(&self.client, &review).await?.status.unwrap_or_default();
-        let user = (status.authenticated == Some(true)).then(|| status.user.unwrap_or_default());
+        let mut status =
+            ask(&self.client, "authentication", "TokenReview", &json!({ "token": token })).await?;
+        let user = (status["authenticated"] == true).then(|| take(&mut status, "user"));
         lock(&self.tokens).put(key, user.clone(), TOKEN, Instant::now());
         Ok(user)
     }
 
-    async fn allowed(&self, user: UserInfo, method: &Method, path: &str) -> Result<bool, AskError> {
-        let mut groups = user.groups.unwrap_or_default();
+    async fn allowed(&self, user: &Value, method: &Method, path: &str) -> Result<bool, AskError> {
+        let mut groups = user["groups"].as_array().cloned().unwrap_or_default();
         if !groups.iter().any(|group| group == "system:authenticated") {
-            groups.push("system:authenticated".to_owned());
+            groups.push("system:authenticated".into());
         }
-        let spec = SubjectAccessReviewSpec {
-            user: user.username,
-            groups: Some(groups),
-            uid: user.uid,
-            extra: user.extra,
-            non_resource_attributes: Some(NonResourceAttributes {
-                path: Some(path.to_owned()),
-                verb: Some(method.as_str().to_ascii_lowercase()),
-            }),
-            ..SubjectAccessReviewSpec::default()
-        };
-        let key = serde_json::to_string(&spec).map_err(AskError::Encode)?;
+        let mut spec = json!({
+            "groups": groups,
+            "nonResourceAttributes": { "path": path, "verb": method.as_str().to_ascii_lowercase() },
+        });
+        for (of_user, of_review) in [("username", "user"), ("uid", "uid"), ("extra", "extra")] {
+            if let Some(value) = user.get(of_user) {
+                spec[of_review] = value.clone();
+            }
+        }
+        let key = spec.to_string();
         if let Some(known) = lock(&self.access).get(&key, Instant::now()) {
             return Ok(known);
         }
-        let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
-        let status = ask(&self.client, &review).await?.status.unwrap_or_default();
-        let allowed = status.allowed && status.denied != Some(true);
+        let status = ask(&self.client, "authorization", "SubjectAccessReview", &spec).await?;
+        let allowed = status["allowed"] == true && status["denied"] != true;
         lock(&self.access).put(key, allowed, if allowed { ALLOWED } else { DENIED }, Instant::now());
         Ok(allowed)
     }
@@ -128,22 +124,30 @@ impl fmt::Debug for Guard {
 /// The API server could not be asked.
 #[derive(Debug, thiserror::Error)]
 enum AskError {
-    #[error("the review could not be written")]
-    Encode(#[source] serde_json::Error),
     #[error("the API server did not answer a review within {PATIENCE:?}")]
     Late,
     #[error("the API server refused a review; the operator needs the cluster role system:auth-delegator")]
     Review(#[source] kube::Error),
 }
 
-async fn ask<K>(client: &kube::Client, review: &K) -> Result<K, AskError>
-where
-    K: kube::Resource<DynamicType = ()> + serde::Serialize + serde::de::DeserializeOwned + Clone + fmt::Debug,
-{
-    let api: Api<K> = Api::all(client.clone());
-    let params = PostParams::default();
-    let answer = tokio::time::timeout(PATIENCE, api.create(&params, review)).await;
-    answer.map_err(|_| AskError::Late)?.map_err(AskError::Review)
+/// The status of a review of this spec.
+async fn ask(client: &kube::Client, group: &str, kind: &str, spec: &Value) -> Result<Value, AskError> {
+    let group = format!("{group}.k8s.io/v1");
+    let review = json!({ "apiVersion": group, "kind": kind, "metadata": {}, "spec": spec });
+    let request = http::Request::post(format!("/apis/{group}/{}s", kind.to_ascii_lowercase()))
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(review.to_string().into_bytes())
+        .map_err(|error| AskError::Review(kube::Error::HttpError(error)))?;
+    let answer = tokio::time::timeout(PATIENCE, client.request_text(request)).await;
+    let answer = answer.map_err(|_| AskError::Late)?.map_err(AskError::Review)?;
+    let mut answer: Value =
+        serde_json::from_str(&answer).map_err(|error| AskError::Review(kube::Error::SerdeError(error)))?;
+    Ok(take(&mut answer, "status"))
+}
+
+/// A field, or null.
+fn take(of: &mut Value, field: &str) -> Value {
+    of.get_mut(field).map(Value::take).unwrap_or_default()
 }
 
 fn unauthorized() -> Response {

@@ -126,7 +126,8 @@ async fn a_plugin_beside_the_kubeconfig_gives_the_certificate() -> Result<()> {
         "clientCertificateData": pem(&kubeconfig, "client-certificate-data")?,
         "clientKeyData": pem(&kubeconfig, "client-key-data")?,
     });
-    let answer = serde_json::json!({ "apiVersion": "client.authentication.k8s.io/v1beta1", "status": status });
+    let answer =
+        serde_json::json!({ "apiVersion": "client.authentication.k8s.io/v1beta1", "status": status });
     let answer = write(folder.path(), "answer.json", &answer.to_string())?;
     let (before, _) = kubeconfig.split_once("    client-certificate-data").context("a certificate")?;
     let (_, after) = kubeconfig.split_once("contexts:").context("contexts")?;

@@ -114,12 +114,12 @@ impl Plugin {
 
     /// The header to send, which may be none: a certificate may be all that there is.
     pub(super) async fn header(&self) -> Result<Option<HeaderValue>, AuthError> {
-        if let Some(header) = self.usable(EARLY) {
+        if let (header, true) = self.last(EARLY) {
             return Ok(header);
         }
         let _turn = self.turn.acquire().await;
         // Somebody else may have had it renewed meanwhile.
-        if let Some(header) = self.usable(EARLY) {
+        if let (header, true) = self.last(EARLY) {
             return Ok(header);
         }
         let exec = self.exec.clone();
@@ -131,13 +131,13 @@ impl Plugin {
                 *last = given;
                 Ok(last.header.clone())
             }
-            Err(error) => match self.usable(SignedDuration::ZERO) {
-                Some(header) => {
+            Err(error) => match self.last(SignedDuration::ZERO) {
+                (header, true) => {
                     let error: &dyn std::error::Error = &error;
                     tracing::warn!(error, "no new credentials; the old ones are good for a while");
                     Ok(header)
                 }
-                None => Err(error),
+                (_, false) => Err(error),
             },
         }
     }
@@ -150,11 +150,11 @@ impl Plugin {
         }
     }
 
-    /// The last header, if it is good for so long.
-    fn usable(&self, long: SignedDuration) -> Option<Option<HeaderValue>> {
+    /// The last header, and whether it is good for so long.
+    fn last(&self, long: SignedDuration) -> (Option<HeaderValue>, bool) {
         let given = self.given();
         let good = !given.refused && given.until.is_none_or(|until| self.clock.now() + long < until);
-        good.then(|| given.header.clone())
+        (given.header.clone(), good)
     }
 
     fn given(&self) -> MutexGuard<'_, Given> {
@@ -199,11 +199,8 @@ fn run(exec: &ExecConfig) -> Result<Given, AuthError> {
     for name in exec.drop_env.iter().flatten() {
         process.env_remove(name);
     }
-    let (stdin, stderr) = if interactive {
-        (Stdio::inherit(), Stdio::inherit())
-    } else {
-        (Stdio::null(), Stdio::piped())
-    };
+    let (stdin, stderr) =
+        if interactive { (Stdio::inherit(), Stdio::inherit()) } else { (Stdio::null(), Stdio::piped()) };
     let ended = process.stdin(stdin).stderr(stderr).output().map_err(|source| PluginError::Start {
         hint: exec.install_hint.as_ref().map(|hint| format!(": {}", hint.trim())).unwrap_or_default(),
         command: command.clone(),

@@ -67,7 +67,7 @@ async fn a_token_file_is_read_again_every_minute() {
     tokio::time::advance(Duration::from_secs(11)).await;
     assert_eq!(header_of(&credentials).await, "Bearer two");
     std::fs::remove_file(&path).unwrap();
-    tokio::time::advance(Duration::from_secs(60)).await;
+    tokio::time::advance(Duration::from_mins(1)).await;
     assert_eq!(header_of(&credentials).await, "Bearer two");
 }
 
@@ -111,7 +111,11 @@ impl Program {
         ExecConfig {
             api_version: Some(V1.to_owned()),
             command: Some("sh".to_owned()),
-            args: Some(vec![self.path("plugin").to_str().unwrap().to_owned(), "--for".to_owned(), "us".to_owned()]),
+            args: Some(vec![
+                self.path("plugin").to_str().unwrap().to_owned(),
+                "--for".to_owned(),
+                "us".to_owned(),
+            ]),
             interactive_mode: Some(ExecInteractiveMode::Never),
             ..ExecConfig::default()
         }
@@ -217,7 +221,9 @@ async fn a_plugin_may_give_a_certificate_and_speak_yaml() {
 #[tokio::test]
 async fn what_is_wrong_with_a_plugin_is_said() {
     let program = Program::new();
-    let error = |exec: ExecConfig| of(&AuthInfo { exec: Some(exec), ..AuthInfo::default() }).err().unwrap().to_string();
+    let error = |exec: ExecConfig| {
+        of(&AuthInfo { exec: Some(exec), ..AuthInfo::default() }).err().unwrap().to_string()
+    };
     let gone = ExecConfig {
         command: Some("kubewright-has-no-such-plugin".to_owned()),
         install_hint: Some("apt install it".to_owned()),
@@ -226,7 +232,10 @@ async fn what_is_wrong_with_a_plugin_is_said() {
     assert_eq!(error(gone), "the exec plugin kubewright-has-no-such-plugin cannot be run: apt install it");
     let no_command = ExecConfig { command: None, ..program.config() };
     assert!(error(no_command).contains("without a command"));
-    let old = ExecConfig { api_version: Some("client.authentication.k8s.io/v1alpha1".to_owned()), ..program.config() };
+    let old = ExecConfig {
+        api_version: Some("client.authentication.k8s.io/v1alpha1".to_owned()),
+        ..program.config()
+    };
     assert!(error(old).contains("write apiVersion: client.authentication.k8s.io/v1"));
     for (printed, said) in [
         ("", "neither JSON nor YAML"),

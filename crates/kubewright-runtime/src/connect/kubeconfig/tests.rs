@@ -107,7 +107,10 @@ fn every_field_arrives() {
     assert_eq!(user.impersonate_user_extra.unwrap()["scopes"], ["view"]);
     let exec = user.exec.unwrap();
     assert_eq!(exec.api_version.as_deref(), Some("client.authentication.k8s.io/v1"));
-    assert_eq!((exec.command, exec.args.unwrap()), (at("./bin/login"), vec!["--quiet".to_owned(), "1".to_owned()]));
+    assert_eq!(
+        (exec.command, exec.args.unwrap()),
+        (at("./bin/login"), vec!["--quiet".to_owned(), "1".to_owned()])
+    );
     assert_eq!((&*exec.env.unwrap()[0]["name"], exec.install_hint.as_deref()), ("A", Some("install it")));
     assert_eq!(exec.interactive_mode, Some(ExecInteractiveMode::Never));
     let told = exec.cluster.unwrap();
@@ -143,7 +146,9 @@ fn what_is_wrong_is_said_with_its_line() {
         (&format!("{beginning}clusters: [{{name: c, cluster: {{}}}}]\n"), ":3: this cluster has no server"),
         (&format!("{beginning}{}", cluster("c", "no url")), ":3: server: \"no url\" is no URL"),
         (
-            &format!("{beginning}clusters:\n- name: c\n  cluster:\n    server: https://a\n    certificate-authority: gone.pem\n"),
+            &format!(
+                "{beginning}clusters:\n- name: c\n  cluster:\n    server: https://a\n    certificate-authority: gone.pem\n"
+            ),
             ":7: certificate-authority: ",
         ),
         (
@@ -151,7 +156,10 @@ fn what_is_wrong_is_said_with_its_line() {
             ":7: token: write text",
         ),
         (
-            &format!("{beginning}{}users:\n- name: u\n  user:\n    exec:\n      interactiveMode: Sometimes\n", cluster("c", "https://a")),
+            &format!(
+                "{beginning}{}users:\n- name: u\n  user:\n    exec:\n      interactiveMode: Sometimes\n",
+                cluster("c", "https://a")
+            ),
             ":8: interactiveMode: write Never, IfAvailable or Always",
         ),
     ] {
@@ -191,7 +199,10 @@ fn without_kubeconfig_the_home_folder_is_looked_in() {
     environment.home = Some(home.path().to_owned());
     assert!(matches!(Kubeconfig::find(&environment), Err(KubeconfigError::Read { .. })));
     std::fs::create_dir(home.path().join(".kube")).unwrap();
-    let text = format!("current-context: x\ncontexts: [{{name: x, context: {{cluster: c}}}}]\n{}", cluster("c", "https://a"));
+    let text = format!(
+        "current-context: x\ncontexts: [{{name: x, context: {{cluster: c}}}}]\n{}",
+        cluster("c", "https://a")
+    );
     // As an editor of Windows writes it.
     let mut bytes = vec![0xff, 0xfe];
     bytes.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
