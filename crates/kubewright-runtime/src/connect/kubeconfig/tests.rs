@@ -1,5 +1,6 @@
 //! Kubeconfigs as people write them.
 
+use kube::config::ExecInteractiveMode;
 use serde_json::json;
 use tempfile::TempDir;
 
