@@ -20,7 +20,7 @@ use crate::error::Hint as _;
 use crate::ui::Ui;
 
 /// How long a program may take to say what it declares.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A line of what cargo says to programs.
 #[derive(Deserialize)]

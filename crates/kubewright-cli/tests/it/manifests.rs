@@ -39,7 +39,7 @@ edition = "2024"
 [dependencies]
 k8s-openapi = {{ version = "0.29", features = ["schemars", "v1_36"] }}
 kube = {{ version = "5.0", default-features = false, features = ["client", "derive", "jsonpatch", "ring", "rustls-tls"] }}
-kubewright = {{ path = {:?} }}
+kubewright = {{ path = "{}" }}
 schemars = {{ version = "1.2", default-features = false, features = ["derive"] }}
 serde = {{ version = "1.0", features = ["derive"] }}
 serde_json = "1.0"
@@ -50,7 +50,7 @@ debug = "line-tables-only"
 [profile.dev.package."*"]
 debug = false
 "#,
-                crates.join("kubewright")
+                crates.join("kubewright").display()
             ),
         );
         project
@@ -166,7 +166,8 @@ fn built(program: &str) -> (TempDir, Command) {
     };
     let operator = write("operator", &format!("#!/bin/sh\n{program}\n"));
     let artifact = format!(
-        r#"{{"reason":"compiler-artifact","target":{{"kind":["bin"],"name":"operator"}},"executable":{operator:?}}}"#
+        r#"{{"reason":"compiler-artifact","target":{{"kind":["bin"],"name":"operator"}},"executable":"{}"}}"#,
+        operator.display()
     );
     let cargo = write("cargo", &format!("#!/bin/sh\necho '{artifact}'\n"));
     write("Cargo.toml", "");

@@ -1,3 +1,5 @@
+//! Plans, and what they make of the disk.
+
 use serde_json::json;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Rules, merged and normalised: the same rights, in fewer words.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Webhook configurations, as the API server reads them.
+
 use super::*;
 use crate::declare::MatchCondition;
 
