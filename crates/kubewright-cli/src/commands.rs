@@ -4,9 +4,14 @@
 //! past the [`Ui`].
 
 pub(crate) mod apiserver;
+mod change;
 pub(crate) mod completion;
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod edit;
 pub(crate) mod envtest;
 pub(crate) mod help;
+pub(crate) mod init;
 pub(crate) mod manifests;
 pub(crate) mod version;
 
@@ -19,7 +24,11 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Result<()> {
     match command {
         Command::Apiserver(args) => apiserver::run(&args, ui),
         Command::Completion(args) => completion::run(&args, ui),
+        Command::Create(args) => create::run(&args, ui),
+        Command::Delete(args) => delete::run(&args, ui),
+        Command::Edit(args) => edit::run(&args, ui),
         Command::Envtest(args) => envtest::run(&args, ui),
+        Command::Init(args) => init::run(&args, ui),
         Command::Manifests(args) => manifests::run(&args, ui),
         Command::Version(args) => version::run(&args, ui),
         Command::Help(args) => help::run(&args),

@@ -12,6 +12,7 @@ mod error;
 mod output;
 mod private;
 mod project;
+mod scaffold;
 mod signals;
 mod ui;
 

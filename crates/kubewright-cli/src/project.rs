@@ -1,6 +1,7 @@
 //! The project of an operator: where it is, how it is built, and how files get into it.
 
 mod build;
+pub(crate) mod project_file;
 mod writes;
 
 use std::fs;

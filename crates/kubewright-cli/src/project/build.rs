@@ -16,6 +16,7 @@ use kubewright_manifests::declarations::Declarations;
 use serde::Deserialize;
 
 use super::Project;
+use super::project_file::ProjectFile;
 use crate::error::Hint as _;
 use crate::ui::Ui;
 
@@ -93,6 +94,13 @@ impl Project {
     fn ask(&self, program: &Path) -> Result<String> {
         let mut child = Command::new(program)
             .env("KUBEWRIGHT_MANIFESTS", "1")
+        let mut command = Command::new(program);
+        // An operator for its own namespace is told that in its pod; its roles depend on it.
+        if let Some(namespace) = self.watched_namespace() {
+            command.env("WATCH_NAMESPACE", namespace);
+        }
+        let mut child = command
+            .arg("manifests")
             .current_dir(self.root())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -117,6 +125,15 @@ impl Project {
         }
         String::from_utf8(printed)
             .with_context(|| format!("{} printed something that is no text", shown(program)))
+    }
+}
+
+impl Project {
+    /// The namespace that PROJECT has the operator watch, unless the environment names others.
+    fn watched_namespace(&self) -> Option<String> {
+        let file = ProjectFile::load(self.root()).ok()?;
+        let own = format!("{}-system", file.project_name);
+        (file.namespaced && std::env::var_os("WATCH_NAMESPACE").is_none()).then_some(own)
     }
 }
 

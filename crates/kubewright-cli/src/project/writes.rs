@@ -94,6 +94,13 @@ impl Writes {
                 }
                 _ => {}
             }
+            // A folder with nothing left in it goes too; one with something cannot.
+            let above = path.ancestors().skip(1).take_while(|folder| **folder != self.root);
+            for folder in above {
+                if fs::remove_dir(folder).is_err() {
+                    break;
+                }
+            }
         }
         Ok(())
     }

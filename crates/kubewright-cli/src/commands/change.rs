@@ -1,0 +1,97 @@
+//! What the commands share that change a project: its state before and after, to files on disk.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, BufRead as _, ErrorKind, IsTerminal as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, anyhow};
+use clap::CommandFactory as _;
+
+use crate::cli::Cli;
+use crate::error::Hint as _;
+use crate::project::Writes;
+use crate::project::project_file::{self, ProjectFile};
+use crate::scaffold::{Options, Plan, Rendering, render};
+use crate::ui::Ui;
+
+/// How a change is to be made.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct How {
+    /// Write nothing, and print what would change
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Replace or remove files even where changes of yours are lost
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// The project that a folder belongs to, with its root.
+pub(crate) fn open(folder: &Path) -> Result<(PathBuf, ProjectFile)> {
+    let absolute = std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()))?;
+    let root = absolute.ancestors().find(|above| above.join(project_file::PATH).is_file()).unwrap_or(&absolute);
+    Ok((root.to_owned(), ProjectFile::load(root)?))
+}
+
+/// Makes a project in which files are as they were for one state into one for another state.
+pub(crate) fn change(root: &Path, before: &ProjectFile, after: &ProjectFile, how: How, ui: &Ui) -> Result<bool> {
+    // Both have the same, so it changes nothing.
+    let options = Options::default();
+    carry_out(root, &render(before, &options), &render(after, &options), how, ui)
+}
+
+/// Brings the files from one rendering to another. Tells whether they are on disk now.
+pub(crate) fn carry_out(root: &Path, before: &Rendering, after: &Rendering, how: How, ui: &Ui) -> Result<bool> {
+    let disk = |path: &str| match fs::read(root.join(path)) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read {path}")),
+    };
+    let plan = Plan::new(before, after, disk, how.force)?
+        .map_err(|refusal| anyhow!(refusal))
+        .hint("nothing was written; --dry-run --force shows what would be lost, and --force does it")?;
+    for note in &plan.notes {
+        ui.note(note);
+    }
+    if how.dry_run {
+        ui.print(plan.diff().as_bytes())?;
+        return Ok(false);
+    }
+    let mut writes = Writes::new(root);
+    let mut told = String::new();
+    for step in &plan.steps {
+        match &step.after {
+            Some(text) => writes.write(&step.path, text)?,
+            None => writes.remove(&step.path),
+        }
+        let _ = writeln!(told, "{} {}", if step.after.is_some() { "wrote" } else { "removed" }, step.path);
+    }
+    writes.commit()?;
+    ui.print(told.as_bytes())?;
+    Ok(true)
+}
+
+/// What a flag says, or what a person at a terminal answers.
+pub(crate) fn required(flag: &str, value: Option<&String>, example: &str, command: &[&str], ui: &Ui) -> Result<String> {
+    if let Some(value) = value {
+        return Ok(value.clone());
+    }
+    if io::stdin().is_terminal() && io::stderr().is_terminal() {
+        ui.print_styled_error(&format!("{flag} (such as {example}): "));
+        let mut line = String::new();
+        io::stdin().lock().read_line(&mut line).context("cannot read the answer")?;
+        let answer = line.trim();
+        if !answer.is_empty() {
+            return Ok(answer.to_owned());
+        }
+    }
+    let mut root = Cli::command();
+    root.build();
+    let command = command.iter().try_fold(&mut root, |command, name| command.find_subcommand_mut(name));
+    let missing = format!("--{flag} is missing; it is something such as {example}");
+    match command {
+        Some(command) => Err(command.error(clap::error::ErrorKind::MissingRequiredArgument, missing).into()),
+        None => Err(anyhow!(missing)),
+    }
+}

@@ -1,0 +1,30 @@
+//! `kubewright create`: adds to a project.
+
+mod api;
+
+use anyhow::Result;
+
+use crate::cli::examples::examples;
+use crate::ui::Ui;
+
+const EXAMPLES: &[(&str, &str)] =
+    &[("Add a kind and its controller", "kubewright create api --group shop --version v1 --kind Order")];
+
+/// Add to a project
+#[derive(Debug, clap::Args)]
+#[command(after_help = examples(EXAMPLES))]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    Api(api::Args),
+}
+
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
+    match &args.what {
+        What::Api(args) => api::run(args, ui),
+    }
+}

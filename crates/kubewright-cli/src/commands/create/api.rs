@@ -1,0 +1,118 @@
+//! `kubewright create api`: a kind, a version or a controller more.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::ArgAction;
+
+use crate::cli::examples::examples;
+use crate::commands::change::{How, change, open, required};
+use crate::scaffold::add::{self, External, Request};
+use crate::ui::Ui;
+
+const EXAMPLES: &[(&str, &str)] = &[
+    ("Add a kind and its controller", "kubewright create api --group shop --version v1 --kind Order"),
+    ("Add a version; the controller stays with the other", "kubewright create api --group shop --version v2 --kind Order"),
+    (
+        "Add a second controller",
+        "kubewright create api --group shop --version v1 --kind Order --controller-name order-backup",
+    ),
+    (
+        "Follow a kind of Kubernetes itself",
+        "kubewright create api --group apps --version v1 --kind Deployment --resource=false",
+    ),
+    (
+        "See what would change",
+        "kubewright create api --group shop --version v1 --kind Order --dry-run",
+    ),
+];
+
+/// Add a kind with its types, controller, test, sample, roles and CRD
+#[derive(Debug, clap::Args)]
+#[command(after_help = examples(EXAMPLES))]
+pub(crate) struct Args {
+    /// Group of the kind, without the domain of the project
+    #[arg(long, value_name = "GROUP")]
+    group: Option<String>,
+
+    /// Version, such as v1 or v1beta1
+    #[arg(long, value_name = "VERSION")]
+    version: Option<String>,
+
+    /// Kind, such as MarkdownView
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+
+    /// Plural in paths [default: by the rules of English]
+    #[arg(long, value_name = "NAME")]
+    plural: Option<String>,
+
+    /// Whether the project defines the kind [default: unless Kubernetes or a crate does]
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    resource: Option<bool>,
+
+    /// Whether to add a controller [default: unless another version has one]
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    controller: Option<bool>,
+
+    /// Name of the controller, where the kind has several
+    #[arg(long, value_name = "NAME")]
+    controller_name: Option<String>,
+
+    /// Whether objects are in namespaces, and not of the cluster [default: true]
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    namespaced: Option<bool>,
+
+    /// Rust module with the type of a kind that a crate defines
+    #[arg(long, value_name = "PATH", requires = "external_api_domain")]
+    external_api_path: Option<String>,
+
+    /// Domain of the group of such a kind
+    #[arg(long, value_name = "DOMAIN", requires = "external_api_path")]
+    external_api_domain: Option<String>,
+
+    /// Crate to depend on for it
+    #[arg(long, value_name = "NAME@VERSION", requires = "external_api_path")]
+    external_api_module: Option<String>,
+
+    /// Folder of the project
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    project: PathBuf,
+
+    #[command(flatten)]
+    how: How,
+}
+
+pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
+    let (root, project) = open(&args.project)?;
+    let command = ["create", "api"];
+    let external = args.external_api_path.as_ref().map(|path| External {
+        path: path.clone(),
+        domain: args.external_api_domain.clone().unwrap_or_default(),
+        module: args.external_api_module.clone().unwrap_or_default(),
+    });
+    let request = Request {
+        group: required("group", args.group.as_ref(), "shop", &command, ui)?,
+        version: required("version", args.version.as_ref(), "v1", &command, ui)?,
+        kind: required("kind", args.kind.as_ref(), "Order", &command, ui)?,
+        plural: args.plural.clone(),
+        resource: args.resource,
+        controller: args.controller,
+        controller_name: args.controller_name.clone(),
+        namespaced: args.namespaced,
+        external,
+        force: args.how.force,
+    };
+    let changed = add::add(&project, &request)?;
+    if change(&root, &changed.before, &changed.after, args.how, ui)? {
+        ui.note(&next(&root, &request));
+    }
+    Ok(())
+}
+
+fn next(_root: &Path, request: &Request) -> String {
+    format!("next, say what {} is to be and do, then `make manifests test`", request.kind)
+}

@@ -1,0 +1,155 @@
+//! `kubewright init`: the files of an operator, in a folder that has none.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, anyhow};
+use clap::ValueEnum;
+
+use super::change::{How, carry_out, required};
+use crate::cli::examples::examples;
+use crate::error::Hint as _;
+use crate::project::project_file::{self, ProjectFile};
+use crate::scaffold::{Dependency, Options, Rendering, add, adopt, names, render};
+use crate::ui::Ui;
+
+const EXAMPLES: &[(&str, &str)] = &[
+    ("Start an operator in this folder", "kubewright init --domain example.com"),
+    ("Start one for its own namespace, in a folder that is made", "kubewright init --domain example.com --namespaced shop"),
+    ("Carry over the kinds of a project in Go", "kubewright init --from ../shop-go/PROJECT"),
+];
+
+/// Start an operator: a cargo project with everything that it needs to be tested and deployed
+#[derive(Debug, clap::Args)]
+#[command(after_help = examples(EXAMPLES))]
+pub(crate) struct Args {
+    /// Folder of the operator; it may be empty, new, or have other files
+    #[arg(value_name = "FOLDER", default_value = ".")]
+    folder: PathBuf,
+
+    /// Domain of the groups of its kinds
+    #[arg(long, value_name = "DOMAIN")]
+    domain: Option<String>,
+
+    /// Name of the operator [default: that of the folder]
+    #[arg(long, value_name = "NAME")]
+    project_name: Option<String>,
+
+    /// Licence of the code
+    #[arg(long, value_enum, default_value = "apache2")]
+    license: License,
+
+    /// Whose copyright each source names at its top
+    #[arg(long, value_name = "OWNER")]
+    owner: Option<String>,
+
+    /// Give each group of kinds a folder of its own
+    #[arg(long)]
+    multigroup: bool,
+
+    /// Watch the operator's own namespace only, with Roles instead of ClusterRoles
+    #[arg(long)]
+    namespaced: bool,
+
+    /// PROJECT of a project of kubebuilder's, to carry over what it says
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+
+    #[command(flatten)]
+    kubewright: KubewrightArgs,
+
+    #[command(flatten)]
+    how: How,
+}
+
+/// Where the project has kubewright from; otherwise from the checkout that this program was built in, or by version.
+#[derive(Debug, clap::Args)]
+#[group(multiple = false)]
+struct KubewrightArgs {
+    /// Depend on kubewright in a checkout
+    #[arg(long, value_name = "FOLDER")]
+    kubewright_path: Option<PathBuf>,
+
+    /// Depend on kubewright in a git repository
+    #[arg(long, value_name = "URL")]
+    kubewright_git: Option<String>,
+
+    /// Depend on a released version of kubewright
+    #[arg(long, value_name = "VERSION")]
+    kubewright_version: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum License {
+    Apache2,
+    None,
+}
+
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
+    let root = std::path::absolute(&args.folder).context("cannot find the folder")?;
+    if root.join(project_file::PATH).exists() {
+        return Err(anyhow!("{} is a project already", root.display()))
+            .hint("add to it with `kubewright create api`, or change it with `kubewright edit`");
+    }
+    let (mut project, left) = match &args.from {
+        Some(file) => carried_over(file)?,
+        None => (ProjectFile::new("", ""), Vec::new()),
+    };
+    if args.domain.is_some() || project.domain.is_empty() {
+        project.domain = required("domain", args.domain.as_ref(), "example.com", &["init"], ui)?;
+    }
+    names::check_domain("domain", &project.domain)?;
+    if let Some(name) = &args.project_name {
+        project.project_name.clone_from(name);
+    } else if project.project_name.is_empty() {
+        project.project_name = names::project_of(&root.file_name().unwrap_or_default().to_string_lossy());
+    }
+    names::check_project(&project.project_name).map_err(anyhow::Error::new).hint("name it with --project-name")?;
+    project.multigroup |= args.multigroup;
+    project.namespaced |= args.namespaced;
+    if args.license == License::Apache2 {
+        project.set("license", "apache2".into());
+    }
+    if let Some(owner) = &args.owner {
+        project.set("owner", owner.as_str().into());
+    }
+    add::check_project(&project)?;
+    let options = Options {
+        dependency: args.kubewright.dependency()?,
+        standalone: root.ancestors().skip(1).any(|above| above.join("Cargo.toml").is_file()),
+    };
+    let done = carry_out(&root, &Rendering::new(), &render(&project, &options), args.how, ui)?;
+    for what in left {
+        ui.warn(&format!("not carried over: {what}"));
+    }
+    if done && project.resources.is_empty() {
+        ui.note("next, add a kind: `kubewright create api --group GROUP --version v1 --kind KIND`");
+    }
+    Ok(())
+}
+
+fn carried_over(file: &Path) -> Result<(ProjectFile, Vec<String>)> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let theirs = ProjectFile::read(&text).with_context(|| format!("cannot carry over {}", file.display()))?;
+    let (ours, mut left) = adopt(&theirs);
+    left.push("the Go code: types and reconcilers begin anew, as templates".to_owned());
+    Ok((ours, left))
+}
+
+impl KubewrightArgs {
+    fn dependency(&self) -> Result<Dependency> {
+        Ok(match (&self.kubewright_path, &self.kubewright_git, &self.kubewright_version) {
+            (Some(path), ..) => {
+                let root = std::path::absolute(path).context("cannot find the checkout")?;
+                if !root.join("crates/kubewright/Cargo.toml").is_file() {
+                    return Err(anyhow!("{} is no checkout of kubewright", path.display()))
+                        .hint("it is a folder with crates/kubewright in it");
+                }
+                Dependency::Path(root.display().to_string())
+            }
+            (_, Some(url), _) => Dependency::Git(url.clone()),
+            (.., Some(version)) => Dependency::Version(version.clone()),
+            _ => Dependency::of_this_build(),
+        })
+    }
+}

@@ -1,0 +1,252 @@
+//! The file PROJECT: what the tool knows of a project.
+//!
+//! It has the form that kubebuilder's has in its version 3, so that either tool can read the other's. What is not ours
+//! to understand is kept as it is. The same project is always the same text.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use kubewright_manifests::yaml;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+use crate::error::Hint as _;
+
+/// Where it is, from the root of the project.
+pub(crate) const PATH: &str = "PROJECT";
+/// How projects of ours are laid out.
+pub(crate) const LAYOUT: &str = "kubewright.dev/v1";
+/// The form of the file that this release reads and writes.
+const VERSION: &str = "3";
+const HEADER: &str = "\
+# What `kubewright` knows of this project. It writes this file; do not edit it.
+# The form is kubebuilder's: https://book.kubebuilder.io/reference/project-config.html
+";
+
+/// A project, as its file has it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ProjectFile {
+    #[serde(deserialize_with = "text")]
+    version: String,
+    #[serde(default)]
+    pub(crate) domain: String,
+    #[serde(default)]
+    pub(crate) project_name: String,
+    #[serde(default, deserialize_with = "one_or_several")]
+    pub(crate) layout: Vec<String>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) multigroup: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) namespaced: bool,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) plugins: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) resources: Vec<Resource>,
+    /// What other tools, or later releases, have to say.
+    #[serde(flatten)]
+    pub(crate) other: Map<String, Value>,
+}
+
+/// A kind that the project defines, follows, or both.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Resource {
+    /// Absent in kinds that the project defines, and present in others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) api: Option<Api>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) controller: bool,
+    /// Where there are several, or one with a name of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) controllers: Vec<Controller>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) core: bool,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) domain: String,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) external: bool,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) group: String,
+    pub(crate) kind: String,
+    /// The crate of an external kind, with its version behind `@`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) module: String,
+    /// Where the type is: a path of Rust's.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) path: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) plural: String,
+    pub(crate) version: String,
+    #[serde(flatten)]
+    pub(crate) other: Map<String, Value>,
+}
+
+/// How a kind is defined.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Api {
+    #[serde(default)]
+    pub(crate) crd_version: String,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) namespaced: bool,
+    #[serde(flatten)]
+    pub(crate) other: Map<String, Value>,
+}
+
+/// A controller by its name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Controller {
+    pub(crate) name: String,
+}
+
+impl ProjectFile {
+    /// A project of ours, without kinds.
+    pub(crate) fn new(domain: &str, name: &str) -> Self {
+        Self {
+            version: VERSION.to_owned(),
+            domain: domain.to_owned(),
+            project_name: name.to_owned(),
+            layout: vec![LAYOUT.to_owned()],
+            ..Self::default()
+        }
+    }
+
+    /// Reads the file of the project in a folder.
+    pub(crate) fn load(root: &Path) -> Result<Self> {
+        let text = match fs::read_to_string(root.join(PATH)) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(anyhow!("{} is no project of kubewright's: it has no PROJECT", root.display()))
+                    .hint("run `kubewright init` first, or run this in the folder of a project");
+            }
+            Err(error) => return Err(error).context("cannot read PROJECT"),
+        };
+        let file = Self::read(&text)?;
+        if !file.layout.iter().any(|layout| layout == LAYOUT) {
+            let layout = file.layout.join(", ");
+            return Err(anyhow!("the project is laid out as {layout}, and not as {LAYOUT}")).hint(
+                "carry it over into a folder of its own: `kubewright init --from PROJECT ../another-folder`",
+            );
+        }
+        Ok(file)
+    }
+
+    /// Reads the text of a file.
+    pub(crate) fn read(text: &str) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Numbered {
+            #[serde(deserialize_with = "self::text")]
+            version: String,
+        }
+        let broken = |error: &serde_saphyr::Error| {
+            // Where it is broken stands in the first line of the message; the rest is for those who see the file.
+            let said = error.to_string();
+            let said = said.lines().next().unwrap_or_default().to_owned();
+            let at = error.location().map(|at| format!(" at line {}", at.line())).unwrap_or_default();
+            anyhow!(said)
+                .context(format!("PROJECT is broken{at}"))
+                .hint("bring it back from version control; `kubewright` writes this file, people do not")
+        };
+        let numbered: Numbered = serde_saphyr::from_str(text).map_err(|error| broken(&error))?;
+        match numbered.version.as_str() {
+            VERSION => {}
+            newer if newer.parse::<u32>().is_ok_and(|newer| newer > 3) => {
+                return Err(anyhow!("PROJECT has version {newer}, and this kubewright knows {VERSION}"))
+                    .hint("use a newer kubewright");
+            }
+            other => bail!("PROJECT has version {other}, and this kubewright knows {VERSION}"),
+        }
+        serde_saphyr::from_str(text).map_err(|error| broken(&error))
+    }
+
+    /// The text of the file.
+    pub(crate) fn to_text(&self) -> String {
+        let value = serde_json::to_value(self).expect("a project is data");
+        format!("{HEADER}{}", yaml::document(&value).trim_start_matches("---\n"))
+    }
+
+    /// A setting of ours that kubebuilder has no field for.
+    pub(crate) fn setting(&self, name: &str) -> Option<&Value> {
+        self.plugins.get(LAYOUT)?.get(name)
+    }
+
+    /// Sets one; null takes it away.
+    pub(crate) fn set(&mut self, name: &str, value: Value) {
+        let ours = self.plugins.entry(LAYOUT).or_insert_with(|| Value::Object(Map::new()));
+        let Value::Object(ours) = ours else { return };
+        if value.is_null() || value == false {
+            ours.remove(name);
+        } else {
+            ours.insert(name.to_owned(), value);
+        }
+        if ours.is_empty() {
+            self.plugins.remove(LAYOUT);
+        }
+    }
+
+    /// Whether a setting is on.
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        self.setting(name).and_then(Value::as_bool).unwrap_or_default()
+    }
+}
+
+impl Resource {
+    /// The group as the API has it: with its domain.
+    pub(crate) fn full_group(&self) -> String {
+        match (self.group.as_str(), self.domain.as_str()) {
+            ("core", "") if self.core => String::new(),
+            (group, "") => group.to_owned(),
+            ("", domain) => domain.to_owned(),
+            (group, domain) => format!("{group}.{domain}"),
+        }
+    }
+
+    /// Group, version and kind, for people.
+    pub(crate) fn shown(&self) -> String {
+        format!("{}/{}, {}", self.full_group(), self.version, self.kind)
+    }
+
+    /// The names of its controllers.
+    pub(crate) fn controller_names(&self) -> Vec<String> {
+        let named = self.controllers.iter().map(|controller| controller.name.clone());
+        let plain = (self.controller && self.controllers.is_empty()).then(|| self.kind.to_lowercase());
+        plain.into_iter().chain(named).collect()
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Text(String),
+        Number(u32),
+    }
+    Ok(match Written::deserialize(deserializer)? {
+        Written::Text(text) => text,
+        Written::Number(number) => number.to_string(),
+    })
+}
+
+fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        One(String),
+        Several(Vec<String>),
+    }
+    Ok(match Written::deserialize(deserializer)? {
+        // Plugins of one chain stand in one text, with commas between them.
+        Written::One(text) => text.split(',').map(str::to_owned).collect(),
+        Written::Several(several) => several,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,22 @@
+//! From a project to its files, and from one state of a project to the next.
+//!
+//! Everything here is pure. [`render()`] makes all files of a project from what PROJECT says; a command changes the
+//! project, and [`Plan::new`] finds what that means for the files on disk: what the user changed is merged, and what
+//! cannot be merged is refused before anything is written. No comment in a user's file marks a place for the tool.
+
+pub(crate) mod add;
+mod foreign;
+mod kinds;
+mod manifests;
+mod merge;
+pub(crate) mod names;
+mod plan;
+mod render;
+mod template;
+
+pub(crate) use foreign::{adopt, builtin};
+pub(crate) use plan::Plan;
+pub(crate) use render::{Dependency, Options, Rendering, render};
+
+#[cfg(test)]
+mod tests;

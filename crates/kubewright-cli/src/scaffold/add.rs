@@ -1,0 +1,245 @@
+//! Adding kinds, versions and controllers to a project, and taking them away.
+//!
+//! Whatever is wrong is said here, before anything is written.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, anyhow, bail};
+
+use super::foreign::{builtin_entry, is_builtin_group};
+use super::{builtin, kinds, names};
+use crate::error::Hint as _;
+use crate::project::project_file::{Api, Controller, ProjectFile, Resource};
+use crate::scaffold::{Options, render};
+
+/// What a user asks for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Request {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) plural: Option<String>,
+    /// The project defines the kind; nothing where that follows.
+    pub(crate) resource: Option<bool>,
+    /// It has a controller; nothing where that follows.
+    pub(crate) controller: Option<bool>,
+    pub(crate) controller_name: Option<String>,
+    /// Nothing where that follows.
+    pub(crate) namespaced: Option<bool>,
+    pub(crate) external: Option<External>,
+    /// What is there already is made again.
+    pub(crate) force: bool,
+}
+
+/// A kind that a crate defines.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct External {
+    pub(crate) path: String,
+    pub(crate) domain: String,
+    pub(crate) module: String,
+}
+
+/// The project before and after; before lacks what is to be made again.
+#[derive(Debug)]
+pub(crate) struct Changed {
+    pub(crate) before: ProjectFile,
+    pub(crate) after: ProjectFile,
+}
+
+/// Adds what is asked for.
+pub(crate) fn add(project: &ProjectFile, request: &Request) -> Result<Changed> {
+    check(request)?;
+    let mut entry = entry(project, request)?;
+    let mut changed = Changed { before: project.clone(), after: project.clone() };
+    let there = project.resources.iter().position(|known| is_same(known, &entry));
+    match there {
+        Some(at) if request.controller_name.is_some() && !request.force => {
+            add_controller(&mut changed.after.resources[at], request)?;
+        }
+        Some(at) => {
+            let known = &project.resources[at];
+            if !request.force {
+                let error = anyhow!("{} is in this project already", known.shown());
+                return Err(error)
+                    .hint("--force makes its files again; --controller-name adds a second controller");
+            }
+            entry.other = known.other.clone();
+            changed.before.resources.remove(at);
+            changed.after.resources[at] = entry;
+        }
+        None => changed.after.resources.push(entry),
+    }
+    check_project(&changed.after)?;
+    Ok(changed)
+}
+
+/// Takes a version of a kind away.
+pub(crate) fn remove(project: &ProjectFile, group: &str, version: &str, kind: &str) -> Result<Changed> {
+    let at = project.resources.iter().position(|known| {
+        let is_group = known.group == group || known.full_group() == group || (group == "rbac" && known.group == "rbac.authorization");
+        is_group && known.version == version && known.kind == kind
+    });
+    let Some(at) = at else {
+        let known: Vec<String> = project.resources.iter().map(Resource::shown).collect();
+        let known = if known.is_empty() { "it has no kinds".to_owned() } else { format!("it has {}", known.join("; ")) };
+        return Err(anyhow!("{group}/{version}, {kind} is not in this project")).hint(known);
+    };
+    if project.resources[at].other.contains_key("webhooks") {
+        return Err(anyhow!("{} has webhooks", project.resources[at].shown()))
+            .hint("take them away first: `kubewright delete webhook`");
+    }
+    let mut after = project.clone();
+    after.resources.remove(at);
+    Ok(Changed { before: project.clone(), after })
+}
+
+fn check(request: &Request) -> Result<()> {
+    if request.group != "core" {
+        names::check_domain("group", &request.group)?;
+    }
+    names::check_version(&request.version)?;
+    names::check_kind(&request.kind)?;
+    if let Some(plural) = &request.plural {
+        names::check_plural(plural)?;
+    }
+    if let Some(name) = &request.controller_name {
+        names::check_controller(name)?;
+        if request.controller == Some(false) {
+            bail!("--controller-name names a controller, and --controller=false wants none");
+        }
+    }
+    if request.resource == Some(false) && request.controller == Some(false) {
+        bail!("with --resource=false and --controller=false there is nothing to do");
+    }
+    if request.external.is_some() && request.resource == Some(true) {
+        bail!("--external-api-path says that a crate defines the kind, and --resource that this project does");
+    }
+    Ok(())
+}
+
+fn entry(project: &ProjectFile, request: &Request) -> Result<Resource> {
+    let Request { group, version, kind, .. } = request;
+    let mut entry = if let Some(External { path, domain, module }) = &request.external {
+        names::check_domain("external domain", domain)?;
+        Resource {
+            domain: domain.clone(),
+            external: true,
+            group: group.clone(),
+            kind: kind.clone(),
+            module: module.clone(),
+            path: path.trim_end_matches(&format!("::{kind}")).to_owned(),
+            version: version.clone(),
+            ..Resource::default()
+        }
+    } else if let (Some(known), None | Some(false)) = (builtin(group, version, kind), request.resource) {
+        builtin_entry(known)
+    } else if request.resource == Some(false) {
+        let error = anyhow!("{group}/{version}, {kind} is no kind of Kubernetes v1.36");
+        return Err(error).hint(
+            "a kind of a crate is named with --external-api-path and --external-api-domain; leave out \
+             --resource=false for a kind of your own",
+        );
+    } else {
+        own_entry(project, request)?
+    };
+    if let Some(plural) = &request.plural {
+        entry.plural = if *plural == names::plural(kind) { String::new() } else { plural.clone() };
+    }
+    let sibling = siblings(project, &entry).into_iter().any(|known| !known.controller_names().is_empty());
+    if request.controller.unwrap_or(!sibling || request.controller_name.is_some()) {
+        entry.controller = true;
+        if let Some(name) = &request.controller_name {
+            entry.controllers.push(Controller { name: name.clone() });
+        }
+    }
+    Ok(entry)
+}
+
+fn own_entry(project: &ProjectFile, request: &Request) -> Result<Resource> {
+    if is_builtin_group(&request.group) && request.group.contains('.') || request.group == "core" {
+        return Err(anyhow!("the group {} belongs to Kubernetes", request.group))
+            .hint("choose a group of your own; the domain of the project is added to it");
+    }
+    let mut entry = Resource {
+        domain: project.domain.clone(),
+        group: request.group.clone(),
+        kind: request.kind.clone(),
+        version: request.version.clone(),
+        ..Resource::default()
+    };
+    let sibling = siblings(project, &entry).into_iter().find_map(|known| known.api.clone().map(|api| (known, api)));
+    let namespaced = request.namespaced.unwrap_or_else(|| sibling.as_ref().is_none_or(|(_, api)| api.namespaced));
+    if let Some((known, api)) = sibling {
+        if api.namespaced != namespaced {
+            let scope = if api.namespaced { "in namespaces" } else { "of the cluster" };
+            return Err(anyhow!("{} has objects {scope}, and all versions share that", known.shown()))
+                .hint("leave out --namespaced");
+        }
+        entry.plural = known.plural.clone();
+    }
+    entry.api = Some(Api { crd_version: "v1".to_owned(), namespaced, ..Api::default() });
+    Ok(entry)
+}
+
+fn add_controller(entry: &mut Resource, request: &Request) -> Result<()> {
+    let Some(name) = request.controller_name.clone() else { return Ok(()) };
+    if request.resource == Some(true) {
+        return Err(anyhow!("{} is in this project already", entry.shown()))
+            .hint("leave out --resource to add a controller to it");
+    }
+    let names = entry.controller_names();
+    if names.contains(&name) {
+        bail!("{} has a controller {name} already", entry.shown());
+    }
+    entry.controllers = names.into_iter().chain([name]).map(|name| Controller { name }).collect();
+    entry.controller = true;
+    Ok(())
+}
+
+fn is_same(one: &Resource, other: &Resource) -> bool {
+    kinds::is_same_kind(one, other) && one.version == other.version
+}
+
+/// Other versions of a kind, the newest first.
+fn siblings<'a>(project: &'a ProjectFile, entry: &Resource) -> Vec<&'a Resource> {
+    let others = project.resources.iter().filter(|known| kinds::is_same_kind(known, entry) && !is_same(known, entry));
+    kinds::newest_first(others.collect())
+}
+
+/// What does not go together in a project as a whole.
+pub(crate) fn check_project(project: &ProjectFile) -> Result<()> {
+    let kinds = kinds::kinds(project);
+    let mut own = kinds.iter().filter(|kind| kind.own);
+    if let Some(first) = own.clone().next()
+        && !project.multigroup
+        && let Some(other) = own.find(|kind| kind.group != first.group)
+    {
+        return Err(anyhow!("the project has the group {}, and {} would be a second one", first.group, other.group))
+            .hint("`kubewright edit --multigroup` gives each group a folder of its own");
+    }
+    let mut plurals = BTreeMap::new();
+    for kind in &kinds {
+        let name = format!("{}.{}", kind.plural, kind.group);
+        if let Some(other) = plurals.insert(name, &kind.resource.kind)
+            && *other != kind.resource.kind
+        {
+            return Err(anyhow!("{other} and {} have the same plural {}", kind.resource.kind, kind.plural))
+                .hint("choose another with --plural");
+        }
+        if project.namespaced && !kind.namespaced() {
+            return Err(anyhow!(
+                "the operator is for its own namespace, and {} has objects that are in none",
+                kind.resource.shown()
+            ))
+            .hint("make the project without --namespaced");
+        }
+    }
+    let mut paths = BTreeMap::new();
+    for (id, file) in render(project, &Options::default()) {
+        if let Some(other) = paths.insert(file.path.clone(), id.clone()) {
+            return Err(anyhow!("two things would be in {}: {other} and {id}", file.path))
+                .hint("choose another --kind, or another --controller-name");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! What others define: kinds of Kubernetes itself, and projects of kubebuilder's.
+
+use kubewright_apimachinery::facts;
+use serde_json::Value;
+
+use super::names;
+use crate::project::project_file::{ProjectFile, Resource};
+
+/// A kind of Kubernetes itself. Its group may be given as people say it: `core`, `apps`, `networking`.
+pub(crate) fn builtin(group: &str, version: &str, kind: &str) -> Option<&'static facts::Resource> {
+    facts::resources().iter().find(|known| is_group(group, known.group) && known.version == version && known.kind == kind)
+}
+
+/// Whether a group is one of Kubernetes itself.
+pub(super) fn is_builtin_group(group: &str) -> bool {
+    facts::resources().iter().any(|known| is_group(group, known.group))
+}
+
+fn is_group(said: &str, known: &str) -> bool {
+    match said {
+        "core" => known.is_empty(),
+        "rbac" => known == "rbac.authorization.k8s.io",
+        _ => known == said || known.strip_suffix(".k8s.io") == Some(said),
+    }
+}
+
+/// An entry of PROJECT for a kind of Kubernetes itself.
+pub(super) fn builtin_entry(known: &facts::Resource) -> Resource {
+    let (group, domain) = match known.group.strip_suffix(".k8s.io") {
+        Some(group) => (group, "k8s.io"),
+        None if known.group.is_empty() => ("core", ""),
+        None => (known.group, ""),
+    };
+    // The modules of k8s-openapi are those of Go's packages.
+    let module = match known.group {
+        "" => "api::core".to_owned(),
+        "rbac.authorization.k8s.io" => "api::rbac".to_owned(),
+        "apiextensions.k8s.io" => "apiextensions_apiserver::pkg::apis::apiextensions".to_owned(),
+        "apiregistration.k8s.io" => "kube_aggregator::pkg::apis::apiregistration".to_owned(),
+        "internal.apiserver.k8s.io" => "api::apiserverinternal".to_owned(),
+        other => format!("api::{}", other.split('.').next().unwrap_or_default()),
+    };
+    Resource {
+        core: true,
+        domain: domain.to_owned(),
+        group: group.to_owned(),
+        kind: known.kind.to_owned(),
+        path: format!("k8s_openapi::{module}::{}", known.version),
+        plural: if names::plural(known.kind) == known.plural { String::new() } else { known.plural.to_owned() },
+        version: known.version.to_owned(),
+        ..Resource::default()
+    }
+}
+
+/// A project of kubebuilder's as one of ours, and what of it is left behind.
+pub(crate) fn adopt(theirs: &ProjectFile) -> (ProjectFile, Vec<String>) {
+    let mut ours = ProjectFile::new(&theirs.domain, &theirs.project_name);
+    ours.multigroup = theirs.multigroup;
+    ours.namespaced = theirs.namespaced;
+    let mut left = Vec::new();
+    for plugin in theirs.plugins.keys() {
+        left.push(format!("the plugin {plugin}: kubewright has no such plugin"));
+    }
+    for name in theirs.other.keys().filter(|name| !["repo", "cliVersion"].contains(&name.as_str())) {
+        left.push(format!("`{name}`, which kubewright does not know"));
+    }
+    for resource in &theirs.resources {
+        let shown = resource.shown();
+        if let Some(Value::Object(webhooks)) = resource.other.get("webhooks") {
+            let sorts = ["defaulting", "validation", "conversion"];
+            let sorts: Vec<&str> = sorts.into_iter().filter(|sort| webhooks.get(*sort) == Some(&true.into())).collect();
+            left.push(format!("the webhooks of {shown}: {}", sorts.join(", ")));
+        }
+        if resource.api.as_ref().is_some_and(|api| api.other.get("ssa") == Some(&true.into())) {
+            left.push(format!("`ssa` of {shown}: derive ApplyConfiguration on its types instead"));
+        }
+        if resource.external {
+            left.push(format!(
+                "{shown}, which {} defines: add it with `create api --external-api-path` and a Rust crate",
+                resource.path
+            ));
+            continue;
+        }
+        let controllers = (resource.controller, resource.controllers.clone());
+        let mut entry = match builtin(&resource.group, &resource.version, &resource.kind) {
+            Some(known) if resource.core || resource.api.is_none() => builtin_entry(known),
+            _ if resource.api.is_none() => {
+                left.push(format!("{shown}, which nobody defines that kubewright knows"));
+                continue;
+            }
+            _ => Resource {
+                api: resource.api.clone(),
+                domain: resource.domain.clone(),
+                group: resource.group.clone(),
+                kind: resource.kind.clone(),
+                plural: resource.plural.clone(),
+                version: resource.version.clone(),
+                ..Resource::default()
+            },
+        };
+        if let Some(api) = &mut entry.api {
+            api.other.clear();
+        }
+        (entry.controller, entry.controllers) = controllers;
+        ours.resources.push(entry);
+    }
+    (ours, left)
+}

@@ -1,0 +1,158 @@
+//! The kinds of a project, with all names that follow from what PROJECT says of them.
+
+use std::cmp::Reverse;
+
+use super::names;
+use crate::project::project_file::{ProjectFile, Resource};
+
+/// A kind with its names.
+#[derive(Clone, Debug)]
+pub(super) struct Kind<'a> {
+    pub(super) resource: &'a Resource,
+    /// The project defines it.
+    pub(super) own: bool,
+    /// It is the version that is stored.
+    pub(super) stored: bool,
+    pub(super) group: String,
+    pub(super) plural: String,
+    pub(super) singular: String,
+    pub(super) module: String,
+    pub(super) group_module: String,
+    pub(super) controllers: Vec<Controller>,
+}
+
+/// A controller with its names.
+#[derive(Clone, Debug)]
+pub(super) struct Controller {
+    pub(super) module: String,
+    pub(super) reconciler: String,
+    /// Its name, where it is not that of its kind.
+    pub(super) named: Option<String>,
+    /// The condition that it sets.
+    pub(super) condition: String,
+}
+
+/// All kinds, in the order of PROJECT.
+pub(super) fn kinds(project: &ProjectFile) -> Vec<Kind<'_>> {
+    project.resources.iter().map(|resource| kind(project, resource)).collect()
+}
+
+fn kind<'a>(project: &ProjectFile, resource: &'a Resource) -> Kind<'a> {
+    let singular = resource.kind.to_lowercase();
+    let versions = project.resources.iter().filter(|other| other.api.is_some() && is_same_kind(other, resource));
+    let newest = versions.max_by_key(|other| priority(&other.version));
+    Kind {
+        own: resource.api.is_some(),
+        stored: newest.is_none_or(|newest| newest.version == resource.version),
+        group: resource.full_group(),
+        plural: if resource.plural.is_empty() {
+            names::plural(&resource.kind)
+        } else {
+            resource.plural.clone()
+        },
+        module: names::module(&resource.kind),
+        group_module: names::module(if resource.group.is_empty() { &resource.domain } else { &resource.group }),
+        controllers: resource
+            .controller_names()
+            .into_iter()
+            .map(|name| controller(resource, &singular, name))
+            .collect(),
+        singular,
+        resource,
+    }
+}
+
+fn controller(resource: &Resource, singular: &str, name: String) -> Controller {
+    if name == singular {
+        return Controller {
+            module: names::module(&resource.kind),
+            reconciler: format!("{}Reconciler", resource.kind),
+            named: None,
+            condition: "Ready".to_owned(),
+        };
+    }
+    let type_name = names::type_name(&name);
+    Controller {
+        module: names::module(&name),
+        reconciler: format!("{type_name}Reconciler"),
+        // Two controllers of a kind must not write the same condition.
+        condition: format!("{type_name}Ready"),
+        named: Some(name),
+    }
+}
+
+/// Whether two entries are versions of one kind.
+pub(super) fn is_same_kind(one: &Resource, other: &Resource) -> bool {
+    one.kind == other.kind && one.full_group() == other.full_group()
+}
+
+/// How Kubernetes orders versions: v2 before v1, v1 before v1beta2, that before v1beta1 and v1alpha1.
+pub(super) fn priority(version: &str) -> (u8, u32, u32) {
+    let number = |text: &str| text.parse().unwrap_or_default();
+    let rest = version.trim_start_matches('v');
+    for (stage, rank) in [("alpha", 0), ("beta", 1)] {
+        if let Some((major, minor)) = rest.split_once(stage) {
+            return (rank, number(major), number(minor));
+        }
+    }
+    (2, number(rest), 0)
+}
+
+impl Kind<'_> {
+    /// Where its types are in the crate: `api::v1`.
+    pub(super) fn api(&self, multigroup: bool) -> String {
+        let version = &self.resource.version;
+        if multigroup {
+            format!("api::{}::{version}", self.group_module)
+        } else {
+            format!("api::{version}")
+        }
+    }
+
+    /// What a controller imports.
+    pub(super) fn type_path(&self, multigroup: bool) -> String {
+        let module = if self.own { format!("crate::{}", self.api(multigroup)) } else { self.resource.path.clone() };
+        format!("{module}::{}", self.resource.kind)
+    }
+
+    /// Where its controllers are in the crate.
+    pub(super) fn controllers_module(&self, multigroup: bool) -> String {
+        if multigroup {
+            format!("controllers::{}", self.group_module)
+        } else {
+            "controllers".to_owned()
+        }
+    }
+
+    /// Group, version and kind as an identity that no layout changes.
+    pub(super) fn id(&self) -> String {
+        format!("{}/{}/{}", self.group, self.resource.version, self.resource.kind)
+    }
+
+    /// Whether its objects are in namespaces.
+    pub(super) fn namespaced(&self) -> bool {
+        match &self.resource.api {
+            Some(api) => api.namespaced,
+            None => super::builtin(&self.resource.group, &self.resource.version, &self.resource.kind)
+                .is_none_or(kubewright_apimachinery::facts::Resource::namespaced),
+        }
+    }
+}
+
+/// Versions of a kind, the one that counts first.
+pub(super) fn newest_first<'a>(mut resources: Vec<&'a Resource>) -> Vec<&'a Resource> {
+    resources.sort_by_key(|resource| Reverse(priority(&resource.version)));
+    resources
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_in_the_order_of_kubernetes() {
+        let mut versions = ["v1alpha1", "v2", "v1beta10", "v1", "v1beta2", "v10"];
+        versions.sort_by_key(|version| Reverse(priority(version)));
+        assert_eq!(versions, ["v10", "v2", "v1", "v1beta10", "v1beta2", "v1alpha1"]);
+    }
+}

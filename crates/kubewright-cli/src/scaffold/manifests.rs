@@ -1,0 +1,94 @@
+//! Definitions and roles of kinds that are as the templates make them.
+//!
+//! They are what `kubewright manifests` would write for the same project, byte for byte, without a compiler: the same
+//! code makes files of them, and a test compares.
+
+use kubewright_manifests::crd;
+use kubewright_manifests::declarations::{ControllerDeclared, Declarations, Resource};
+use kubewright_manifests::declare::{Item, Kind as Declared};
+use kubewright_manifests::files::{Files, Plan};
+use serde_json::{Value, json};
+
+use super::kinds::Kind;
+use super::names;
+use super::template::fill;
+use crate::project::project_file::ProjectFile;
+
+/// The files.
+pub(super) fn files(project: &ProjectFile, kinds: &[Kind<'_>]) -> Files {
+    let own = kinds.iter().filter(|kind| kind.own);
+    let merged = crd::merge(own.map(|kind| declared(kind)).collect());
+    let definitions: Vec<(String, Value)> =
+        merged.definitions.into_iter().map(|made| (made.file, made.definition)).collect();
+    Plan::new(&declarations(project, kinds), &definitions, "").files().clone()
+}
+
+/// What the program of the project would declare.
+pub(super) fn declarations(project: &ProjectFile, kinds: &[Kind<'_>]) -> Declarations {
+    let controllers = kinds.iter().flat_map(|kind| {
+        kind.controllers.iter().map(|controller| ControllerDeclared {
+            name: controller.named.clone().unwrap_or_else(|| kind.singular.clone()),
+            of: Resource {
+                group: kind.group.clone(),
+                version: kind.resource.version.clone(),
+                kind: kind.resource.kind.clone(),
+                plural: kind.plural.clone(),
+                namespaced: kind.namespaced(),
+            },
+            ..ControllerDeclared::default()
+        })
+    });
+    Declarations {
+        leader_election: true,
+        secure_metrics: true,
+        events: true,
+        namespaces: watched(project).into_iter().collect(),
+        controllers: controllers.collect(),
+        ..Declarations::new(&project.project_name)
+    }
+}
+
+/// The namespace of an operator that watches its own alone, under the name that config/default gives it.
+pub(crate) fn watched(project: &ProjectFile) -> Option<String> {
+    project.namespaced.then(|| format!("{}-system", project.project_name))
+}
+
+fn declared(kind: &Kind<'_>) -> Declared {
+    let name = &kind.resource.kind;
+    let schema = fill(
+        include_str!("../../templates/config/crd/schema.json.j2"),
+        &json!({ "kind": name, "plural": kind.plural, "article": names::article(name) }),
+    );
+    let schema: Value = serde_json::from_str(&schema).expect("the template is JSON");
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{}.{}", kind.plural, kind.group) },
+        "spec": {
+            "group": kind.group,
+            "names": {
+                "kind": name,
+                "listKind": format!("{name}List"),
+                "plural": kind.plural,
+                "singular": kind.singular,
+            },
+            "scope": if kind.namespaced() { "Namespaced" } else { "Cluster" },
+            "versions": [{
+                "additionalPrinterColumns": [
+                    {
+                        "name": "Ready",
+                        "type": "string",
+                        "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status",
+                    },
+                    { "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" },
+                ],
+                "name": kind.resource.version,
+                "schema": { "openAPIV3Schema": schema },
+                "served": true,
+                "storage": kind.stored,
+                "subresources": { "status": {} },
+            }],
+        },
+    });
+    Declared { item: Item::default(), definition, findings: Vec::new() }
+}

@@ -1,0 +1,237 @@
+//! Names: which ones Kubernetes and Rust accept, and how one becomes another.
+
+use std::fmt::Display;
+
+/// Why a name cannot be used.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("the {what} `{name}` {why}")]
+pub(crate) struct InvalidName {
+    what: &'static str,
+    name: String,
+    why: String,
+}
+
+fn refuse(what: &'static str, name: &str, why: impl Display) -> Result<(), InvalidName> {
+    Err(InvalidName { what, name: name.to_owned(), why: why.to_string() })
+}
+
+/// A DNS subdomain, as domains and groups are.
+pub(crate) fn check_domain(what: &'static str, name: &str) -> Result<(), InvalidName> {
+    if name.len() > 253 {
+        return refuse(what, name, "is longer than 253 characters");
+    }
+    if name.split('.').all(is_label) {
+        return Ok(());
+    }
+    refuse(what, name, "is no DNS name: lower-case letters, digits and `-`, with dots between the parts")
+}
+
+/// `v1`, `v1beta2`, `v2alpha1`.
+pub(crate) fn check_version(name: &str) -> Result<(), InvalidName> {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_version = name.strip_prefix('v').is_some_and(|rest| {
+        let stage = ["alpha", "beta"].iter().find_map(|stage| rest.split_once(stage));
+        stage.map_or(number(rest), |(major, minor)| number(major) && number(minor))
+    });
+    if is_version { Ok(()) } else { refuse("version", name, "is not like v1, v1beta1 or v2alpha1") }
+}
+
+/// A kind: `MarkdownView`.
+pub(crate) fn check_kind(name: &str) -> Result<(), InvalidName> {
+    if !name.starts_with(|first: char| first.is_ascii_uppercase())
+        || !name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    {
+        return refuse("kind", name, "is not like MarkdownView: a capital letter, then letters and digits");
+    }
+    if name.len() > 63 {
+        return refuse("kind", name, "is longer than 63 characters");
+    }
+    // Names that the types' own file imports, or that every file has.
+    let taken = [
+        "Clone", "Condition", "Context", "CustomResource", "Debug", "Default", "Deserialize", "Error", "JsonSchema",
+        "Key", "List", "Manager", "None", "Object", "Ok", "Option", "Outcome", "Patch", "Reconciler", "Result",
+        "Self", "Serialize", "Some", "String", "Vec", "Arc", "Err", "RegisterError", "Client",
+    ];
+    if taken.contains(&name) {
+        return refuse("kind", name, "is a name that every controller uses for something else");
+    }
+    Ok(())
+}
+
+/// A plural in paths: `markdownviews`.
+pub(crate) fn check_plural(name: &str) -> Result<(), InvalidName> {
+    let starts = name.starts_with(|first: char| first.is_ascii_lowercase());
+    if starts && is_label(name) {
+        return Ok(());
+    }
+    refuse("plural", name, "is not like markdownviews: a lower-case letter, then letters, digits and `-`")
+}
+
+/// A project, which is a cargo package and a prefix of objects' names.
+pub(crate) fn check_project(name: &str) -> Result<(), InvalidName> {
+    let what = "project name";
+    if !is_label(name) || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
+        return refuse(
+            what,
+            name,
+            "cannot be part of objects' names: a lower-case letter, then letters, digits and `-`",
+        );
+    }
+    if name.len() > 38 {
+        return refuse(what, name, "is longer than 38 characters: objects' names would be too long");
+    }
+    let crates = [
+        "anyhow", "k8s-openapi", "kube", "kubewright", "kubewright-envtest", "schemars", "serde", "serde-json",
+        "tokio", "test", "std", "core", "alloc", "proc-macro", "build", "deps", "examples", "incremental",
+    ];
+    if crates.contains(&name) || is_keyword(&name.replace('-', "_")) {
+        return refuse(what, name, "is the name of something else in Rust");
+    }
+    Ok(())
+}
+
+/// A controller: `markdown-view-backup`.
+pub(crate) fn check_controller(name: &str) -> Result<(), InvalidName> {
+    let starts = name.starts_with(|first: char| first.is_ascii_lowercase());
+    if starts && is_label(name) {
+        return Ok(());
+    }
+    refuse("controller name", name, "is not like order-backup: a lower-case letter, then letters, digits and `-`")
+}
+
+/// What a folder's name would be as the name of a project.
+pub(crate) fn project_of(folder: &str) -> String {
+    folder.to_lowercase().replace(['_', ' ', '.'], "-").trim_matches('-').to_owned()
+}
+
+/// The plural by the rules of English that Kubernetes' own kinds follow.
+pub(crate) fn plural(kind: &str) -> String {
+    let word = kind.to_lowercase();
+    if word == "endpoints" {
+        return word;
+    }
+    let consonant_y = word.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'i', 'o', 'u']));
+    if let Some(stem) = consonant_y {
+        return format!("{stem}ies");
+    }
+    let hisses = ["s", "x", "z", "ch", "sh"].iter().any(|end| word.ends_with(end));
+    if hisses { format!("{word}es") } else { format!("{word}s") }
+}
+
+/// The name of a Rust module: `markdown_view` for `MarkdownView`, `http_route` for `HTTPRoute`.
+pub(crate) fn module(name: &str) -> String {
+    let chars: Vec<char> = name.chars().collect();
+    let mut text = String::new();
+    for (at, &char) in chars.iter().enumerate() {
+        if !char.is_ascii_alphanumeric() {
+            text.push('_');
+            continue;
+        }
+        let before = at.checked_sub(1).map(|before| chars[before]);
+        let follows_word = before.is_some_and(|before| before.is_ascii_lowercase() || before.is_ascii_digit());
+        let starts_word = before.is_some_and(|before| before.is_ascii_uppercase())
+            && chars.get(at + 1).is_some_and(char::is_ascii_lowercase);
+        if char.is_ascii_uppercase() && (follows_word || starts_word) {
+            text.push('_');
+        }
+        text.push(char.to_ascii_lowercase());
+    }
+    // A word of the language, or something that begins with a digit, is no name.
+    if is_keyword(&text) {
+        text.push('_');
+    } else if text.starts_with(|first: char| first.is_ascii_digit()) {
+        text.insert(0, '_');
+    }
+    text
+}
+
+/// The name of a Rust type: `OrderBackup` for `order-backup`.
+pub(crate) fn type_name(name: &str) -> String {
+    name.split(['-', '_', '.'])
+        .map(|word| {
+            let mut chars = word.chars();
+            chars.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(chars).collect::<String>()
+        })
+        .collect()
+}
+
+/// `a` or `an`, by the first letter.
+pub(crate) fn article(word: &str) -> &'static str {
+    if word.starts_with(['A', 'E', 'I', 'O']) { "an" } else { "a" }
+}
+
+fn is_label(text: &str) -> bool {
+    let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=63).contains(&text.len())
+        && text.bytes().all(inside)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+fn is_keyword(text: &str) -> bool {
+    [
+        "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
+        "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro",
+        "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static", "struct",
+        "super", "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while",
+        "yield",
+    ]
+    .contains(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plurals_are_those_of_kubernetes_own_kinds() {
+        for (kind, expected) in [
+            ("MarkdownView", "markdownviews"),
+            ("NetworkPolicy", "networkpolicies"),
+            ("Gateway", "gateways"),
+            ("Ingress", "ingresses"),
+            ("Mesh", "meshes"),
+            ("Batch", "batches"),
+            ("Box", "boxes"),
+            ("Endpoints", "endpoints"),
+        ] {
+            assert_eq!(plural(kind), expected);
+        }
+    }
+
+    #[test]
+    fn modules_are_in_snake_case_and_no_words_of_the_language() {
+        for (name, expected) in [
+            ("MarkdownView", "markdown_view"),
+            ("HTTPRoute", "http_route"),
+            ("CronJob", "cron_job"),
+            ("S3Bucket", "s3_bucket"),
+            ("Match", "match_"),
+            ("ship-yard", "ship_yard"),
+            ("collector.ip", "collector_ip"),
+            ("3scale", "_3scale"),
+        ] {
+            assert_eq!(module(name), expected);
+        }
+    }
+
+    #[test]
+    fn names_that_kubernetes_or_rust_would_refuse_are_refused() {
+        assert!(check_domain("group", "Apps").is_err() && check_domain("group", "a..b").is_err());
+        assert!(check_domain("group", "collector.ip").is_ok());
+        assert!(["v1", "v1beta1", "v2alpha10"].iter().all(|name| check_version(name).is_ok()));
+        assert!(["1", "v", "vbeta1", "v1gamma1", "V1", "v1beta"].iter().all(|name| check_version(name).is_err()));
+        assert!(["markdownView", "Markdown-View", "", "Option"].iter().all(|name| check_kind(name).is_err()));
+        assert!(["kube", "type", "Shop", "1st"].iter().all(|name| check_project(name).is_err()));
+        assert_eq!(
+            check_kind("order").unwrap_err().to_string(),
+            "the kind `order` is not like MarkdownView: a capital letter, then letters and digits"
+        );
+    }
+
+    #[test]
+    fn a_controller_name_becomes_a_type() {
+        assert_eq!(type_name("order-backup"), "OrderBackup");
+        assert_eq!(project_of("My_Operator"), "my-operator");
+    }
+}

@@ -1,0 +1,400 @@
+//! All files of a project.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use kubewright_manifests::{rbac, yaml};
+use serde_json::{Value, json};
+
+use super::kinds::{self, Controller, Kind};
+use super::template::fill;
+use super::{manifests, names};
+use crate::project::project_file::{self, ProjectFile};
+
+macro_rules! template {
+    ($path:literal) => {
+        include_str!(concat!("../../templates/", $path))
+    };
+}
+
+/// The files of a project by an identity that stays when a layout moves them.
+pub(crate) type Rendering = BTreeMap<String, Rendered>;
+
+/// A file of a project.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rendered {
+    pub(crate) path: String,
+    pub(crate) text: String,
+    /// `kubewright manifests` writes it too.
+    pub(crate) generated: bool,
+    /// Nobody but the tool writes it.
+    pub(crate) owned: bool,
+    /// If it is there already, that one is as good.
+    pub(crate) yields: bool,
+}
+
+/// What a project is told once, and PROJECT does not say.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    pub(crate) dependency: Dependency,
+    /// A Cargo.toml above would claim the package.
+    pub(crate) standalone: bool,
+}
+
+/// Where a project has kubewright from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Dependency {
+    Version(String),
+    Git(String),
+    /// A checkout.
+    Path(String),
+}
+
+impl Default for Dependency {
+    fn default() -> Self {
+        Self::Version(env!("CARGO_PKG_VERSION").to_owned())
+    }
+}
+
+impl Dependency {
+    /// The checkout that this program was built from, while it is there.
+    pub(crate) fn of_this_build() -> Self {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+        let checkout = crates.and_then(Path::parent).filter(|root| root.join("crates/kubewright/Cargo.toml").is_file());
+        checkout.map_or_else(Self::default, |root| Self::Path(root.display().to_string()))
+    }
+
+    fn values(&self) -> Value {
+        let crates = |of: &dyn Fn(&str) -> String| (of("kubewright"), of("kubewright-envtest"));
+        let quoted = |text: &str| Value::from(text).to_string();
+        let ((kubewright, envtest), path, install) = match self {
+            Self::Version(version) => {
+                (crates(&|_| quoted(version)), None, Some(format!("--version {version}")))
+            }
+            Self::Git(url) => {
+                (crates(&|_| format!("{{ git = {} }}", quoted(url))), None, Some(format!("--git {url}")))
+            }
+            Self::Path(root) => {
+                let of = |name: &str| format!("{{ path = {} }}", quoted(&format!("{root}/crates/{name}")));
+                (crates(&of), Some(root), None)
+            }
+        };
+        json!({ "kubewright": kubewright, "envtest": envtest, "path": path, "install": install })
+    }
+}
+
+/// Makes all files of a project.
+pub(crate) fn render(project: &ProjectFile, options: &Options) -> Rendering {
+    let mut out = Output {
+        files: Rendering::new(),
+        multigroup: project.multigroup,
+        base: json!({
+            "name": project.project_name,
+            "crate": project.project_name.replace('-', "_"),
+            "namespaced": project.namespaced,
+            "license": (project.setting("license").and_then(Value::as_str) == Some("apache2")).then_some("Apache-2.0"),
+            "dependency": options.dependency.values(),
+            "standalone": options.standalone,
+            "network_policy": project.is_on("networkPolicy"),
+            "prometheus": project.is_on("prometheus"),
+        }),
+        header: project.setting("owner").and_then(Value::as_str).map_or_else(String::new, |owner| {
+            format!("// Copyright {owner}\n// SPDX-License-Identifier: Apache-2.0\n\n")
+        }),
+    };
+    let kinds = kinds::kinds(project);
+    out.package(project, &kinds);
+    out.sources(&kinds);
+    out.tests(&kinds);
+    out.config(&kinds);
+    out.rbac(project, &kinds);
+    out.generated(project, &kinds);
+    out.files
+}
+
+struct Output {
+    files: Rendering,
+    multigroup: bool,
+    /// What every template may use.
+    base: Value,
+    /// What sources begin with.
+    header: String,
+}
+
+impl Output {
+    fn put(&mut self, id: impl Into<String>, path: &str, template: &str, with: &Value) {
+        let mut values = self.base.clone();
+        if let (Value::Object(values), Value::Object(with)) = (&mut values, with) {
+            values.extend(with.clone());
+        }
+        let mut text = fill(template, &values);
+        if Path::new(path).extension().is_some_and(|extension| extension == "rs") {
+            text.insert_str(0, &self.header);
+        }
+        self.files.insert(id.into(), Rendered { path: path.to_owned(), text, ..Rendered::default() });
+    }
+
+    /// A file whose path is its identity.
+    fn fixed(&mut self, path: &str, template: &str) {
+        self.put(path, path, template, &Value::Null);
+    }
+
+    fn package(&mut self, project: &ProjectFile, kinds: &[Kind<'_>]) {
+        let project = Rendered {
+            path: project_file::PATH.to_owned(),
+            text: project.to_text(),
+            owned: true,
+            ..Rendered::default()
+        };
+        self.files.insert(project.path.clone(), project);
+        let modules: BTreeSet<&str> = kinds.iter().map(|kind| kind.resource.module.as_str()).collect();
+        let crates: Vec<Value> = modules
+            .into_iter()
+            .filter(|module| !module.is_empty())
+            .map(|module| module.split_once('@').unwrap_or((module, "*")))
+            .map(|(name, version)| json!({ "name": name, "version": version.trim_start_matches('v') }))
+            .collect();
+        self.put("Cargo.toml", "Cargo.toml", template!("Cargo.toml.j2"), &json!({ "crates": crates }));
+        self.fixed("Makefile", template!("Makefile.j2"));
+        self.fixed("Dockerfile", template!("Dockerfile.j2"));
+        self.fixed(".dockerignore", template!("dockerignore"));
+        self.fixed(".gitignore", template!("gitignore"));
+        self.fixed("README.md", template!("README.md.j2"));
+        self.fixed("AGENTS.md", template!("AGENTS.md.j2"));
+        self.fixed(".github/workflows/test.yml", template!("github/test.yml.j2"));
+        self.fixed(".github/workflows/lint.yml", template!("github/lint.yml"));
+        for path in [".gitignore", "README.md", "AGENTS.md"] {
+            if let Some(file) = self.files.get_mut(path) {
+                file.yields = true;
+            }
+        }
+    }
+
+    fn sources(&mut self, kinds: &[Kind<'_>]) {
+        self.fixed("src/main.rs", template!("src/main.rs.j2"));
+        self.fixed("src/lib.rs", template!("src/lib.rs.j2"));
+        self.registry(kinds);
+        self.api(kinds);
+        self.controllers(kinds);
+    }
+
+    fn registry(&mut self, kinds: &[Kind<'_>]) {
+        let types: Vec<String> = kinds
+            .iter()
+            .filter(|kind| kind.own)
+            .map(|kind| format!("{}::{}", kind.api(self.multigroup), kind.resource.kind))
+            .collect();
+        let controllers: Vec<String> = with_controllers(kinds)
+            .map(|(kind, controller)| format!("{}::{}", kind.controllers_module(self.multigroup), controller.module))
+            .collect();
+        let values = json!({ "kinds": types, "controllers": controllers });
+        self.put("src/registry.rs", "src/registry.rs", template!("src/registry.rs.j2"), &values);
+    }
+
+    fn modules<'a>(&mut self, id: &str, path: &str, about: &str, modules: impl Iterator<Item = &'a str>) {
+        let modules: BTreeSet<&str> = modules.collect();
+        self.put(id, path, template!("src/modules.rs.j2"), &json!({ "about": about, "modules": modules }));
+    }
+
+    fn api(&mut self, kinds: &[Kind<'_>]) {
+        let own: Vec<&Kind<'_>> = kinds.iter().filter(|kind| kind.own).collect();
+        let multigroup = self.multigroup;
+        let top = own.iter().map(|kind| if multigroup { &*kind.group_module } else { &*kind.resource.version });
+        self.modules("src/api.rs", "src/api.rs", "The kinds of this operator.", top);
+        let mut versions: BTreeMap<(&str, &str, &str), Vec<&Kind<'_>>> = BTreeMap::new();
+        for kind in &own {
+            let key = (kind.group_module.as_str(), kind.group.as_str(), kind.resource.version.as_str());
+            versions.entry(key).or_default().push(kind);
+        }
+        if multigroup {
+            let groups: BTreeMap<&str, &str> = versions.keys().map(|(module, group, _)| (*module, *group)).collect();
+            for (module, group) in groups {
+                let inside = versions.keys().filter(|(other, ..)| *other == module).map(|(.., version)| *version);
+                let inside: Vec<&str> = inside.collect();
+                let path = format!("src/api/{module}.rs");
+                self.modules(&format!("api/{group}"), &path, &format!("The kinds of {group}."), inside.into_iter());
+            }
+        }
+        for ((module, group, version), mut kinds) in versions {
+            kinds.sort_by(|one, other| one.module.cmp(&other.module));
+            let folder = if multigroup { format!("src/api/{module}/{version}") } else { format!("src/api/{version}") };
+            let inside: Vec<Value> = kinds.iter().map(|kind| json!({ "module": kind.module })).collect();
+            let values = json!({ "group": group, "version": version, "kinds": inside });
+            let id = format!("api/{group}/{version}");
+            self.put(id, &format!("{folder}.rs"), template!("src/version.rs.j2"), &values);
+            for kind in kinds {
+                let path = format!("{folder}/{}.rs", kind.module);
+                self.put(format!("types/{}", kind.id()), &path, template!("src/types.rs.j2"), &values_of(kind));
+            }
+        }
+    }
+
+    fn controllers(&mut self, kinds: &[Kind<'_>]) {
+        let multigroup = self.multigroup;
+        let all: Vec<(&Kind<'_>, &Controller)> = with_controllers(kinds).collect();
+        let top = all.iter().map(|(kind, controller)| {
+            if multigroup { kind.group_module.as_str() } else { controller.module.as_str() }
+        });
+        self.modules("src/controllers.rs", "src/controllers.rs", "The controllers of this operator.", top);
+        if multigroup {
+            let groups: BTreeMap<&str, &str> =
+                all.iter().map(|(kind, _)| (kind.group_module.as_str(), kind.resource.group.as_str())).collect();
+            for (module, group) in groups {
+                let inside = all.iter().filter(|(kind, _)| kind.group_module == module);
+                let about = format!("The controllers of the group {group}.");
+                let path = format!("src/controllers/{module}.rs");
+                let inside = inside.map(|(_, controller)| controller.module.as_str());
+                self.modules(&format!("controllers/{group}"), &path, &about, inside);
+            }
+        }
+        for (kind, controller) in all {
+            let folder = kind.controllers_module(multigroup).replace("::", "/");
+            let path = format!("src/{folder}/{}.rs", controller.module);
+            let mut values = values_of(kind);
+            values["type_path"] = kind.type_path(multigroup).into();
+            values["reconciler"] = controller.reconciler.as_str().into();
+            values["named"] = controller.named.clone().into();
+            values["condition"] = controller.condition.as_str().into();
+            let id = format!("controller/{}/{}", kind.id(), controller.module);
+            let template = if kind.own { template!("src/controller.rs.j2") } else { template!("src/controller_foreign.rs.j2") };
+            self.put(id, &path, template, &values);
+        }
+    }
+
+    fn tests(&mut self, kinds: &[Kind<'_>]) {
+        let mut modules = BTreeSet::from(["operator".to_owned()]);
+        self.fixed("tests/it/operator.rs", template!("tests/operator.rs.j2"));
+        for (kind, controller) in with_controllers(kinds).filter(|(kind, _)| kind.own) {
+            let module = if self.multigroup {
+                format!("{}_{}", kind.group_module, controller.module)
+            } else {
+                controller.module.clone()
+            };
+            let mut values = values_of(kind);
+            values["api"] = kind.api(self.multigroup).into();
+            values["controller"] = format!("{}::{}", kind.controllers_module(self.multigroup), controller.module).into();
+            values["sample"] = sample(kind).into();
+            values["condition"] = controller.condition.as_str().into();
+            let id = format!("test/{}/{}", kind.id(), controller.module);
+            self.put(id, &format!("tests/it/{module}.rs"), template!("tests/controller.rs.j2"), &values);
+            modules.insert(module);
+        }
+        let values = json!({ "modules": modules });
+        self.put("tests/it/main.rs", "tests/it/main.rs", template!("tests/main.rs.j2"), &values);
+    }
+
+    fn config(&mut self, kinds: &[Kind<'_>]) {
+        let own: Vec<&Kind<'_>> = kinds.iter().filter(|kind| kind.own).collect();
+        let values = json!({ "kinds": !own.is_empty() });
+        let path = "config/default/kustomization.yaml";
+        self.put(path, path, template!("config/default/kustomization.yaml.j2"), &values);
+        self.fixed("config/default/metrics_service.yaml", template!("config/default/metrics_service.yaml.j2"));
+        self.fixed("config/manager/kustomization.yaml", template!("config/manager/kustomization.yaml"));
+        self.fixed("config/manager/manager.yaml", template!("config/manager/manager.yaml.j2"));
+        self.fixed("config/prometheus/kustomization.yaml", template!("config/prometheus/kustomization.yaml"));
+        self.fixed("config/prometheus/monitor.yaml", template!("config/prometheus/monitor.yaml.j2"));
+        let policies = "config/network-policy/kustomization.yaml";
+        self.fixed(policies, template!("config/network-policy/kustomization.yaml"));
+        let policy = "config/network-policy/allow-metrics-traffic.yaml";
+        self.fixed(policy, template!("config/network-policy/allow-metrics-traffic.yaml.j2"));
+        if own.is_empty() {
+            return;
+        }
+        let bases: BTreeSet<String> =
+            own.iter().map(|kind| format!("bases/{}_{}.yaml", kind.group, kind.plural)).collect();
+        let crd = "config/crd/kustomization.yaml";
+        let about = "The definitions, which come from the code: `kubewright manifests`.";
+        self.put(crd, crd, template!("config/list.yaml.j2"), &json!({ "about": about, "files": bases }));
+        let samples: Vec<String> = own.iter().map(|kind| sample(kind)).collect();
+        let path = "config/samples/kustomization.yaml";
+        self.put(path, path, template!("config/list.yaml.j2"), &json!({ "about": "", "files": samples }));
+        for kind in own {
+            let path = format!("config/samples/{}", sample(kind));
+            self.put(format!("sample/{}", kind.id()), &path, template!("config/samples/sample.yaml.j2"), &values_of(kind));
+        }
+    }
+
+    fn rbac(&mut self, project: &ProjectFile, kinds: &[Kind<'_>]) {
+        self.fixed("config/rbac/service_account.yaml", template!("config/rbac/service_account.yaml.j2"));
+        let manager = if project.namespaced { "RoleBinding" } else { "ClusterRoleBinding" };
+        for (file, role, binding) in [
+            ("role_binding", rbac::MANAGER_ROLE, manager),
+            ("leader_election_role_binding", rbac::LEADER_ELECTION_ROLE, "RoleBinding"),
+            ("metrics_auth_role_binding", rbac::METRICS_AUTH_ROLE, "ClusterRoleBinding"),
+        ] {
+            let path = format!("config/rbac/{file}.yaml");
+            let values = json!({ "role": role, "binding": binding });
+            self.put(&path, &path, template!("config/rbac/binding.yaml.j2"), &values);
+        }
+        let declarations = manifests::declarations(project, kinds);
+        for (file, role) in [
+            ("leader_election_role", rbac::leader_election_role(&declarations)),
+            ("metrics_auth_role", rbac::metrics_auth_role(&declarations)),
+            ("metrics_reader_role", rbac::metrics_reader_role(&declarations)),
+        ] {
+            let path = format!("config/rbac/{file}.yaml");
+            let text = yaml::documents(&role);
+            self.files.insert(path.clone(), Rendered { path, text, ..Rendered::default() });
+        }
+        let mut roles = Vec::new();
+        for kind in kinds.iter().filter(|kind| kind.own && kind.stored) {
+            let group = names::module(&kind.resource.group).replace('_', "-");
+            let (prefix, dashed) = if self.multigroup { (format!("{}_", kind.group_module), format!("{group}-")) } else { Default::default() };
+            for (who, about, verbs) in PEOPLE {
+                let file = format!("{prefix}{}_{who}_role.yaml", kind.singular);
+                let mut values = values_of(kind);
+                values["singular"] = format!("{dashed}{}", kind.singular).into();
+                values["who"] = (*who).into();
+                values["verbs"] = json!(verbs);
+                values["about"] = about.replace("KINDS", &kind.plural).into();
+                let id = format!("role/{}/{}/{who}", kind.group, kind.resource.kind);
+                self.put(id, &format!("config/rbac/{file}"), template!("config/rbac/kind_role.yaml.j2"), &values);
+                roles.push(file);
+            }
+        }
+        let path = "config/rbac/kustomization.yaml";
+        self.put(path, path, template!("config/rbac/kustomization.yaml.j2"), &json!({ "roles": roles }));
+    }
+
+    fn generated(&mut self, project: &ProjectFile, kinds: &[Kind<'_>]) {
+        for (path, text) in manifests::files(project, kinds) {
+            self.files.insert(path.clone(), Rendered { path, text, generated: true, ..Rendered::default() });
+        }
+    }
+}
+
+/// Who works with the objects of a kind, and what they may do.
+const PEOPLE: &[(&str, &str, &[&str])] = &[
+    ("admin", "Grants everything on KINDS, also to hand on.", &["*"]),
+    (
+        "editor",
+        "Grants to make, change and delete KINDS.",
+        &["create", "delete", "get", "list", "patch", "update", "watch"],
+    ),
+    ("viewer", "Grants to see KINDS.", &["get", "list", "watch"]),
+];
+
+fn with_controllers<'a>(kinds: &'a [Kind<'a>]) -> impl Iterator<Item = (&'a Kind<'a>, &'a Controller)> {
+    kinds.iter().flat_map(|kind| kind.controllers.iter().map(move |controller| (kind, controller)))
+}
+
+fn sample(kind: &Kind<'_>) -> String {
+    let group = if kind.resource.group.is_empty() { &kind.resource.domain } else { &kind.resource.group };
+    format!("{group}_{}_{}.yaml", kind.resource.version, kind.singular)
+}
+
+fn values_of(kind: &Kind<'_>) -> Value {
+    let name = &kind.resource.kind;
+    let article = names::article(name);
+    json!({
+        "group": kind.group,
+        "version": kind.resource.version,
+        "kind": name,
+        "plural": kind.plural,
+        "singular": kind.singular,
+        "stored": kind.stored,
+        "namespaced": kind.namespaced(),
+        "article": article,
+        "article_upper": names::type_name(article),
+    })
+}

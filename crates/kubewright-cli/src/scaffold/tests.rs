@@ -1,0 +1,278 @@
+//! Renderings and plans, without a disk.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+use super::add::{Changed, External, Request, add, remove};
+use super::*;
+use crate::project::project_file::ProjectFile;
+
+type Disk = BTreeMap<String, String>;
+
+fn project() -> ProjectFile {
+    ProjectFile::new("example.com", "shop")
+}
+
+fn request(group: &str, version: &str, kind: &str) -> Request {
+    Request { group: group.into(), version: version.into(), kind: kind.into(), ..Request::default() }
+}
+
+fn order() -> Request {
+    request("sales", "v1", "Order")
+}
+
+#[track_caller]
+fn with(project: &ProjectFile, request: &Request) -> ProjectFile {
+    add(project, request).unwrap().after
+}
+
+fn files(project: &ProjectFile) -> Disk {
+    render(project, &Options::default()).into_values().map(|file| (file.path, file.text)).collect()
+}
+
+fn plan(disk: &Disk, before: &ProjectFile, after: &ProjectFile, force: bool) -> Result<Plan, String> {
+    let (before, after) = (render(before, &Options::default()), render(after, &Options::default()));
+    let read = |path: &str| Ok::<_, Infallible>(disk.get(path).cloned());
+    let Ok(plan) = Plan::new(&before, &after, read, force);
+    plan.map_err(|refusal| refusal.to_string())
+}
+
+/// What becomes of a disk.
+fn done(disk: &Disk, plan: &Plan) -> Disk {
+    let mut disk = disk.clone();
+    for step in &plan.steps {
+        match &step.after {
+            Some(text) => disk.insert(step.path.clone(), text.clone()),
+            None => disk.remove(&step.path),
+        };
+    }
+    disk
+}
+
+#[track_caller]
+fn apply(disk: &Disk, changed: &Changed) -> Disk {
+    done(disk, &plan(disk, &changed.before, &changed.after, false).unwrap())
+}
+
+fn edited(disk: &mut Disk, path: &str, from: &str, to: &str) {
+    let text = disk.get_mut(path).unwrap_or_else(|| panic!("no {path}"));
+    assert!(text.contains(from), "{path} has no {from}:\n{text}");
+    *text = text.replace(from, to);
+}
+
+fn said(error: &anyhow::Error) -> String {
+    error.to_string()
+}
+
+#[test]
+fn a_project_made_step_by_step_is_the_same_as_one_made_at_once() {
+    let mut disk = files(&project());
+    let mut at = project();
+    for request in [
+        order(),
+        request("sales", "v1", "Customer"),
+        request("sales", "v2", "Order"),
+        Request { controller_name: Some("order-backup".into()), ..order() },
+        request("apps", "v1", "Deployment"),
+    ] {
+        let changed = add(&at, &request).unwrap();
+        disk = apply(&disk, &changed);
+        at = changed.after;
+        assert_eq!(disk, files(&at), "after {request:?}");
+    }
+    for (version, kind, group) in [("v2", "Order", "sales"), ("v1", "Deployment", "apps"), ("v1", "Customer", "sales")] {
+        let changed = remove(&at, group, version, kind).unwrap();
+        disk = apply(&disk, &changed);
+        at = changed.after;
+    }
+    let changed = remove(&at, "sales", "v1", "Order").unwrap();
+    assert_eq!(apply(&disk, &changed), files(&project()));
+}
+
+#[test]
+fn the_newest_version_is_stored_and_the_controller_stays() {
+    let both = with(&with(&project(), &order()), &request("sales", "v2", "Order"));
+    let files = files(&both);
+    assert!(files["src/api/v1/order.rs"].contains("storage = false"));
+    assert!(!files["src/api/v2/order.rs"].contains("storage"));
+    assert!(files["src/controllers/order.rs"].contains("use crate::api::v1::Order;"));
+    let definition = &files["config/crd/bases/sales.example.com_orders.yaml"];
+    assert_eq!(definition.matches("storage: true").count(), 1);
+    let older = with(&with(&project(), &order()), &request("sales", "v1alpha1", "Order"));
+    assert!(self::files(&older)["src/api/v1alpha1/order.rs"].contains("storage = false"));
+}
+
+#[test]
+fn what_the_user_wrote_is_merged() {
+    let one = with(&project(), &order());
+    let mut disk = files(&one);
+    edited(&mut disk, "src/controllers.rs", "pub mod order;", "mod money;\npub mod order;");
+    edited(&mut disk, "src/api/v1/order.rs", "pub foo: Option<String>", "pub amount: i64");
+    edited(&mut disk, "config/default/kustomization.yaml", "- metrics_service.yaml", "- metrics_service.yaml\n- mine.yaml");
+    let changed = add(&one, &request("sales", "v2", "Order")).unwrap();
+    let after = apply(&disk, &changed);
+    assert!(after["src/controllers.rs"].contains("mod money;"));
+    let types = &after["src/api/v1/order.rs"];
+    assert!(types.contains("pub amount: i64") && types.contains("storage = false"), "{types}");
+    assert!(after["config/default/kustomization.yaml"].contains("- mine.yaml"));
+}
+
+#[test]
+fn what_cannot_be_merged_is_refused_and_force_says_otherwise() {
+    let one = with(&project(), &order());
+    let mut disk = files(&one);
+    edited(&mut disk, "src/registry.rs", "controllers::order::register(manager)?;", "mine(manager)?;");
+    edited(&mut disk, "src/api/v1/order.rs", "foo", "bar");
+    let changed = remove(&one, "sales", "v1", "Order").unwrap();
+    let refusal = plan(&disk, &changed.before, &changed.after, false).unwrap_err();
+    insta::assert_snapshot!(refusal, @"
+    src/registry.rs has changes of yours near line 11 that cannot be merged
+    src/api/v1/order.rs has changes of yours, and would be removed
+    ");
+    let forced = plan(&disk, &changed.before, &changed.after, true).unwrap();
+    assert_eq!(done(&disk, &forced), files(&project()));
+}
+
+#[test]
+fn a_file_that_is_in_the_way_is_not_written_over() {
+    let changed = add(&project(), &order()).unwrap();
+    let mut disk = files(&project());
+    disk.insert("src/controllers/order.rs".into(), "// mine\n".into());
+    let refusal = plan(&disk, &changed.before, &changed.after, false).unwrap_err();
+    assert_eq!(refusal, "src/controllers/order.rs is there already");
+}
+
+#[test]
+fn a_command_that_failed_half_way_can_be_repeated() {
+    let changed = add(&project(), &order()).unwrap();
+    let disk = files(&project());
+    let plan = plan(&disk, &changed.before, &changed.after, false).unwrap();
+    assert_eq!(plan.steps.last().unwrap().path, "PROJECT");
+    for steps in 0..plan.steps.len() {
+        let half = Plan { steps: plan.steps[..steps].iter().map(copy).collect(), notes: Vec::new() };
+        let half = done(&disk, &half);
+        assert_eq!(apply(&half, &changed), files(&changed.after), "after {steps} steps");
+    }
+}
+
+fn copy(step: &plan::Step) -> plan::Step {
+    plan::Step { path: step.path.clone(), before: step.before.clone(), after: step.after.clone() }
+}
+
+#[test]
+fn groups_get_folders_with_what_the_user_wrote_and_lose_them_again() {
+    let one = with(&project(), &order());
+    let mut disk = files(&one);
+    edited(&mut disk, "src/controllers/order.rs", "\"reconciling\"", "\"at it\"");
+    let many = ProjectFile { multigroup: true, ..one.clone() };
+    let moved = done(&disk, &plan(&disk, &one, &many, false).unwrap());
+    let controller = &moved["src/controllers/sales/order.rs"];
+    assert!(controller.contains("\"at it\"") && controller.contains("use crate::api::sales::v1::Order;"));
+    assert!(!moved.contains_key("src/controllers/order.rs"));
+    let back = done(&moved, &plan(&moved, &many, &one, false).unwrap());
+    assert_eq!(back, disk);
+    let two = with(&many, &request("stock", "v1", "Item"));
+    assert_eq!(apply(&files(&many), &Changed { before: many, after: two.clone() }), files(&two));
+}
+
+#[test]
+fn kinds_and_names_that_clash_are_refused_before_anything_is_written() {
+    let one = with(&project(), &order());
+    let refused = |project: &ProjectFile, request: &Request| said(&add(project, request).unwrap_err());
+    let cluster = Request { namespaced: Some(false), ..request("sales", "v2", "Order") };
+    let plural = Request { plural: Some("orders".into()), ..request("sales", "v1", "Command") };
+    let backup = Request { controller_name: Some("order".into()), ..order() };
+    let external = Request { resource: Some(false), ..request("mail", "v1", "Letter") };
+    let told = [
+        refused(&one, &order()),
+        refused(&one, &request("stock", "v1", "Item")),
+        refused(&one, &cluster),
+        refused(&one, &plural),
+        refused(&one, &backup),
+        refused(&one, &external),
+        refused(&one, &request("sales", "1", "Item")),
+        refused(&one, &request("sales", "v1", "Operator")),
+        refused(&one, &request("networking.k8s.io", "v1", "Item")),
+        refused(&ProjectFile { namespaced: true, ..project() }, &request("core", "v1", "Node")),
+    ];
+    insta::assert_snapshot!(told.join("\n"), @"");
+}
+
+#[test]
+fn a_kind_in_the_project_is_made_again_when_forced() {
+    let one = with(&project(), &order());
+    let mut disk = files(&one);
+    edited(&mut disk, "src/controllers/order.rs", "reconciling", "at it");
+    let changed = add(&one, &Request { force: true, ..order() }).unwrap();
+    assert_eq!(changed.after, one);
+    let forced = plan(&disk, &changed.before, &changed.after, true).unwrap();
+    assert_eq!(done(&disk, &forced), files(&one));
+}
+
+#[test]
+fn kinds_of_kubernetes_are_found_by_the_names_that_people_use() {
+    for (group, version, kind, path) in [
+        ("core", "v1", "Pod", "k8s_openapi::api::core::v1"),
+        ("apps", "v1", "Deployment", "k8s_openapi::api::apps::v1"),
+        ("networking", "v1", "Ingress", "k8s_openapi::api::networking::v1"),
+        ("rbac", "v1", "Role", "k8s_openapi::api::rbac::v1"),
+        ("batch", "v1", "CronJob", "k8s_openapi::api::batch::v1"),
+    ] {
+        let project = with(&project(), &request(group, version, kind));
+        assert!(project.resources[0].core);
+        assert_eq!(project.resources[0].path, path);
+    }
+}
+
+#[test]
+fn a_kind_of_a_crate_brings_the_crate() {
+    let external = External { path: "certs::v1::Certificate".into(), domain: "io".into(), module: "certs@1.2".into() };
+    let project = with(&project(), &Request { external: Some(external), ..request("cert-manager", "v1", "Certificate") });
+    let files = files(&project);
+    assert!(files["Cargo.toml"].ends_with("\n[dependencies.certs]\nversion = \"1.2\"\n"));
+    assert!(files["src/controllers/certificate.rs"].contains("use certs::v1::Certificate;"));
+    assert!(files["config/rbac/role.yaml"].contains("- cert-manager.io\n"));
+}
+
+#[test]
+fn an_operator_for_its_own_namespace_has_roles_there() {
+    let project = with(&ProjectFile { namespaced: true, ..project() }, &order());
+    let files = files(&project);
+    assert!(files["config/rbac/role.yaml"].contains("kind: Role\nmetadata:\n  name: manager-role\n  namespace: shop-system"));
+    assert!(!files["config/rbac/role.yaml"].contains("ClusterRole"));
+    assert!(files["config/rbac/role_binding.yaml"].contains("kind: RoleBinding"));
+    assert!(files["config/manager/manager.yaml"].contains("name: WATCH_NAMESPACE"));
+}
+
+#[test]
+fn sources_name_their_owner_when_there_is_one() {
+    let mut project = with(&project(), &order());
+    project.set("owner", "The Shop".into());
+    for (path, text) in files(&project) {
+        let named = text.starts_with("// Copyright The Shop\n// SPDX-License-Identifier: Apache-2.0\n\n//!");
+        assert_eq!(named, path.ends_with(".rs"), "{path}");
+    }
+}
+
+#[test]
+fn a_project_of_kubebuilder_is_carried_over_and_the_rest_is_told() {
+    let theirs = ProjectFile::read(include_str!("../../testdata/kubebuilder/PROJECT")).unwrap();
+    let (ours, left) = adopt(&theirs);
+    add::check_project(&ours).unwrap();
+    insta::assert_snapshot!(ours.to_text());
+    insta::assert_snapshot!(left.join("\n"), @"");
+}
+
+#[test]
+fn the_versions_in_the_template_are_those_of_this_workspace() {
+    let workspace = include_str!("../../../../Cargo.toml");
+    let version = |text: &str, name: &str| {
+        let line = text.lines().find(|line| line.starts_with(&format!("{name} = ")));
+        let line = line.unwrap_or_else(|| panic!("no {name}"));
+        line.split('"').find(|part| part.starts_with(|first: char| first.is_ascii_digit())).map(str::to_owned)
+    };
+    let made = &files(&project())["Cargo.toml"];
+    for name in ["k8s-openapi", "kube", "schemars", "serde", "serde_json", "anyhow", "tokio", "rust-version"] {
+        assert_eq!(version(made, name), version(workspace, name), "{name}");
+    }
+}
