@@ -12,9 +12,7 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, Args, ColorChoice, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::cli::examples::examples;
-use crate::commands::{
-    apiserver, completion, create, delete, edit, envtest, help, init, manifests, version,
-};
+use crate::commands::{apiserver, completion, create, delete, edit, envtest, help, init, manifests, version};
 use crate::ui::{Verbosity, style};
 
 const EXAMPLES: &[(&str, &str)] = &[

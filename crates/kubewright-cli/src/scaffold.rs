@@ -15,6 +15,7 @@ mod render;
 mod template;
 
 pub(crate) use foreign::{adopt, builtin};
+pub(crate) use manifests::watched;
 pub(crate) use plan::Plan;
 pub(crate) use render::{Dependency, Options, Rendering, render};
 

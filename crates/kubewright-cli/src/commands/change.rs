@@ -29,20 +29,34 @@ pub(crate) struct How {
 
 /// The project that a folder belongs to, with its root.
 pub(crate) fn open(folder: &Path) -> Result<(PathBuf, ProjectFile)> {
-    let absolute = std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()))?;
-    let root = absolute.ancestors().find(|above| above.join(project_file::PATH).is_file()).unwrap_or(&absolute);
+    let absolute =
+        std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()))?;
+    let root =
+        absolute.ancestors().find(|above| above.join(project_file::PATH).is_file()).unwrap_or(&absolute);
     Ok((root.to_owned(), ProjectFile::load(root)?))
 }
 
 /// Makes a project in which files are as they were for one state into one for another state.
-pub(crate) fn change(root: &Path, before: &ProjectFile, after: &ProjectFile, how: How, ui: &Ui) -> Result<bool> {
+pub(crate) fn change(
+    root: &Path,
+    before: &ProjectFile,
+    after: &ProjectFile,
+    how: How,
+    ui: &Ui,
+) -> Result<bool> {
     // Both have the same, so it changes nothing.
     let options = Options::default();
     carry_out(root, &render(before, &options), &render(after, &options), how, ui)
 }
 
 /// Brings the files from one rendering to another. Tells whether they are on disk now.
-pub(crate) fn carry_out(root: &Path, before: &Rendering, after: &Rendering, how: How, ui: &Ui) -> Result<bool> {
+pub(crate) fn carry_out(
+    root: &Path,
+    before: &Rendering,
+    after: &Rendering,
+    how: How,
+    ui: &Ui,
+) -> Result<bool> {
     let disk = |path: &str| match fs::read(root.join(path)) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -73,7 +87,13 @@ pub(crate) fn carry_out(root: &Path, before: &Rendering, after: &Rendering, how:
 }
 
 /// What a flag says, or what a person at a terminal answers.
-pub(crate) fn required(flag: &str, value: Option<&String>, example: &str, command: &[&str], ui: &Ui) -> Result<String> {
+pub(crate) fn required(
+    flag: &str,
+    value: Option<&String>,
+    example: &str,
+    command: &[&str],
+    ui: &Ui,
+) -> Result<String> {
     if let Some(value) = value {
         return Ok(value.clone());
     }

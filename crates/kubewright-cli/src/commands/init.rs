@@ -15,7 +15,10 @@ use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
     ("Start an operator in this folder", "kubewright init --domain example.com"),
-    ("Start one for its own namespace, in a folder that is made", "kubewright init --domain example.com --namespaced shop"),
+    (
+        "Start one for its own namespace, in a folder that is made",
+        "kubewright init --domain example.com --namespaced shop",
+    ),
     ("Carry over the kinds of a project in Go", "kubewright init --from ../shop-go/PROJECT"),
 ];
 
@@ -67,16 +70,16 @@ pub(crate) struct Args {
 #[group(multiple = false)]
 struct KubewrightArgs {
     /// Depend on kubewright in a checkout
-    #[arg(long, value_name = "FOLDER")]
-    kubewright_path: Option<PathBuf>,
+    #[arg(long = "kubewright-path", id = "kubewright-path", value_name = "FOLDER")]
+    path: Option<PathBuf>,
 
     /// Depend on kubewright in a git repository
-    #[arg(long, value_name = "URL")]
-    kubewright_git: Option<String>,
+    #[arg(long = "kubewright-git", id = "kubewright-git", value_name = "URL")]
+    git: Option<String>,
 
     /// Depend on a released version of kubewright
-    #[arg(long, value_name = "VERSION")]
-    kubewright_version: Option<String>,
+    #[arg(long = "kubewright-version", id = "kubewright-version", value_name = "VERSION")]
+    version: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -104,7 +107,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     } else if project.project_name.is_empty() {
         project.project_name = names::project_of(&root.file_name().unwrap_or_default().to_string_lossy());
     }
-    names::check_project(&project.project_name).map_err(anyhow::Error::new).hint("name it with --project-name")?;
+    names::check_project(&project.project_name)
+        .map_err(anyhow::Error::new)
+        .hint("name it with --project-name")?;
     project.multigroup |= args.multigroup;
     project.namespaced |= args.namespaced;
     if args.license == License::Apache2 {
@@ -138,7 +143,7 @@ fn carried_over(file: &Path) -> Result<(ProjectFile, Vec<String>)> {
 
 impl KubewrightArgs {
     fn dependency(&self) -> Result<Dependency> {
-        Ok(match (&self.kubewright_path, &self.kubewright_git, &self.kubewright_version) {
+        Ok(match (&self.path, &self.git, &self.version) {
             (Some(path), ..) => {
                 let root = std::path::absolute(path).context("cannot find the checkout")?;
                 if !root.join("crates/kubewright/Cargo.toml").is_file() {

@@ -132,8 +132,8 @@ impl Project {
     /// The namespace that PROJECT has the operator watch, unless the environment names others.
     fn watched_namespace(&self) -> Option<String> {
         let file = ProjectFile::load(self.root()).ok()?;
-        let own = format!("{}-system", file.project_name);
-        (file.namespaced && std::env::var_os("WATCH_NAMESPACE").is_none()).then_some(own)
+        let own = crate::scaffold::watched(&file)?;
+        std::env::var_os("WATCH_NAMESPACE").is_none().then_some(own)
     }
 }
 

@@ -30,7 +30,7 @@ const HEADER: &str = "\
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ProjectFile {
     #[serde(deserialize_with = "text")]
-    version: String,
+    pub(crate) version: String,
     #[serde(default)]
     pub(crate) domain: String,
     #[serde(default)]
@@ -205,7 +205,9 @@ impl Resource {
 
     /// Group, version and kind, for people.
     pub(crate) fn shown(&self) -> String {
-        format!("{}/{}, {}", self.full_group(), self.version, self.kind)
+        let group = self.full_group();
+        let slash = if group.is_empty() { "" } else { "/" };
+        format!("{group}{slash}{}, {}", self.version, self.kind)
     }
 
     /// The names of its controllers.

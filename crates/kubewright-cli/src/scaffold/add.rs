@@ -63,7 +63,7 @@ pub(crate) fn add(project: &ProjectFile, request: &Request) -> Result<Changed> {
                 return Err(error)
                     .hint("--force makes its files again; --controller-name adds a second controller");
             }
-            entry.other = known.other.clone();
+            entry.other.clone_from(&known.other);
             changed.before.resources.remove(at);
             changed.after.resources[at] = entry;
         }
@@ -76,12 +76,18 @@ pub(crate) fn add(project: &ProjectFile, request: &Request) -> Result<Changed> {
 /// Takes a version of a kind away.
 pub(crate) fn remove(project: &ProjectFile, group: &str, version: &str, kind: &str) -> Result<Changed> {
     let at = project.resources.iter().position(|known| {
-        let is_group = known.group == group || known.full_group() == group || (group == "rbac" && known.group == "rbac.authorization");
+        let is_group = known.group == group
+            || known.full_group() == group
+            || (group == "rbac" && known.group == "rbac.authorization");
         is_group && known.version == version && known.kind == kind
     });
     let Some(at) = at else {
         let known: Vec<String> = project.resources.iter().map(Resource::shown).collect();
-        let known = if known.is_empty() { "it has no kinds".to_owned() } else { format!("it has {}", known.join("; ")) };
+        let known = if known.is_empty() {
+            "it has no kinds".to_owned()
+        } else {
+            format!("it has {}", known.join("; "))
+        };
         return Err(anyhow!("{group}/{version}, {kind} is not in this project")).hint(known);
     };
     if project.resources[at].other.contains_key("webhooks") {
@@ -112,7 +118,9 @@ fn check(request: &Request) -> Result<()> {
         bail!("with --resource=false and --controller=false there is nothing to do");
     }
     if request.external.is_some() && request.resource == Some(true) {
-        bail!("--external-api-path says that a crate defines the kind, and --resource that this project does");
+        bail!(
+            "--external-api-path says that a crate defines the kind, and --resource that this project does"
+        );
     }
     Ok(())
 }
@@ -167,15 +175,17 @@ fn own_entry(project: &ProjectFile, request: &Request) -> Result<Resource> {
         version: request.version.clone(),
         ..Resource::default()
     };
-    let sibling = siblings(project, &entry).into_iter().find_map(|known| known.api.clone().map(|api| (known, api)));
-    let namespaced = request.namespaced.unwrap_or_else(|| sibling.as_ref().is_none_or(|(_, api)| api.namespaced));
+    let sibling =
+        siblings(project, &entry).into_iter().find_map(|known| known.api.clone().map(|api| (known, api)));
+    let namespaced =
+        request.namespaced.unwrap_or_else(|| sibling.as_ref().is_none_or(|(_, api)| api.namespaced));
     if let Some((known, api)) = sibling {
         if api.namespaced != namespaced {
             let scope = if api.namespaced { "in namespaces" } else { "of the cluster" };
             return Err(anyhow!("{} has objects {scope}, and all versions share that", known.shown()))
                 .hint("leave out --namespaced");
         }
-        entry.plural = known.plural.clone();
+        entry.plural.clone_from(&known.plural);
     }
     entry.api = Some(Api { crd_version: "v1".to_owned(), namespaced, ..Api::default() });
     Ok(entry)
@@ -202,7 +212,8 @@ fn is_same(one: &Resource, other: &Resource) -> bool {
 
 /// Other versions of a kind, the newest first.
 fn siblings<'a>(project: &'a ProjectFile, entry: &Resource) -> Vec<&'a Resource> {
-    let others = project.resources.iter().filter(|known| kinds::is_same_kind(known, entry) && !is_same(known, entry));
+    let others =
+        project.resources.iter().filter(|known| kinds::is_same_kind(known, entry) && !is_same(known, entry));
     kinds::newest_first(others.collect())
 }
 
@@ -214,8 +225,12 @@ pub(crate) fn check_project(project: &ProjectFile) -> Result<()> {
         && !project.multigroup
         && let Some(other) = own.find(|kind| kind.group != first.group)
     {
-        return Err(anyhow!("the project has the group {}, and {} would be a second one", first.group, other.group))
-            .hint("`kubewright edit --multigroup` gives each group a folder of its own");
+        return Err(anyhow!(
+            "the project has the group {}, and {} would be a second one",
+            first.group,
+            other.group
+        ))
+        .hint("`kubewright edit --multigroup` gives each group a folder of its own");
     }
     let mut plurals = BTreeMap::new();
     for kind in &kinds {

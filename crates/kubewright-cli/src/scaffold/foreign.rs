@@ -8,7 +8,9 @@ use crate::project::project_file::{ProjectFile, Resource};
 
 /// A kind of Kubernetes itself. Its group may be given as people say it: `core`, `apps`, `networking`.
 pub(crate) fn builtin(group: &str, version: &str, kind: &str) -> Option<&'static facts::Resource> {
-    facts::resources().iter().find(|known| is_group(group, known.group) && known.version == version && known.kind == kind)
+    facts::resources()
+        .iter()
+        .find(|known| is_group(group, known.group) && known.version == version && known.kind == kind)
 }
 
 /// Whether a group is one of Kubernetes itself.
@@ -46,7 +48,11 @@ pub(super) fn builtin_entry(known: &facts::Resource) -> Resource {
         group: group.to_owned(),
         kind: known.kind.to_owned(),
         path: format!("k8s_openapi::{module}::{}", known.version),
-        plural: if names::plural(known.kind) == known.plural { String::new() } else { known.plural.to_owned() },
+        plural: if names::plural(known.kind) == known.plural {
+            String::new()
+        } else {
+            known.plural.to_owned()
+        },
         version: known.version.to_owned(),
         ..Resource::default()
     }
@@ -68,7 +74,8 @@ pub(crate) fn adopt(theirs: &ProjectFile) -> (ProjectFile, Vec<String>) {
         let shown = resource.shown();
         if let Some(Value::Object(webhooks)) = resource.other.get("webhooks") {
             let sorts = ["defaulting", "validation", "conversion"];
-            let sorts: Vec<&str> = sorts.into_iter().filter(|sort| webhooks.get(*sort) == Some(&true.into())).collect();
+            let sorts: Vec<&str> =
+                sorts.into_iter().filter(|sort| webhooks.get(*sort) == Some(&true.into())).collect();
             left.push(format!("the webhooks of {shown}: {}", sorts.join(", ")));
         }
         if resource.api.as_ref().is_some_and(|api| api.other.get("ssa") == Some(&true.into())) {

@@ -39,7 +39,8 @@ pub(super) fn kinds(project: &ProjectFile) -> Vec<Kind<'_>> {
 
 fn kind<'a>(project: &ProjectFile, resource: &'a Resource) -> Kind<'a> {
     let singular = resource.kind.to_lowercase();
-    let versions = project.resources.iter().filter(|other| other.api.is_some() && is_same_kind(other, resource));
+    let versions =
+        project.resources.iter().filter(|other| other.api.is_some() && is_same_kind(other, resource));
     let newest = versions.max_by_key(|other| priority(&other.version));
     Kind {
         own: resource.api.is_some(),
@@ -51,7 +52,11 @@ fn kind<'a>(project: &ProjectFile, resource: &'a Resource) -> Kind<'a> {
             resource.plural.clone()
         },
         module: names::module(&resource.kind),
-        group_module: names::module(if resource.group.is_empty() { &resource.domain } else { &resource.group }),
+        group_module: names::module(if resource.group.is_empty() {
+            &resource.domain
+        } else {
+            &resource.group
+        }),
         controllers: resource
             .controller_names()
             .into_iter()
@@ -102,26 +107,19 @@ impl Kind<'_> {
     /// Where its types are in the crate: `api::v1`.
     pub(super) fn api(&self, multigroup: bool) -> String {
         let version = &self.resource.version;
-        if multigroup {
-            format!("api::{}::{version}", self.group_module)
-        } else {
-            format!("api::{version}")
-        }
+        if multigroup { format!("api::{}::{version}", self.group_module) } else { format!("api::{version}") }
     }
 
     /// What a controller imports.
     pub(super) fn type_path(&self, multigroup: bool) -> String {
-        let module = if self.own { format!("crate::{}", self.api(multigroup)) } else { self.resource.path.clone() };
+        let module =
+            if self.own { format!("crate::{}", self.api(multigroup)) } else { self.resource.path.clone() };
         format!("{module}::{}", self.resource.kind)
     }
 
     /// Where its controllers are in the crate.
     pub(super) fn controllers_module(&self, multigroup: bool) -> String {
-        if multigroup {
-            format!("controllers::{}", self.group_module)
-        } else {
-            "controllers".to_owned()
-        }
+        if multigroup { format!("controllers::{}", self.group_module) } else { "controllers".to_owned() }
     }
 
     /// Group, version and kind as an identity that no layout changes.
@@ -140,7 +138,7 @@ impl Kind<'_> {
 }
 
 /// Versions of a kind, the one that counts first.
-pub(super) fn newest_first<'a>(mut resources: Vec<&'a Resource>) -> Vec<&'a Resource> {
+pub(super) fn newest_first(mut resources: Vec<&Resource>) -> Vec<&Resource> {
     resources.sort_by_key(|resource| Reverse(priority(&resource.version)));
     resources
 }

@@ -48,9 +48,35 @@ pub(crate) fn check_kind(name: &str) -> Result<(), InvalidName> {
     }
     // Names that the types' own file imports, or that every file has.
     let taken = [
-        "Clone", "Condition", "Context", "CustomResource", "Debug", "Default", "Deserialize", "Error", "JsonSchema",
-        "Key", "List", "Manager", "None", "Object", "Ok", "Option", "Outcome", "Patch", "Reconciler", "Result",
-        "Self", "Serialize", "Some", "String", "Vec", "Arc", "Err", "RegisterError", "Client",
+        "Clone",
+        "Condition",
+        "Context",
+        "CustomResource",
+        "Debug",
+        "Default",
+        "Deserialize",
+        "Error",
+        "JsonSchema",
+        "Key",
+        "List",
+        "Manager",
+        "None",
+        "Object",
+        "Ok",
+        "Option",
+        "Outcome",
+        "Patch",
+        "Reconciler",
+        "Result",
+        "Self",
+        "Serialize",
+        "Some",
+        "String",
+        "Vec",
+        "Arc",
+        "Err",
+        "RegisterError",
+        "Client",
     ];
     if taken.contains(&name) {
         return refuse("kind", name, "is a name that every controller uses for something else");
@@ -81,8 +107,24 @@ pub(crate) fn check_project(name: &str) -> Result<(), InvalidName> {
         return refuse(what, name, "is longer than 38 characters: objects' names would be too long");
     }
     let crates = [
-        "anyhow", "k8s-openapi", "kube", "kubewright", "kubewright-envtest", "schemars", "serde", "serde-json",
-        "tokio", "test", "std", "core", "alloc", "proc-macro", "build", "deps", "examples", "incremental",
+        "anyhow",
+        "k8s-openapi",
+        "kube",
+        "kubewright",
+        "kubewright-envtest",
+        "schemars",
+        "serde",
+        "serde-json",
+        "tokio",
+        "test",
+        "std",
+        "core",
+        "alloc",
+        "proc-macro",
+        "build",
+        "deps",
+        "examples",
+        "incremental",
     ];
     if crates.contains(&name) || is_keyword(&name.replace('-', "_")) {
         return refuse(what, name, "is the name of something else in Rust");
@@ -96,7 +138,11 @@ pub(crate) fn check_controller(name: &str) -> Result<(), InvalidName> {
     if starts && is_label(name) {
         return Ok(());
     }
-    refuse("controller name", name, "is not like order-backup: a lower-case letter, then letters, digits and `-`")
+    refuse(
+        "controller name",
+        name,
+        "is not like order-backup: a lower-case letter, then letters, digits and `-`",
+    )
 }
 
 /// What a folder's name would be as the name of a project.
@@ -128,7 +174,8 @@ pub(crate) fn module(name: &str) -> String {
             continue;
         }
         let before = at.checked_sub(1).map(|before| chars[before]);
-        let follows_word = before.is_some_and(|before| before.is_ascii_lowercase() || before.is_ascii_digit());
+        let follows_word =
+            before.is_some_and(|before| before.is_ascii_lowercase() || before.is_ascii_digit());
         let starts_word = before.is_some_and(|before| before.is_ascii_uppercase())
             && chars.get(at + 1).is_some_and(char::is_ascii_lowercase);
         if char.is_ascii_uppercase() && (follows_word || starts_word) {
@@ -170,11 +217,11 @@ fn is_label(text: &str) -> bool {
 
 fn is_keyword(text: &str) -> bool {
     [
-        "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
-        "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro",
-        "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static", "struct",
-        "super", "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while",
-        "yield",
+        "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do",
+        "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let",
+        "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self",
+        "static", "struct", "super", "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use",
+        "virtual", "where", "while", "yield",
     ]
     .contains(&text)
 }
@@ -220,7 +267,9 @@ mod tests {
         assert!(check_domain("group", "Apps").is_err() && check_domain("group", "a..b").is_err());
         assert!(check_domain("group", "collector.ip").is_ok());
         assert!(["v1", "v1beta1", "v2alpha10"].iter().all(|name| check_version(name).is_ok()));
-        assert!(["1", "v", "vbeta1", "v1gamma1", "V1", "v1beta"].iter().all(|name| check_version(name).is_err()));
+        assert!(
+            ["1", "v", "vbeta1", "v1gamma1", "V1", "v1beta"].iter().all(|name| check_version(name).is_err())
+        );
         assert!(["markdownView", "Markdown-View", "", "Option"].iter().all(|name| check_kind(name).is_err()));
         assert!(["kube", "type", "Shop", "1st"].iter().all(|name| check_project(name).is_err()));
         assert_eq!(

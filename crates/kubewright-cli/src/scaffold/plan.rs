@@ -82,7 +82,9 @@ impl Plan {
         match there {
             None => {}
             // What is generated is nobody's work.
-            Some(text) if text == old.text || old.generated || force => self.step(&old.path, Some(text), None),
+            Some(text) if text == old.text || old.generated || force => {
+                self.step(&old.path, Some(text), None);
+            }
             Some(_) => refused.push(format!("{} has changes of yours, and would be removed", old.path)),
         }
     }
@@ -106,7 +108,10 @@ impl Plan {
                 return;
             }
             Some(Err(line)) => {
-                refused.push(format!("{} has changes of yours near line {line} that cannot be merged", old.path));
+                refused.push(format!(
+                    "{} has changes of yours near line {line} that cannot be merged",
+                    old.path
+                ));
                 return;
             }
         };

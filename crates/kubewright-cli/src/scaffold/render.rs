@@ -60,7 +60,8 @@ impl Dependency {
     /// The checkout that this program was built from, while it is there.
     pub(crate) fn of_this_build() -> Self {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
-        let checkout = crates.and_then(Path::parent).filter(|root| root.join("crates/kubewright/Cargo.toml").is_file());
+        let checkout =
+            crates.and_then(Path::parent).filter(|root| root.join("crates/kubewright/Cargo.toml").is_file());
         checkout.map_or_else(Self::default, |root| Self::Path(root.display().to_string()))
     }
 
@@ -185,7 +186,9 @@ impl Output {
             .map(|kind| format!("{}::{}", kind.api(self.multigroup), kind.resource.kind))
             .collect();
         let controllers: Vec<String> = with_controllers(kinds)
-            .map(|(kind, controller)| format!("{}::{}", kind.controllers_module(self.multigroup), controller.module))
+            .map(|(kind, controller)| {
+                format!("{}::{}", kind.controllers_module(self.multigroup), controller.module)
+            })
             .collect();
         let values = json!({ "kinds": types, "controllers": controllers });
         self.put("src/registry.rs", "src/registry.rs", template!("src/registry.rs.j2"), &values);
@@ -199,7 +202,8 @@ impl Output {
     fn api(&mut self, kinds: &[Kind<'_>]) {
         let own: Vec<&Kind<'_>> = kinds.iter().filter(|kind| kind.own).collect();
         let multigroup = self.multigroup;
-        let top = own.iter().map(|kind| if multigroup { &*kind.group_module } else { &*kind.resource.version });
+        let top =
+            own.iter().map(|kind| if multigroup { &*kind.group_module } else { &*kind.resource.version });
         self.modules("src/api.rs", "src/api.rs", "The kinds of this operator.", top);
         let mut versions: BTreeMap<(&str, &str, &str), Vec<&Kind<'_>>> = BTreeMap::new();
         for kind in &own {
@@ -207,24 +211,37 @@ impl Output {
             versions.entry(key).or_default().push(kind);
         }
         if multigroup {
-            let groups: BTreeMap<&str, &str> = versions.keys().map(|(module, group, _)| (*module, *group)).collect();
+            let groups: BTreeMap<&str, &str> =
+                versions.keys().map(|(module, group, _)| (*module, *group)).collect();
             for (module, group) in groups {
-                let inside = versions.keys().filter(|(other, ..)| *other == module).map(|(.., version)| *version);
+                let inside =
+                    versions.keys().filter(|(other, ..)| *other == module).map(|(.., version)| *version);
                 let inside: Vec<&str> = inside.collect();
                 let path = format!("src/api/{module}.rs");
-                self.modules(&format!("api/{group}"), &path, &format!("The kinds of {group}."), inside.into_iter());
+                self.modules(
+                    &format!("api/{group}"),
+                    &path,
+                    &format!("The kinds of {group}."),
+                    inside.into_iter(),
+                );
             }
         }
         for ((module, group, version), mut kinds) in versions {
             kinds.sort_by(|one, other| one.module.cmp(&other.module));
-            let folder = if multigroup { format!("src/api/{module}/{version}") } else { format!("src/api/{version}") };
+            let folder =
+                if multigroup { format!("src/api/{module}/{version}") } else { format!("src/api/{version}") };
             let inside: Vec<Value> = kinds.iter().map(|kind| json!({ "module": kind.module })).collect();
             let values = json!({ "group": group, "version": version, "kinds": inside });
             let id = format!("api/{group}/{version}");
             self.put(id, &format!("{folder}.rs"), template!("src/version.rs.j2"), &values);
             for kind in kinds {
                 let path = format!("{folder}/{}.rs", kind.module);
-                self.put(format!("types/{}", kind.id()), &path, template!("src/types.rs.j2"), &values_of(kind));
+                self.put(
+                    format!("types/{}", kind.id()),
+                    &path,
+                    template!("src/types.rs.j2"),
+                    &values_of(kind),
+                );
             }
         }
     }
@@ -232,13 +249,18 @@ impl Output {
     fn controllers(&mut self, kinds: &[Kind<'_>]) {
         let multigroup = self.multigroup;
         let all: Vec<(&Kind<'_>, &Controller)> = with_controllers(kinds).collect();
-        let top = all.iter().map(|(kind, controller)| {
-            if multigroup { kind.group_module.as_str() } else { controller.module.as_str() }
-        });
+        let top =
+            all.iter().map(
+                |(kind, controller)| {
+                    if multigroup { kind.group_module.as_str() } else { controller.module.as_str() }
+                },
+            );
         self.modules("src/controllers.rs", "src/controllers.rs", "The controllers of this operator.", top);
         if multigroup {
-            let groups: BTreeMap<&str, &str> =
-                all.iter().map(|(kind, _)| (kind.group_module.as_str(), kind.resource.group.as_str())).collect();
+            let groups: BTreeMap<&str, &str> = all
+                .iter()
+                .map(|(kind, _)| (kind.group_module.as_str(), kind.resource.group.as_str()))
+                .collect();
             for (module, group) in groups {
                 let inside = all.iter().filter(|(kind, _)| kind.group_module == module);
                 let about = format!("The controllers of the group {group}.");
@@ -256,7 +278,11 @@ impl Output {
             values["named"] = controller.named.clone().into();
             values["condition"] = controller.condition.as_str().into();
             let id = format!("controller/{}/{}", kind.id(), controller.module);
-            let template = if kind.own { template!("src/controller.rs.j2") } else { template!("src/controller_foreign.rs.j2") };
+            let template = if kind.own {
+                template!("src/controller.rs.j2")
+            } else {
+                template!("src/controller_foreign.rs.j2")
+            };
             self.put(id, &path, template, &values);
         }
     }
@@ -272,7 +298,8 @@ impl Output {
             };
             let mut values = values_of(kind);
             values["api"] = kind.api(self.multigroup).into();
-            values["controller"] = format!("{}::{}", kind.controllers_module(self.multigroup), controller.module).into();
+            values["controller"] =
+                format!("{}::{}", kind.controllers_module(self.multigroup), controller.module).into();
             values["sample"] = sample(kind).into();
             values["condition"] = controller.condition.as_str().into();
             let id = format!("test/{}/{}", kind.id(), controller.module);
@@ -288,7 +315,10 @@ impl Output {
         let values = json!({ "kinds": !own.is_empty() });
         let path = "config/default/kustomization.yaml";
         self.put(path, path, template!("config/default/kustomization.yaml.j2"), &values);
-        self.fixed("config/default/metrics_service.yaml", template!("config/default/metrics_service.yaml.j2"));
+        self.fixed(
+            "config/default/metrics_service.yaml",
+            template!("config/default/metrics_service.yaml.j2"),
+        );
         self.fixed("config/manager/kustomization.yaml", template!("config/manager/kustomization.yaml"));
         self.fixed("config/manager/manager.yaml", template!("config/manager/manager.yaml.j2"));
         self.fixed("config/prometheus/kustomization.yaml", template!("config/prometheus/kustomization.yaml"));
@@ -310,7 +340,12 @@ impl Output {
         self.put(path, path, template!("config/list.yaml.j2"), &json!({ "about": "", "files": samples }));
         for kind in own {
             let path = format!("config/samples/{}", sample(kind));
-            self.put(format!("sample/{}", kind.id()), &path, template!("config/samples/sample.yaml.j2"), &values_of(kind));
+            self.put(
+                format!("sample/{}", kind.id()),
+                &path,
+                template!("config/samples/sample.yaml.j2"),
+                &values_of(kind),
+            );
         }
     }
 
@@ -339,7 +374,11 @@ impl Output {
         let mut roles = Vec::new();
         for kind in kinds.iter().filter(|kind| kind.own && kind.stored) {
             let group = names::module(&kind.resource.group).replace('_', "-");
-            let (prefix, dashed) = if self.multigroup { (format!("{}_", kind.group_module), format!("{group}-")) } else { Default::default() };
+            let (prefix, dashed) = if self.multigroup {
+                (format!("{}_", kind.group_module), format!("{group}-"))
+            } else {
+                Default::default()
+            };
             for (who, about, verbs) in PEOPLE {
                 let file = format!("{prefix}{}_{who}_role.yaml", kind.singular);
                 let mut values = values_of(kind);
@@ -348,7 +387,12 @@ impl Output {
                 values["verbs"] = json!(verbs);
                 values["about"] = about.replace("KINDS", &kind.plural).into();
                 let id = format!("role/{}/{}/{who}", kind.group, kind.resource.kind);
-                self.put(id, &format!("config/rbac/{file}"), template!("config/rbac/kind_role.yaml.j2"), &values);
+                self.put(
+                    id,
+                    &format!("config/rbac/{file}"),
+                    template!("config/rbac/kind_role.yaml.j2"),
+                    &values,
+                );
                 roles.push(file);
             }
         }

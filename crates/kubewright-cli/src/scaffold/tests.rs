@@ -80,7 +80,9 @@ fn a_project_made_step_by_step_is_the_same_as_one_made_at_once() {
         at = changed.after;
         assert_eq!(disk, files(&at), "after {request:?}");
     }
-    for (version, kind, group) in [("v2", "Order", "sales"), ("v1", "Deployment", "apps"), ("v1", "Customer", "sales")] {
+    for (version, kind, group) in
+        [("v2", "Order", "sales"), ("v1", "Deployment", "apps"), ("v1", "Customer", "sales")]
+    {
         let changed = remove(&at, group, version, kind).unwrap();
         disk = apply(&disk, &changed);
         at = changed.after;
@@ -108,7 +110,12 @@ fn what_the_user_wrote_is_merged() {
     let mut disk = files(&one);
     edited(&mut disk, "src/controllers.rs", "pub mod order;", "mod money;\npub mod order;");
     edited(&mut disk, "src/api/v1/order.rs", "pub foo: Option<String>", "pub amount: i64");
-    edited(&mut disk, "config/default/kustomization.yaml", "- metrics_service.yaml", "- metrics_service.yaml\n- mine.yaml");
+    edited(
+        &mut disk,
+        "config/default/kustomization.yaml",
+        "- metrics_service.yaml",
+        "- metrics_service.yaml\n- mine.yaml",
+    );
     let changed = add(&one, &request("sales", "v2", "Order")).unwrap();
     let after = apply(&disk, &changed);
     assert!(after["src/controllers.rs"].contains("mod money;"));
@@ -195,7 +202,18 @@ fn kinds_and_names_that_clash_are_refused_before_anything_is_written() {
         refused(&one, &request("networking.k8s.io", "v1", "Item")),
         refused(&ProjectFile { namespaced: true, ..project() }, &request("core", "v1", "Node")),
     ];
-    insta::assert_snapshot!(told.join("\n"), @"");
+    insta::assert_snapshot!(told.join("\n"), @"
+    sales.example.com/v1, Order is in this project already
+    the project has the group sales.example.com, and stock.example.com would be a second one
+    sales.example.com/v1, Order has objects in namespaces, and all versions share that
+    Order and Command have the same plural orders
+    sales.example.com/v1, Order has a controller order already
+    mail/v1, Letter is no kind of Kubernetes v1.36
+    the version `1` is not like v1, v1beta1 or v2alpha1
+    two things would be in tests/it/operator.rs: test/sales.example.com/v1/Operator/operator and tests/it/operator.rs
+    the group networking.k8s.io belongs to Kubernetes
+    the operator is for its own namespace, and v1, Node has objects that are in none
+    ");
 }
 
 #[test]
@@ -226,8 +244,12 @@ fn kinds_of_kubernetes_are_found_by_the_names_that_people_use() {
 
 #[test]
 fn a_kind_of_a_crate_brings_the_crate() {
-    let external = External { path: "certs::v1::Certificate".into(), domain: "io".into(), module: "certs@1.2".into() };
-    let project = with(&project(), &Request { external: Some(external), ..request("cert-manager", "v1", "Certificate") });
+    let external =
+        External { path: "certs::v1::Certificate".into(), domain: "io".into(), module: "certs@1.2".into() };
+    let project = with(
+        &project(),
+        &Request { external: Some(external), ..request("cert-manager", "v1", "Certificate") },
+    );
     let files = files(&project);
     assert!(files["Cargo.toml"].ends_with("\n[dependencies.certs]\nversion = \"1.2\"\n"));
     assert!(files["src/controllers/certificate.rs"].contains("use certs::v1::Certificate;"));
@@ -238,7 +260,10 @@ fn a_kind_of_a_crate_brings_the_crate() {
 fn an_operator_for_its_own_namespace_has_roles_there() {
     let project = with(&ProjectFile { namespaced: true, ..project() }, &order());
     let files = files(&project);
-    assert!(files["config/rbac/role.yaml"].contains("kind: Role\nmetadata:\n  name: manager-role\n  namespace: shop-system"));
+    assert!(
+        files["config/rbac/role.yaml"]
+            .contains("kind: Role\nmetadata:\n  name: manager-role\n  namespace: shop-system")
+    );
     assert!(!files["config/rbac/role.yaml"].contains("ClusterRole"));
     assert!(files["config/rbac/role_binding.yaml"].contains("kind: RoleBinding"));
     assert!(files["config/manager/manager.yaml"].contains("name: WATCH_NAMESPACE"));
@@ -259,8 +284,21 @@ fn a_project_of_kubebuilder_is_carried_over_and_the_rest_is_told() {
     let theirs = ProjectFile::read(include_str!("../../testdata/kubebuilder/PROJECT")).unwrap();
     let (ours, left) = adopt(&theirs);
     add::check_project(&ours).unwrap();
-    insta::assert_snapshot!(ours.to_text());
-    insta::assert_snapshot!(left.join("\n"), @"");
+    let kinds: Vec<String> = ours.resources.iter().map(|kind| kind.shown()).collect();
+    insta::assert_snapshot!(kinds.join("\n"), @"
+    cache.example.com/v1alpha1, Memcached
+    world.example.com/v1, Region
+    apps/v1, Deployment
+    ");
+    assert_eq!(ours.resources[1].controller_names(), ["region", "region-backup"]);
+    assert_eq!(ours.resources[2].path, "k8s_openapi::api::apps::v1");
+    insta::assert_snapshot!(left.join("\n"), @"
+    the plugin deploy-image.go.kubebuilder.io/v1-alpha: kubewright has no such plugin
+    the plugin grafana.kubebuilder.io/v1-alpha: kubewright has no such plugin
+    `ssa` of cache.example.com/v1alpha1, Memcached: derive ApplyConfiguration on its types instead
+    the webhooks of world.example.com/v1, Region: defaulting, conversion
+    cert-manager.io/v1, Certificate, which github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1 defines: add it with `create api --external-api-path` and a Rust crate
+    ");
 }
 
 #[test]
@@ -272,7 +310,8 @@ fn the_versions_in_the_template_are_those_of_this_workspace() {
         line.split('"').find(|part| part.starts_with(|first: char| first.is_ascii_digit())).map(str::to_owned)
     };
     let made = &files(&project())["Cargo.toml"];
-    for name in ["k8s-openapi", "kube", "schemars", "serde", "serde_json", "anyhow", "tokio", "rust-version"] {
+    for name in ["k8s-openapi", "kube", "schemars", "serde", "serde_json", "anyhow", "tokio", "rust-version"]
+    {
         assert_eq!(version(made, name), version(workspace, name), "{name}");
     }
 }

@@ -4,7 +4,7 @@
 
 mod apply;
 mod auth;
-mod cluster;
+pub(crate) mod cluster;
 mod create;
 mod custom;
 mod delete;

@@ -21,6 +21,8 @@ mod output;
 mod replay;
 mod run;
 #[cfg(unix)]
+mod scaffold;
+#[cfg(unix)]
 mod terminal;
 #[cfg(unix)]
 #[path = "../../../kubewright-envtest/tests/it/tutorial.rs"]

@@ -1,6 +1,6 @@
 //! `kubewright create api`: a kind, a version or a controller more.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ArgAction;
@@ -12,7 +12,10 @@ use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
     ("Add a kind and its controller", "kubewright create api --group shop --version v1 --kind Order"),
-    ("Add a version; the controller stays with the other", "kubewright create api --group shop --version v2 --kind Order"),
+    (
+        "Add a version; the controller stays with the other",
+        "kubewright create api --group shop --version v2 --kind Order",
+    ),
     (
         "Add a second controller",
         "kubewright create api --group shop --version v1 --kind Order --controller-name order-backup",
@@ -21,10 +24,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "Follow a kind of Kubernetes itself",
         "kubewright create api --group apps --version v1 --kind Deployment --resource=false",
     ),
-    (
-        "See what would change",
-        "kubewright create api --group shop --version v1 --kind Order --dry-run",
-    ),
+    ("See what would change", "kubewright create api --group shop --version v1 --kind Order --dry-run"),
 ];
 
 /// Add a kind with its types, controller, test, sample, roles and CRD
@@ -108,11 +108,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
     };
     let changed = add::add(&project, &request)?;
     if change(&root, &changed.before, &changed.after, args.how, ui)? {
-        ui.note(&next(&root, &request));
+        ui.note(&format!("next, say what {} is to be and do, then `make manifests test`", request.kind));
     }
     Ok(())
-}
-
-fn next(_root: &Path, request: &Request) -> String {
-    format!("next, say what {} is to be and do, then `make manifests test`", request.kind)
 }

@@ -62,7 +62,9 @@ fn settings_of_ours_come_and_go_without_a_trace() {
     let mut file = ProjectFile::new("example.com", "shop");
     let before = file.to_text();
     file.set("prometheus", true.into());
-    assert!(file.is_on("prometheus") && file.to_text().contains("kubewright.dev/v1:\n    prometheus: true\n"));
+    assert!(
+        file.is_on("prometheus") && file.to_text().contains("kubewright.dev/v1:\n    prometheus: true\n")
+    );
     file.set("prometheus", false.into());
     assert_eq!(file.to_text(), before);
 }

@@ -111,6 +111,11 @@ impl Cluster {
         command
     }
 
+    /// What connects to it.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.dir.join("kubeconfig")
+    }
+
     fn redact(&self) -> Redact {
         Redact { url: self.url.clone(), dir: self.dir.display().to_string() }
     }

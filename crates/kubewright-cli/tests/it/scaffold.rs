@@ -1,0 +1,99 @@
+//! The scaffold as a new user meets it: commands in an empty folder, what they say, and what they leave there.
+
+mod golden;
+mod refusals;
+mod tutorial;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::run::{self, Run, command};
+
+/// A folder, and commands in it.
+pub(crate) struct Folder {
+    held: tempfile::TempDir,
+    name: &'static str,
+}
+
+impl Folder {
+    /// An empty one. Its name becomes that of the project.
+    pub(crate) fn new(name: &'static str) -> Self {
+        let held = tempfile::tempdir().expect("a folder");
+        fs::create_dir(held.path().join(name)).expect("a folder");
+        Self { held, name }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.held.path().join(self.name)
+    }
+
+    /// Runs `kubewright` in it.
+    pub(crate) fn run(&self, line: &str) -> Run {
+        run::run(command(line).current_dir(self.path()))
+    }
+
+    /// The same; it must succeed.
+    #[track_caller]
+    pub(crate) fn done(&self, line: &str) -> String {
+        let run = self.run(line);
+        assert_eq!(run.status, 0, "{line}: {run}");
+        run.stdout
+    }
+
+    /// A project with one kind.
+    pub(crate) fn with_order() -> Self {
+        let folder = Self::new("shop");
+        folder.done("init --domain example.com --kubewright-version 0.1.0");
+        folder.done("create api --group sales --version v1 --kind Order");
+        folder
+    }
+
+    pub(crate) fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.path().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        fs::write(self.path().join(path), text).unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+
+    /// All files, by their paths.
+    pub(crate) fn files(&self) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        walk(&self.path(), Path::new(""), &mut found);
+        found.sort();
+        found
+    }
+
+    /// Runs something else in it, with cargo that shares what the tests have built and asks no network.
+    #[track_caller]
+    pub(crate) fn shell(&self, program: &str, line: &str, variables: &[(&str, &str)]) -> String {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder");
+        let output = Command::new(program)
+            .args(line.split_whitespace())
+            .current_dir(self.path())
+            .env("CARGO_TARGET_DIR", target)
+            .env("CARGO_NET_OFFLINE", "true")
+            .env("KUBEWRIGHT", env!("CARGO_BIN_EXE_kubewright"))
+            .envs(variables.iter().copied())
+            .output()
+            .unwrap_or_else(|error| panic!("{program} does not start: {error}"));
+        let (stdout, stderr) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{program} {line}: {}\n{stdout}\n{stderr}", output.status);
+        stdout.into_owned()
+    }
+}
+
+fn walk(root: &Path, folder: &Path, found: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(root.join(folder)).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let path = folder.join(entry.file_name());
+        if entry.file_type().expect("a type").is_dir() {
+            walk(root, &path, found);
+        } else {
+            let text = fs::read_to_string(root.join(&path)).expect("all files are texts");
+            found.push((path.to_str().expect("names are text").to_owned(), text));
+        }
+    }
+}

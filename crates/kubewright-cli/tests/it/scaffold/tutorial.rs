@@ -1,0 +1,160 @@
+//! The tutorials' way from an empty folder to an operator that runs, with everything for real.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::Folder;
+use crate::kubectl::cluster::Cluster;
+
+/// Versions of dependencies as this workspace has them: they are built already, and no network is asked.
+fn lock(folder: &Folder) {
+    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
+    fs::copy(lock, folder.path().join("Cargo.lock")).expect("the workspace is locked");
+}
+
+/// Builds, checks and tests a project as its CI would.
+#[track_caller]
+fn is_sound(folder: &Folder) {
+    lock(folder);
+    folder.shell("cargo", "fmt --check", &[]);
+    folder.shell("cargo", "clippy --quiet --all-targets -- -D warnings", &[]);
+    let said = folder.shell("cargo", "test --quiet", &[("RUSTFLAGS", "")]);
+    assert!(said.contains("test result: ok"), "{said}");
+    folder.shell(env!("CARGO_BIN_EXE_kubewright"), "manifests --quiet --check", &[]);
+}
+
+#[test]
+fn the_operator_of_the_tutorial_is_made_tested_run_and_deployed() {
+    let folder = Folder::new("markdown-view");
+    folder.done("init --domain ginoh.github.io");
+    folder.done("create api --group view --version v1 --kind MarkdownView");
+    is_sound(&folder);
+
+    let cluster = Cluster::start();
+    let kubectl = format!("kubectl --kubeconfig {}", cluster.kubeconfig().display());
+    let variables = [("KUBECTL", kubectl.as_str())];
+    folder.shell("make", "manifests install", &variables);
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder");
+    let mut operator = Command::new(target.join("debug/markdown-view"))
+        .arg("--kubeconfig")
+        .arg(cluster.kubeconfig())
+        .args(["--health-probe-bind-address=0", "--log-level=warn"])
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("the operator starts");
+    let samples = folder.path().join("config/samples");
+    cluster.kubectl(&format!("apply -k {}", samples.display())).result();
+    let ready = cluster
+        .kubectl("wait --for=condition=Ready --timeout=30s markdownviews/markdownview-sample")
+        .output();
+    let table = cluster.kubectl("get markdownviews").output();
+    operator.kill().expect("the operator still runs");
+    operator.wait().expect("it has ended");
+    assert_eq!(ready, "markdownview.view.ginoh.github.io/markdownview-sample condition met\n");
+    assert!(table.starts_with("NAME                  READY   AGE\nmarkdownview-sample   True "), "{table}");
+
+    folder.shell("make", "deploy IMG=example.com/markdown-view:v1", &variables);
+    let image =
+        "-n markdown-view-system get deployments markdown-view-controller-manager -o jsonpath={..image}";
+    assert_eq!(cluster.kubectl(image).result(), "example.com/markdown-view:v1");
+    folder.shell("make", "undeploy", &variables);
+    let help = folder.shell("make", "help", &variables);
+    assert!(help.contains("  deploy             Deploy the operator with the image IMG\n"), "{help}");
+}
+
+#[test]
+fn a_project_with_groups_versions_and_scopes_is_sound() {
+    let folder = Folder::new("shop");
+    folder.done("init --domain example.com");
+    folder.done("create api --group sales --version v1beta1 --kind Order");
+    folder.done("create api --group sales --version v1 --kind Order");
+    folder.done("edit --multigroup");
+    folder.done("create api --group stock --version v1 --kind Warehouse --namespaced=false");
+    folder.done("create api --group stock --version v1 --kind Warehouse --controller-name warehouse-audit");
+    is_sound(&folder);
+    let config = folder.path().join("config/default");
+    let cluster = Cluster::start();
+    cluster.kubectl(&format!("apply -k {}", config.display())).output();
+    let names = cluster.kubectl("get crds -o name").result();
+    assert_eq!(names.lines().count(), 2, "{names}");
+}
+
+#[test]
+fn a_project_for_its_own_namespace_that_follows_deployments_is_sound() {
+    let folder = Folder::new("follower");
+    folder.done("init --domain example.com --namespaced --owner Followers");
+    folder.done("create api --group apps --version v1 --kind Deployment --resource=false");
+    folder.done("create api --group sales --version v1 --kind Order --controller=false");
+    is_sound(&folder);
+}
+
+#[test]
+fn a_project_without_kinds_is_accepted_by_a_cluster_with_all_parts() {
+    let folder = Folder::new("shop");
+    folder.done("init --domain example.com --kubewright-version 0.1.0");
+    folder.done("edit --network-policy");
+    let cluster = Cluster::start();
+    let config = folder.path().join("config/default");
+    let said = cluster.kubectl(&format!("apply --server-side -k {}", config.display())).result();
+    assert!(
+        said.contains("networkpolicy.networking.k8s.io/shop-allow-metrics-traffic serverside-applied"),
+        "{said}"
+    );
+    folder.done("edit --prometheus");
+    let rendered = cluster.kubectl(&format!("kustomize {}", config.display())).result();
+    assert!(rendered.contains("kind: ServiceMonitor"), "{rendered}");
+}
+
+#[test]
+fn the_managers_pod_meets_the_restricted_profile_rule_by_rule() {
+    let folder = Folder::with_order();
+    let manager: Vec<Value> =
+        serde_saphyr::from_multiple(&folder.read("config/manager/manager.yaml")).expect("it is YAML");
+    let deployment =
+        manager.iter().find(|object| object["kind"] == "Deployment").expect("it has a Deployment");
+    let pod = &deployment["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    let rules = [
+        (
+            "no namespaces of the host",
+            ["hostNetwork", "hostPID", "hostIPC"].iter().all(|name| pod[*name].is_null()),
+        ),
+        ("no volumes of the host", pod["volumes"].is_null()),
+        (
+            "no ports of the host",
+            container["ports"]
+                .as_array()
+                .is_some_and(|ports| ports.iter().all(|port| port["hostPort"].is_null())),
+        ),
+        (
+            "no host process, no SELinux options, no sysctls",
+            ["windowsOptions", "seLinuxOptions", "sysctls"]
+                .iter()
+                .all(|name| pod["securityContext"][*name].is_null()),
+        ),
+        ("not privileged", container["securityContext"]["privileged"].is_null()),
+        ("no escalation", container["securityContext"]["allowPrivilegeEscalation"] == false),
+        ("not as root", pod["securityContext"]["runAsNonRoot"] == true),
+        (
+            "no user 0",
+            pod["securityContext"]["runAsUser"].is_null()
+                && container["securityContext"]["runAsUser"].is_null(),
+        ),
+        ("seccomp", pod["securityContext"]["seccompProfile"]["type"] == "RuntimeDefault"),
+        (
+            "no capabilities",
+            container["securityContext"]["capabilities"] == serde_json::json!({ "drop": ["ALL"] }),
+        ),
+        ("no other /proc", container["securityContext"]["procMount"].is_null()),
+        (
+            "one container",
+            pod["containers"].as_array().is_some_and(|all| all.len() == 1) && pod["initContainers"].is_null(),
+        ),
+    ];
+    for (rule, met) in rules {
+        assert!(met, "{rule}");
+    }
+}
