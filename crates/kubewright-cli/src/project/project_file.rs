@@ -143,7 +143,7 @@ impl ProjectFile {
         let broken = |error: &serde_saphyr::Error| {
             // Where it is broken stands in the first line of the message; the rest is for those who see the file.
             let said = error.to_string();
-            let said = said.lines().next().unwrap_or_default().to_owned();
+            let said = said.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
             let at = error.location().map(|at| format!(" at line {}", at.line())).unwrap_or_default();
             anyhow!(said)
                 .context(format!("PROJECT is broken{at}"))

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::path::Path;
 
 use super::add::{Changed, External, Request, add, remove};
 use super::*;
-use crate::project::project_file::ProjectFile;
+use crate::project::project_file::{ProjectFile, Resource};
 
 type Disk = BTreeMap<String, String>;
 
@@ -275,7 +276,8 @@ fn sources_name_their_owner_when_there_is_one() {
     project.set("owner", "The Shop".into());
     for (path, text) in files(&project) {
         let named = text.starts_with("// Copyright The Shop\n// SPDX-License-Identifier: Apache-2.0\n\n//!");
-        assert_eq!(named, path.ends_with(".rs"), "{path}");
+        let is_source = Path::new(&path).extension().is_some_and(|extension| extension == "rs");
+        assert_eq!(named, is_source, "{path}");
     }
 }
 
@@ -284,7 +286,7 @@ fn a_project_of_kubebuilder_is_carried_over_and_the_rest_is_told() {
     let theirs = ProjectFile::read(include_str!("../../testdata/kubebuilder/PROJECT")).unwrap();
     let (ours, left) = adopt(&theirs);
     add::check_project(&ours).unwrap();
-    let kinds: Vec<String> = ours.resources.iter().map(|kind| kind.shown()).collect();
+    let kinds: Vec<String> = ours.resources.iter().map(Resource::shown).collect();
     insta::assert_snapshot!(kinds.join("\n"), @"
     cache.example.com/v1alpha1, Memcached
     world.example.com/v1, Region

@@ -23,7 +23,7 @@ fn bash_completes_commands_flags_and_values() {
         ("kubewright version --sh", "--short"),
         ("kubewright version --output y", "yaml"),
         ("kubewright completion z", "zsh"),
-        ("kubewright help c", "completion"),
+        ("kubewright help co", "completion"),
     ] {
         let words: Vec<&str> = line.split(' ').collect();
         let [.., previous, current] = words.as_slice() else { unreachable!("two words at least") };

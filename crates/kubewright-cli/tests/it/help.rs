@@ -16,7 +16,12 @@ fn help_of_kubewright_says_what_it_is_and_what_it_can_do() {
     Commands:
       apiserver   Run the Kubernetes API server in the foreground, until it is interrupted
       completion  Print the script that completes kubewright's commands in a shell
+      create      Add to a project
+      delete      Take back what was added to a project
+      edit        Change how a project is laid out, and what config/default deploys
       envtest     Help tests of operators that were written for Go's envtest
+      init        Start an operator: a cargo project with everything that it needs to be tested and
+                  deployed
       manifests   Write CRDs, roles and webhook configurations from the compiled operator
       version     Print the version of kubewright, and of the Kubernetes API that it embeds
       help        Print the help of kubewright, or of one of its commands
@@ -31,6 +36,12 @@ fn help_of_kubewright_says_what_it_is_and_what_it_can_do() {
       -v, --verbose...    Say more; repeat for even more
 
     Examples:
+      # Start an operator in this folder
+      kubewright init --domain example.com
+
+      # Add a kind and its controller
+      kubewright create api --group shop --version v1 --kind Order
+
       # Start a Kubernetes API server
       kubewright apiserver --port 6443
 

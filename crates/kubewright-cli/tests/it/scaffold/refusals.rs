@@ -12,7 +12,12 @@ const ORDER: &str = "create api --group sales --version v1 --kind Order";
 fn a_folder_that_is_no_project_is_told_how_to_become_one() {
     let folder = Folder::new("shop");
     let run = folder.run(ORDER);
-    assert_snapshot!(run.to_string().replace(&folder.path().display().to_string(), "<FOLDER>"), @"");
+    assert_snapshot!(run.to_string().replace(&folder.path().display().to_string(), "<FOLDER>"), @"
+    exit status 1
+    --- stderr
+    error: <FOLDER> is no project of kubewright's: it has no PROJECT
+      hint: run `kubewright init` first, or run this in the folder of a project
+    ");
 }
 
 #[test]
@@ -20,7 +25,12 @@ fn a_project_is_not_started_twice() {
     let folder = Folder::with_order();
     let before = folder.files();
     let run = folder.run("init --domain example.com");
-    assert_snapshot!(run.to_string().replace(&folder.path().display().to_string(), "<FOLDER>"), @"");
+    assert_snapshot!(run.to_string().replace(&folder.path().display().to_string(), "<FOLDER>"), @"
+    exit status 1
+    --- stderr
+    error: <FOLDER> is a project already
+      hint: add to it with `kubewright create api`, or change it with `kubewright edit`
+    ");
     assert_eq!(folder.files(), before);
 }
 
@@ -28,7 +38,12 @@ fn a_project_is_not_started_twice() {
 fn a_kind_is_not_added_twice_and_nothing_is_written() {
     let folder = Folder::with_order();
     let before = folder.files();
-    assert_snapshot!(folder.run(ORDER), @"");
+    assert_snapshot!(folder.run(ORDER), @"
+    exit status 1
+    --- stderr
+    error: sales.example.com/v1, Order is in this project already
+      hint: --force makes its files again; --controller-name adds a second controller
+    ");
     assert_eq!(folder.files(), before);
 }
 
@@ -38,7 +53,12 @@ fn a_change_of_the_users_that_would_be_lost_is_told() {
     let types = folder.read("src/api/v1/order.rs").replace("foo", "amount");
     folder.write("src/api/v1/order.rs", &types);
     let before = folder.files();
-    assert_snapshot!(folder.run("delete api --group sales --version v1 --kind Order"), @"");
+    assert_snapshot!(folder.run("delete api --group sales --version v1 --kind Order"), @"
+    exit status 1
+    --- stderr
+    error: src/api/v1/order.rs has changes of yours, and would be removed
+      hint: nothing was written; --dry-run --force shows what would be lost, and --force does it
+    ");
     assert_eq!(folder.files(), before);
     folder.done("delete api --group sales --version v1 --kind Order --force");
     assert!(!folder.path().join("src/api").exists());
@@ -46,8 +66,24 @@ fn a_change_of_the_users_that_would_be_lost_is_told() {
 
 #[test]
 fn without_a_terminal_nothing_is_asked() {
-    assert_snapshot!(Folder::new("shop").run("init"), @"");
-    assert_snapshot!(Folder::with_order().run("create api --group sales --version v1"), @"");
+    assert_snapshot!(Folder::new("shop").run("init"), @"
+    exit status 2
+    --- stderr
+    error: --domain is missing; it is something such as example.com
+
+    Usage: kubewright init [OPTIONS] [FOLDER]
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(Folder::with_order().run("create api --group sales --version v1"), @"
+    exit status 2
+    --- stderr
+    error: --kind is missing; it is something such as Order
+
+    Usage: kubewright create api [OPTIONS]
+
+    For more information, try '--help'.
+    ");
 }
 
 #[test]
@@ -55,11 +91,27 @@ fn a_project_of_another_tool_or_a_later_release_is_told_apart() {
     let folder = Folder::with_order();
     let project = folder.read("PROJECT");
     folder.write("PROJECT", &project.replace("kubewright.dev/v1\nplugins", "go.kubebuilder.io/v4\nplugins"));
-    assert_snapshot!(folder.run(ORDER), @"");
+    assert_snapshot!(folder.run(ORDER), @"
+    exit status 1
+    --- stderr
+    error: the project is laid out as go.kubebuilder.io/v4, and not as kubewright.dev/v1
+      hint: carry it over into a folder of its own: `kubewright init --from PROJECT ../another-folder`
+    ");
     folder.write("PROJECT", &project.replace("version: \"3\"", "version: \"4\""));
-    assert_snapshot!(folder.run(ORDER), @"");
+    assert_snapshot!(folder.run(ORDER), @"
+    exit status 1
+    --- stderr
+    error: PROJECT has version 4, and this kubewright knows 3
+      hint: use a newer kubewright
+    ");
     folder.write("PROJECT", "version: \"3\"\nresources:\n- kind: [\n");
-    assert_snapshot!(folder.run(ORDER), @"");
+    assert_snapshot!(folder.run(ORDER), @"
+    exit status 1
+    --- stderr
+    error: PROJECT is broken at line 3
+      cause: line 3 column 9: unclosed bracket '['
+      hint: bring it back from version control; `kubewright` writes this file, people do not
+    ");
 }
 
 #[test]
@@ -111,6 +163,13 @@ fn what_kubebuilder_says_of_a_project_is_carried_over() {
     let theirs = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/kubebuilder/PROJECT");
     let run = folder.run(&format!("init --from {theirs} --kubewright-version 0.1.0"));
     assert_eq!(run.status, 0, "{run}");
-    assert_snapshot!(run.stderr, @"");
+    assert_snapshot!(run.stderr, @"
+    warning: not carried over: the plugin deploy-image.go.kubebuilder.io/v1-alpha: kubewright has no such plugin
+    warning: not carried over: the plugin grafana.kubebuilder.io/v1-alpha: kubewright has no such plugin
+    warning: not carried over: `ssa` of cache.example.com/v1alpha1, Memcached: derive ApplyConfiguration on its types instead
+    warning: not carried over: the webhooks of world.example.com/v1, Region: defaulting, conversion
+    warning: not carried over: cert-manager.io/v1, Certificate, which github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1 defines: add it with `create api --external-api-path` and a Rust crate
+    warning: not carried over: the Go code: types and reconcilers begin anew, as templates
+    ");
     assert!(folder.path().join("src/controllers/world/region_backup.rs").is_file());
 }

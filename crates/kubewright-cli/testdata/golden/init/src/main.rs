@@ -1,0 +1,9 @@
+//! The operator as a program.
+
+use kubewright::prelude::*;
+
+#[kubewright::main]
+async fn main(manager: Manager) -> Result<()> {
+    shop::registry::register(&manager)?;
+    Ok(manager.run().await?)
+}

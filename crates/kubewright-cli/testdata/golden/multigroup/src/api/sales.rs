@@ -1,0 +1,3 @@
+//! The kinds of sales.example.com.
+
+pub mod v1;

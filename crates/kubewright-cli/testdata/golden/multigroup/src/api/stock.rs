@@ -1,0 +1,3 @@
+//! The kinds of stock.example.com.
+
+pub mod v1beta1;

@@ -1,0 +1,3 @@
+//! The controllers of the group sales.
+
+pub mod order;

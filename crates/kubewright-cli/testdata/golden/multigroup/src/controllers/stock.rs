@@ -1,0 +1,3 @@
+//! The controllers of the group stock.
+
+pub mod warehouse;

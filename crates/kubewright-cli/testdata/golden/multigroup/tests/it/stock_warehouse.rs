@@ -1,0 +1,34 @@
+//! A Warehouse is reconciled, and says so.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use kubewright::condition::is_true;
+use kubewright::prelude::*;
+use kubewright_envtest::{Environment, eventually};
+
+use shop::api::stock::v1beta1::Warehouse;
+use shop::controllers;
+
+const LIMIT: Duration = Duration::from_secs(10);
+const SAMPLE: &str = include_str!("../../config/samples/stock_v1beta1_warehouse.yaml");
+
+#[tokio::test]
+async fn the_sample_becomes_ready() -> Result<()> {
+    let env = Environment::builder().crd::<Warehouse>().start().await?;
+    let (namespace, client) = (env.namespace().await?, env.runtime_client());
+    let manager = env.manager("shop")?;
+    controllers::stock::warehouse::register(&manager)?;
+    let running = env.run(manager);
+    env.apply_yaml(&namespace, SAMPLE).await?;
+
+    let key = Key::namespaced(&namespace, "warehouse-sample");
+    eventually(LIMIT, async || {
+        let object = client.get::<Warehouse>(&key).await?;
+        let conditions = object.status.clone().unwrap_or_default().conditions;
+        ensure!(is_true(&conditions, "Ready"), "{conditions:?}");
+        Ok(())
+    })
+    .await?;
+    Ok(running.stop().await?)
+}

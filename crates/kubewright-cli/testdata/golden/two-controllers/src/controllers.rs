@@ -1,0 +1,4 @@
+//! The controllers of this operator.
+
+pub mod order;
+pub mod order_backup;

@@ -1,0 +1,5 @@
+//! Tests of the operator, against a control plane in the same process.
+
+mod operator;
+mod order;
+mod order_backup;

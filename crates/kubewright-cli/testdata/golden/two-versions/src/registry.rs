@@ -1,0 +1,14 @@
+//! Every kind and every controller of this operator. `kubewright create` and `kubewright delete` write this file.
+
+use kubewright::{Manager, RegisterError};
+
+use crate::{api, controllers};
+
+kubewright::crds!(api::v1::Order);
+kubewright::crds!(api::v2::Order);
+
+/// Gives the manager all controllers.
+pub fn register(manager: &Manager) -> Result<(), RegisterError> {
+    controllers::order::register(manager)?;
+    Ok(())
+}
