@@ -18,6 +18,7 @@ use serde::Deserialize;
 use super::Project;
 use super::project_file::ProjectFile;
 use crate::error::Hint as _;
+use crate::scaffold;
 use crate::ui::Ui;
 
 /// How long a program may take to say what it declares.
@@ -95,9 +96,9 @@ impl Project {
         let mut child = Command::new(program)
             .env("KUBEWRIGHT_MANIFESTS", "1")
         let mut command = Command::new(program);
-        // An operator for its own namespace is told that in its pod; its roles depend on it.
+        // An operator for its own namespace is told so in its pod; its roles depend on it.
         if let Some(namespace) = self.watched_namespace() {
-            command.env("WATCH_NAMESPACE", namespace);
+            command.args(["--namespace", &namespace]);
         }
         let mut child = command
             .arg("manifests")
@@ -129,11 +130,10 @@ impl Project {
 }
 
 impl Project {
-    /// The namespace that PROJECT has the operator watch, unless the environment names others.
+    /// The namespace that PROJECT has the operator watch, if it is not for all.
     fn watched_namespace(&self) -> Option<String> {
         let file = ProjectFile::load(self.root()).ok()?;
-        let own = crate::scaffold::watched(&file)?;
-        std::env::var_os("WATCH_NAMESPACE").is_none().then_some(own)
+        scaffold::watched(&file)
     }
 }
 

@@ -49,13 +49,18 @@ pub(crate) struct Changed {
 /// Adds what is asked for.
 pub(crate) fn add(project: &ProjectFile, request: &Request) -> Result<Changed> {
     check(request)?;
-    let mut entry = entry(project, request)?;
     let mut changed = Changed { before: project.clone(), after: project.clone() };
-    let there = project.resources.iter().position(|known| is_same(known, &entry));
-    match there {
-        Some(at) if request.controller_name.is_some() && !request.force => {
-            add_controller(&mut changed.after.resources[at], request)?;
-        }
+    let known = changed.after.resources.iter_mut().find(|known| {
+        is_called(known, &request.group, &request.version, &request.kind)
+            && wants_a_controller(request, known)
+    });
+    if let Some(known) = known {
+        add_controller(known, request)?;
+        check_project(&changed.after)?;
+        return Ok(changed);
+    }
+    let mut entry = entry(project, request)?;
+    match project.resources.iter().position(|known| is_same(known, &entry)) {
         Some(at) => {
             let known = &project.resources[at];
             if !request.force {
@@ -75,12 +80,7 @@ pub(crate) fn add(project: &ProjectFile, request: &Request) -> Result<Changed> {
 
 /// Takes a version of a kind away.
 pub(crate) fn remove(project: &ProjectFile, group: &str, version: &str, kind: &str) -> Result<Changed> {
-    let at = project.resources.iter().position(|known| {
-        let is_group = known.group == group
-            || known.full_group() == group
-            || (group == "rbac" && known.group == "rbac.authorization");
-        is_group && known.version == version && known.kind == kind
-    });
+    let at = project.resources.iter().position(|known| is_called(known, group, version, kind));
     let Some(at) = at else {
         let known: Vec<String> = project.resources.iter().map(Resource::shown).collect();
         let known = if known.is_empty() {
@@ -191,19 +191,32 @@ fn own_entry(project: &ProjectFile, request: &Request) -> Result<Resource> {
     Ok(entry)
 }
 
+/// Whether nothing but a controller is to be added to a kind that is there.
+fn wants_a_controller(request: &Request, known: &Resource) -> bool {
+    let said = request.controller == Some(true) || request.resource == Some(false);
+    let first = known.controller_names().is_empty() && said;
+    !request.force && request.resource != Some(true) && (first || request.controller_name.is_some())
+}
+
 fn add_controller(entry: &mut Resource, request: &Request) -> Result<()> {
-    let Some(name) = request.controller_name.clone() else { return Ok(()) };
-    if request.resource == Some(true) {
-        return Err(anyhow!("{} is in this project already", entry.shown()))
-            .hint("leave out --resource to add a controller to it");
-    }
     let names = entry.controller_names();
-    if names.contains(&name) {
-        bail!("{} has a controller {name} already", entry.shown());
-    }
-    entry.controllers = names.into_iter().chain([name]).map(|name| Controller { name }).collect();
     entry.controller = true;
+    if let Some(name) = &request.controller_name {
+        if names.contains(name) {
+            bail!("{} has a controller {name} already", entry.shown());
+        }
+        entry.controllers =
+            names.iter().chain([name]).map(|name| Controller { name: name.clone() }).collect();
+    }
     Ok(())
+}
+
+/// Whether a user who says this means that entry.
+fn is_called(known: &Resource, group: &str, version: &str, kind: &str) -> bool {
+    let is_group = known.group == group
+        || known.full_group() == group
+        || (group == "rbac" && known.group == "rbac.authorization");
+    is_group && known.version == version && known.kind == kind
 }
 
 fn is_same(one: &Resource, other: &Resource) -> bool {
@@ -231,6 +244,20 @@ pub(crate) fn check_project(project: &ProjectFile) -> Result<()> {
             other.group
         ))
         .hint("`kubewright edit --multigroup` gives each group a folder of its own");
+    }
+    for kind in kinds.iter().filter(|kind| kind.own) {
+        let others =
+            kinds.iter().filter(|other| other.own && other.resource.version == kind.resource.version);
+        for other in others {
+            let name = &other.resource.kind;
+            let stem = name.strip_suffix("Spec").or_else(|| name.strip_suffix("Status"));
+            if stem == Some(&kind.resource.kind) && kind.group == other.group {
+                bail!(
+                    "{name} is a type of the kind {stem} already, and cannot be a kind",
+                    stem = kind.resource.kind
+                );
+            }
+        }
     }
     let mut plurals = BTreeMap::new();
     for kind in &kinds {

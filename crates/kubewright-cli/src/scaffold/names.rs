@@ -46,18 +46,27 @@ pub(crate) fn check_kind(name: &str) -> Result<(), InvalidName> {
     if name.len() > 63 {
         return refuse("kind", name, "is longer than 63 characters");
     }
-    // Names that the types' own file imports, or that every file has.
+    // Names that the generated files import, or that every file has.
     let taken = [
+        "ApplyConfiguration",
+        "Arc",
+        "Client",
         "Clone",
         "Condition",
+        "ConditionUpdate",
         "Context",
         "CustomResource",
+        "CustomResourceExt",
         "Debug",
         "Default",
         "Deserialize",
+        "Duration",
+        "Environment",
+        "Err",
         "Error",
         "JsonSchema",
         "Key",
+        "KubeSchema",
         "List",
         "Manager",
         "None",
@@ -67,19 +76,17 @@ pub(crate) fn check_kind(name: &str) -> Result<(), InvalidName> {
         "Outcome",
         "Patch",
         "Reconciler",
+        "RegisterError",
+        "ResourceExt",
         "Result",
         "Self",
         "Serialize",
         "Some",
         "String",
         "Vec",
-        "Arc",
-        "Err",
-        "RegisterError",
-        "Client",
     ];
     if taken.contains(&name) {
-        return refuse("kind", name, "is a name that every controller uses for something else");
+        return refuse("kind", name, "is the name of something else in every controller or its test");
     }
     Ok(())
 }

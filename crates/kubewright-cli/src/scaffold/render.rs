@@ -275,7 +275,8 @@ impl Output {
             let mut values = values_of(kind);
             values["type_path"] = kind.type_path(multigroup).into();
             values["reconciler"] = controller.reconciler.as_str().into();
-            values["named"] = controller.named.clone().into();
+            values["registration"] = registration(controller).into();
+            values["signature"] = signature(kind).into();
             values["condition"] = controller.condition.as_str().into();
             let id = format!("controller/{}/{}", kind.id(), controller.module);
             let template = if kind.own {
@@ -300,6 +301,10 @@ impl Output {
             values["api"] = kind.api(self.multigroup).into();
             values["controller"] =
                 format!("{}::{}", kind.controllers_module(self.multigroup), controller.module).into();
+            let versions =
+                kinds.iter().filter(|other| kinds::is_same_kind(other.resource, kind.resource)).count();
+            values["versions"] = versions.into();
+            values["environment"] = environment(kind, versions).into();
             values["sample"] = sample(kind).into();
             values["condition"] = controller.condition.as_str().into();
             let id = format!("test/{}/{}", kind.id(), controller.module);
@@ -420,6 +425,41 @@ const PEOPLE: &[(&str, &str, &[&str])] = &[
 
 fn with_controllers<'a>(kinds: &'a [Kind<'a>]) -> impl Iterator<Item = (&'a Kind<'a>, &'a Controller)> {
     kinds.iter().flat_map(|kind| kind.controllers.iter().map(move |controller| (kind, controller)))
+}
+
+/// How rustfmt writes calls on calls: in one line, if that is short.
+fn chain(parts: &[&str]) -> String {
+    let line = parts.concat();
+    if line.len() <= 60 { line } else { parts.join("\n        ") }
+}
+
+fn registration(controller: &Controller) -> String {
+    let of = format!(".controller({})", controller.reconciler);
+    let named = controller.named.as_ref().map(|name| format!(".named(\"{name}\")"));
+    let parts = ["manager", &of].into_iter().chain(named.as_deref()).chain([".register()"]);
+    chain(&parts.collect::<Vec<_>>())
+}
+
+fn environment(kind: &Kind<'_>, versions: usize) -> String {
+    let definitions = if versions > 1 {
+        ".crds_from(\"config/crd/bases\")".to_owned()
+    } else {
+        format!(".crd::<{}>()", kind.resource.kind)
+    };
+    chain(&["Environment::builder()", &definitions, ".start()", ".await?"])
+}
+
+/// The head of a reconciler's function, in as many lines as rustfmt gives it.
+fn signature(kind: &Kind<'_>) -> String {
+    let (object, cx) = (format!("object: Arc<{}>", kind.resource.kind), if kind.own { "cx" } else { "_cx" });
+    let line = format!("async fn reconcile(&self, {object}, {cx}: &Context) -> Result<Outcome>");
+    // With its indentation and the brace.
+    if line.len() + 6 <= 100 {
+        return line;
+    }
+    format!(
+        "async fn reconcile(\n        &self,\n        {object},\n        {cx}: &Context,\n    ) -> Result<Outcome>"
+    )
 }
 
 fn sample(kind: &Kind<'_>) -> String {

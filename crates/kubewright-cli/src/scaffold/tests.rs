@@ -200,6 +200,7 @@ fn kinds_and_names_that_clash_are_refused_before_anything_is_written() {
         refused(&one, &external),
         refused(&one, &request("sales", "1", "Item")),
         refused(&one, &request("sales", "v1", "Operator")),
+        refused(&one, &request("sales", "v1", "OrderSpec")),
         refused(&one, &request("networking.k8s.io", "v1", "Item")),
         refused(&ProjectFile { namespaced: true, ..project() }, &request("core", "v1", "Node")),
     ];
@@ -212,9 +213,21 @@ fn kinds_and_names_that_clash_are_refused_before_anything_is_written() {
     mail/v1, Letter is no kind of Kubernetes v1.36
     the version `1` is not like v1, v1beta1 or v2alpha1
     two things would be in tests/it/operator.rs: test/sales.example.com/v1/Operator/operator and tests/it/operator.rs
+    OrderSpec is a type of the kind Order already, and cannot be a kind
     the group networking.k8s.io belongs to Kubernetes
     the operator is for its own namespace, and v1, Node has objects that are in none
     ");
+}
+
+#[test]
+fn a_controller_can_come_later() {
+    let without = with(&project(), &Request { controller: Some(false), ..order() });
+    assert!(!files(&without).contains_key("src/controllers/order.rs"));
+    assert!(add(&without, &order()).is_err());
+    for later in [Request { controller: Some(true), ..order() }, Request { resource: Some(false), ..order() }]
+    {
+        assert_eq!(with(&without, &later), with(&project(), &order()));
+    }
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The binary on a real terminal.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -10,6 +11,11 @@ use crate::run::{command, kubewright};
 
 /// Runs to the end with all three streams on a new terminal, and returns what one would see there.
 fn on_terminal(line: &str, variables: &[(&str, &str)]) -> String {
+    typing("", command(line).envs(variables.iter().copied()))
+}
+
+/// The same for somebody who types something there.
+fn typing(typed: &str, command: &mut Command) -> String {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&ours).expect("the terminal is ours");
     unlockpt(&ours).expect("the terminal is ours");
@@ -18,20 +24,21 @@ fn on_terminal(line: &str, variables: &[(&str, &str)]) -> String {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
     let theirs = File::from(open(name, flags, Mode::empty()).expect("the terminal opens"));
 
-    let mut command = command(line);
+    if !command.get_envs().any(|(name, value)| name == "TERM" && value.is_some()) {
+        command.env("TERM", "xterm");
+    }
     let mut child = command
-        .env("TERM", "xterm")
-        .envs(variables.iter().copied())
         .stdin(theirs.try_clone().expect("a stream"))
         .stdout(theirs.try_clone().expect("a stream"))
         .stderr(theirs)
         .spawn()
         .expect("the binary starts");
     // The command keeps its streams, and a terminal ends only when nobody holds it open.
-    drop(command);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
 
     let mut seen = Vec::new();
     let mut ours = File::from(ours);
+    ours.write_all(typed.as_bytes()).expect("the terminal takes it");
     let mut part = [0; 4096];
     // Linux reports the end of a terminal as an error, others as an end.
     while let Ok(length @ 1..) = ours.read(&mut part) {
@@ -63,4 +70,16 @@ fn a_script_on_the_terminal_is_followed_by_a_note_where_to_put_it_unless_quiet()
     let seen = on_terminal("completion bash", &[("NO_COLOR", "1")]);
     insta::assert_snapshot!(seen.strip_prefix(&script).expect("the script comes first"), @"note: this is a script for the shell; `kubewright completion --help` says where to put it");
     assert_eq!(on_terminal("completion bash --quiet", &[]), script);
+}
+
+#[test]
+fn what_is_missing_is_asked_for_on_a_terminal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let shop = folder.path().join("shop");
+    std::fs::create_dir(&shop).expect("a folder");
+    let seen = typing("example.com\n", command("init --quiet").env("NO_COLOR", "1").current_dir(&shop));
+    assert!(seen.contains("domain (such as example.com): "), "{seen}");
+    let mut create = command("create api --group sales --quiet");
+    let seen = typing("v1\nOrder\n", create.env("NO_COLOR", "1").current_dir(&shop));
+    assert!(seen.contains("kind (such as Order): ") && seen.contains("wrote src/api/v1/order.rs"), "{seen}");
 }

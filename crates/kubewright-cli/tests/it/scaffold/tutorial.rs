@@ -62,7 +62,7 @@ fn the_operator_of_the_tutorial_is_made_tested_run_and_deployed() {
     assert_eq!(cluster.kubectl(image).result(), "example.com/markdown-view:v1");
     folder.shell("make", "undeploy", &variables);
     let help = folder.shell("make", "help", &variables);
-    assert!(help.contains("  deploy             Deploy the operator with the image IMG\n"), "{help}");
+    assert!(help.contains("  deploy              Deploy the operator with the image IMG\n"), "{help}");
 }
 
 #[test]

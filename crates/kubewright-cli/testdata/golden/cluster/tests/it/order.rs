@@ -11,6 +11,7 @@ use shop::api::v1::Order;
 use shop::controllers;
 
 const LIMIT: Duration = Duration::from_secs(10);
+const READY: &str = "Ready";
 const SAMPLE: &str = include_str!("../../config/samples/sales_v1_order.yaml");
 
 #[tokio::test]
@@ -26,7 +27,7 @@ async fn the_sample_becomes_ready() -> Result<()> {
     eventually(LIMIT, async || {
         let object = client.get::<Order>(&key).await?;
         let conditions = object.status.clone().unwrap_or_default().conditions;
-        ensure!(is_true(&conditions, "Ready"), "{conditions:?}");
+        ensure!(is_true(&conditions, READY), "{conditions:?}");
         Ok(())
     })
     .await?;

@@ -11,6 +11,7 @@ use shop::api::stock::v1beta1::Warehouse;
 use shop::controllers;
 
 const LIMIT: Duration = Duration::from_secs(10);
+const READY: &str = "Ready";
 const SAMPLE: &str = include_str!("../../config/samples/stock_v1beta1_warehouse.yaml");
 
 #[tokio::test]
@@ -26,7 +27,7 @@ async fn the_sample_becomes_ready() -> Result<()> {
     eventually(LIMIT, async || {
         let object = client.get::<Warehouse>(&key).await?;
         let conditions = object.status.clone().unwrap_or_default().conditions;
-        ensure!(is_true(&conditions, "Ready"), "{conditions:?}");
+        ensure!(is_true(&conditions, READY), "{conditions:?}");
         Ok(())
     })
     .await?;

@@ -10,6 +10,9 @@ use kubewright::tracing::info;
 
 use crate::api::v1::Order;
 
+/// The condition that this controller sets.
+const READY: &str = "Ready";
+
 /// Reconciles objects of the kind Order.
 #[derive(Debug)]
 pub struct OrderReconciler;
@@ -40,7 +43,7 @@ impl Reconciler for OrderReconciler {
 async fn report(object: &Order, cx: &Context) -> Result<()> {
     let before = object.status.clone().unwrap_or_default();
     let mut status = before.clone();
-    let ready = ConditionUpdate::truthy("Ready", "Reconciled", "it is as the spec wants it")
+    let ready = ConditionUpdate::truthy(READY, "Reconciled", "it is as the spec wants it")
         .observed(object.metadata.generation);
     set_condition(&mut status.conditions, ready, cx.now());
     if status != before {
