@@ -1,0 +1,208 @@
+//! How large each ReplicaSet of a Deployment is to be: rolling updates, and changes of scale in the middle of one.
+//!
+//! Pure. Invariants: there are never more replicas than wanted and surge, and none that is available is taken away while
+//! fewer than wanted less those that may be unavailable would be left.
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use super::revision;
+use super::template::age;
+
+/// The numbers that a rollout keeps to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Limits {
+    pub(super) wanted: i32,
+    /// How many more there may be.
+    pub(super) surge: i32,
+    /// How many may be missing.
+    pub(super) unavailable: i32,
+}
+
+/// A set that is to have another size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Resize {
+    pub(super) set: String,
+    pub(super) size: i32,
+}
+
+impl Resize {
+    fn new(set: &ReplicaSet, size: i32) -> Self {
+        Self { set: set.metadata.name.clone().unwrap_or_default(), size }
+    }
+}
+
+impl Limits {
+    pub(super) fn of(deployment: &Deployment) -> Self {
+        let Some(spec) = &deployment.spec else { return Self { wanted: 1, surge: 0, unavailable: 0 } };
+        let wanted = spec.replicas.unwrap_or(1);
+        let rolls = is_rolling(deployment);
+        let rolling = spec.strategy.as_ref().and_then(|strategy| strategy.rolling_update.as_ref());
+        if !rolls || wanted == 0 {
+            return Self { wanted, surge: if rolls { surge_of(rolling, wanted) } else { 0 }, unavailable: 0 };
+        }
+        let surge = surge_of(rolling, wanted);
+        let unavailable =
+            rolling.and_then(|it| it.max_unavailable.as_ref()).map_or(0, |it| scaled(it, wanted, false));
+        // Both can be zero only by rounding down: then one may be missing, or nothing would ever move.
+        let unavailable = if surge == 0 && unavailable == 0 { 1 } else { unavailable };
+        Self { wanted, surge, unavailable: unavailable.min(wanted) }
+    }
+}
+
+fn surge_of(rolling: Option<&k8s_openapi::api::apps::v1::RollingUpdateDeployment>, wanted: i32) -> i32 {
+    rolling.and_then(|rolling| rolling.max_surge.as_ref()).map_or(0, |surge| scaled(surge, wanted, true))
+}
+
+/// Whether updates are rolled out bit by bit.
+pub(super) fn is_rolling(deployment: &Deployment) -> bool {
+    let strategy = deployment.spec.as_ref().and_then(|spec| spec.strategy.as_ref());
+    strategy.and_then(|strategy| strategy.type_.as_deref()) != Some("Recreate")
+}
+
+/// A number, or a percentage of one.
+fn scaled(value: &IntOrString, of: i32, up: bool) -> i32 {
+    match value {
+        IntOrString::Int(value) => *value,
+        IntOrString::String(text) => {
+            let percent: i64 = text.trim_end_matches('%').parse().unwrap_or_default();
+            let whole = percent * i64::from(of);
+            let value = if up { (whole + 99) / 100 } else { whole / 100 };
+            i32::try_from(value).unwrap_or(i32::MAX)
+        }
+    }
+}
+
+/// How many replicas a set is to have.
+pub(super) fn size(set: &ReplicaSet) -> i32 {
+    set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1)
+}
+
+/// How many pods of a set are available.
+pub(super) fn available(set: &ReplicaSet) -> i32 {
+    set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or_default()
+}
+
+fn total(sets: &[&ReplicaSet]) -> i32 {
+    sets.iter().map(|set| size(set)).sum()
+}
+
+/// The size of the current set: as large as it may be now.
+pub(super) fn grown(limits: Limits, rolling: bool, new: &ReplicaSet, all: &[&ReplicaSet]) -> i32 {
+    if !rolling || size(new) > limits.wanted {
+        return limits.wanted;
+    }
+    let room = (limits.wanted + limits.surge - total(all)).max(0);
+    size(new) + room.min(limits.wanted - size(new))
+}
+
+/// How the other sets shrink. First goes what is not healthy anyway, then as much as can be spared.
+pub(super) fn shrink(limits: Limits, new: &ReplicaSet, old: &[ReplicaSet]) -> Vec<Resize> {
+    let all: Vec<&ReplicaSet> = old.iter().chain([new]).collect();
+    let least = limits.wanted - limits.unavailable;
+    // What is new and not available yet must not count as spare.
+    let spare = total(&all) - least - (size(new) - available(new));
+    if spare <= 0 || old.iter().all(|set| size(set) == 0) {
+        return Vec::new();
+    }
+    let mut sets: Vec<(&ReplicaSet, i32)> = old.iter().map(|set| (set, size(set))).collect();
+    sets.sort_by_cached_key(|(set, _)| age(set));
+    let mut cleaned = 0;
+    for (set, left) in &mut sets {
+        let unhealthy = (*left - available(set)).max(0);
+        let go = unhealthy.min(spare - cleaned);
+        *left -= go;
+        cleaned += go;
+    }
+    let mut spare = all.iter().map(|set| available(set)).sum::<i32>() - least;
+    for (_, left) in &mut sets {
+        let go = (*left).min(spare.max(0));
+        *left -= go;
+        spare -= go;
+    }
+    let changed = sets.into_iter().filter(|(set, left)| *left != size(set));
+    changed.map(|(set, left)| Resize::new(set, left)).collect()
+}
+
+/// How sets change when the Deployment is scaled, or paused.
+pub(super) fn rescale(
+    deployment: &Deployment,
+    limits: Limits,
+    new: Option<&ReplicaSet>,
+    old: &[ReplicaSet],
+) -> Vec<Resize> {
+    let all: Vec<&ReplicaSet> = old.iter().chain(new).collect();
+    let mut active: Vec<&ReplicaSet> = all.iter().copied().filter(|set| size(set) > 0).collect();
+    // With one set there is nothing to divide.
+    let only = match active.as_slice() {
+        [] => new.or_else(|| old.iter().max_by_key(|set| age(set))),
+        [one] => Some(*one),
+        _ => None,
+    };
+    if let Some(only) = only {
+        let resize = (size(only) != limits.wanted).then(|| Resize::new(only, limits.wanted));
+        return resize.into_iter().collect();
+    }
+    if let Some(new) = new.filter(|new| is_saturated(new, limits.wanted)) {
+        let name = &new.metadata.name;
+        let others = active.into_iter().filter(|set| set.metadata.name != *name);
+        return others.map(|set| Resize::new(set, 0)).collect();
+    }
+    if !is_rolling(deployment) {
+        return Vec::new();
+    }
+    let allowed = if limits.wanted > 0 { limits.wanted + limits.surge } else { 0 };
+    let change = allowed - total(&active);
+    // Growth begins with the newest of the largest, the other way with the oldest.
+    active.sort_by_cached_key(|set| (-size(set), age(set)));
+    if change > 0 {
+        active.sort_by_cached_key(|set| (-size(set), std::cmp::Reverse(age(set))));
+    }
+    let mut changes: Vec<i32> = Vec::with_capacity(active.len());
+    for set in &active {
+        let left = change - changes.iter().sum::<i32>();
+        let share = share(deployment, limits, set);
+        changes.push(match change {
+            0 => 0,
+            _ if left == 0 => 0,
+            1.. => share.min(left),
+            _ => share.max(left),
+        });
+    }
+    let rest = change - changes.iter().sum::<i32>();
+    if let Some(first) = changes.first_mut().filter(|_| change != 0) {
+        *first += rest;
+    }
+    let resized =
+        active.iter().zip(changes).map(|(set, change)| Resize::new(set, (size(set) + change).max(0)));
+    resized.collect()
+}
+
+/// Whether a set is as large as the Deployment wants, and available.
+fn is_saturated(set: &ReplicaSet, wanted: i32) -> bool {
+    let desired = revision::count(set, revision::DESIRED);
+    size(set) == wanted && desired == Some(wanted) && available(set) == wanted
+}
+
+/// What part of a change falls to a set, by its size.
+fn share(deployment: &Deployment, limits: Limits, set: &ReplicaSet) -> i32 {
+    if limits.wanted == 0 {
+        return -size(set);
+    }
+    let replicas = deployment.status.as_ref().and_then(|status| status.replicas);
+    let before =
+        revision::count(set, revision::MAX).filter(|before| *before > 0).or(replicas).unwrap_or_default();
+    if before <= 0 {
+        return 0;
+    }
+    let size_then = f64::from(size(set)) * f64::from(limits.wanted + limits.surge) / f64::from(before);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a cast saturates, and sizes are far below its limit"
+    )]
+    let size_then = size_then.round() as i32;
+    size_then - size(set)
+}
+
+#[cfg(test)]
+mod tests;

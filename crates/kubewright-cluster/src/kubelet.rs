@@ -1,0 +1,181 @@
+//! The simulated kubelet: pods that have a node start, run, end and go, as their annotations say.
+//!
+//! What a pod's status is to be next is decided by [`status`], a pure function of the pod and the time; here it is
+//! written. Nothing is executed, and what was written is all that is remembered, but for the addresses given out.
+
+pub mod annotation;
+mod behaviour;
+mod status;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kubewright_runtime::client::ignore_not_found;
+use kubewright_runtime::controller::{Predicate, Watch};
+use kubewright_runtime::{
+    Context, Delete, Key, List, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
+};
+
+use self::behaviour::Behaviour;
+use self::status::{Level, Place};
+use crate::{hash, node, pod};
+
+/// The index that finds pods by their node.
+pub(crate) const NODE_NAME: &str = "spec.nodeName";
+const POD_IP: &str = "status.podIP";
+
+/// Has pods found by their node.
+pub(crate) fn index(manager: &Manager) {
+    manager.cache().index::<Pod>(NODE_NAME, |pod| node_name(pod).map(str::to_owned).into_iter().collect());
+}
+
+/// The node of a pod, if it has one.
+pub(crate) fn node_name(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
+}
+
+/// Whether a machine was switched off by [`annotation::DOWN`].
+pub(crate) fn is_down(node: &Node) -> bool {
+    node.metadata.annotations.as_ref().and_then(|it| it.get(annotation::DOWN)).is_some_and(|it| it == "true")
+}
+
+/// Gives the manager the controller that runs pods.
+pub fn register(manager: &Manager) -> Result<(), RegisterError> {
+    index(manager);
+    manager.cache().index::<Pod>(POD_IP, |pod| pod_ip(pod).map(str::to_owned).into_iter().collect());
+    // Status and leases of nodes are of no interest, only whether they are there and on.
+    let switched = Predicate::new(|event| event.is_create()).or(Predicate::annotations_changed());
+    manager
+        .controller(Kubelet::default())
+        .named("kubelet")
+        .watches_some::<Node>(Watch::new().filter(switched), |node, cache| {
+            let name = node.metadata.name.as_deref().unwrap_or_default();
+            let pods = cache.list::<Pod>(&List::all().field(NODE_NAME, name)).unwrap_or_default();
+            pods.iter().map(|pod| Key::of(&**pod)).collect()
+        })
+        .concurrency(4)
+        .register()
+}
+
+#[derive(Default)]
+struct Kubelet {
+    addresses: Mutex<Addresses>,
+}
+
+impl Reconciler for Kubelet {
+    type Object = Pod;
+
+    async fn reconcile(&self, pod: Arc<Pod>, cx: &Context) -> Result<Outcome> {
+        let Some(name) = node_name(&pod) else { return Ok(Outcome::done()) };
+        let node = cx.client().get_opt::<Node>(&Key::cluster(name)).await?;
+        if node.is_none_or(|node| is_down(&node)) {
+            return Ok(Outcome::done());
+        }
+        let (behaviour, mistakes) = Behaviour::of(&pod);
+        for mistake in mistakes {
+            cx.events().warning(&*pod, "InvalidAnnotation", "Simulate", mistake);
+        }
+        let place = Place { host_ip: node::address(name), pod_ip: self.address(&pod, cx) };
+        let next = status::next(&pod, &behaviour, &place, cx.now());
+        if let Some(status) = next.status {
+            let mut wanted = (*pod).clone();
+            wanted.status = Some(status);
+            let patch = Patch::between(&*pod, &wanted)?;
+            if ignore_not_found(cx.client().status().patch(&*pod, &patch).await)?.is_none() {
+                return Ok(Outcome::done());
+            }
+        }
+        for event in next.events {
+            match event.level {
+                Level::Normal => cx.events().normal(&*pod, event.reason, event.action, event.note),
+                Level::Warning => cx.events().warning(&*pod, event.reason, event.action, event.note),
+            }
+        }
+        if next.remove {
+            let how = Delete::new().grace_period(0).uid(pod.metadata.uid.clone().unwrap_or_default());
+            ignore_not_found(cx.client().delete_with(&*pod, &how).await)?;
+        }
+        Ok(next.wake.map_or(Outcome::done(), Outcome::requeue_after))
+    }
+
+    async fn gone(&self, key: &Key, _: &Context) -> Result<Outcome> {
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner).release(key);
+        Ok(Outcome::done())
+    }
+}
+
+impl Kubelet {
+    /// The pod's own address, or one that no other pod has.
+    fn address(&self, pod: &Pod, cx: &Context) -> String {
+        if pod.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true)) {
+            return node::address(node_name(pod).unwrap_or_default());
+        }
+        if let Some(own) = pod_ip(pod) {
+            return own.to_owned();
+        }
+        let is_free = |address: &str| {
+            let users =
+                cx.client().cache().map(|cache| cache.list::<Pod>(&List::all().field(POD_IP, address)));
+            users.and_then(Result::ok).unwrap_or_default().is_empty()
+        };
+        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        addresses.take(cx.key(), hash::fnv1a(uid.as_bytes()), is_free)
+    }
+}
+
+fn pod_ip(pod: &Pod) -> Option<&str> {
+    pod.status.as_ref()?.pod_ip.as_deref().filter(|_| !pod::is_terminal(pod))
+}
+
+/// The addresses that were given out: the cache may not have seen the last ones yet.
+#[derive(Default)]
+struct Addresses {
+    by_pod: BTreeMap<Key, String>,
+    taken: BTreeSet<String>,
+}
+
+impl Addresses {
+    /// An address of 10.128.0.0/9, the same for the same pod, beginning the search at `start`.
+    fn take(&mut self, pod: &Key, start: u32, is_free: impl Fn(&str) -> bool) -> String {
+        if let Some(own) = self.by_pod.get(pod) {
+            return own.clone();
+        }
+        let text = |number: u32| {
+            format!("10.{}.{}.{}", 128 + (number >> 16) % 128, (number >> 8) % 256, number % 256)
+        };
+        let address = (0..)
+            .map(|step| start.wrapping_add(step))
+            .filter(|number| !matches!(number % 256, 0 | 255))
+            .map(text)
+            .find(|address| !self.taken.contains(address) && is_free(address))
+            .expect("there are more addresses than pods");
+        self.taken.insert(address.clone());
+        self.by_pod.insert(pod.clone(), address.clone());
+        address
+    }
+
+    fn release(&mut self, pod: &Key) {
+        if let Some(address) = self.by_pod.remove(pod) {
+            self.taken.remove(&address);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_pods_have_one_address_and_an_address_is_free_when_its_pod_is_gone() {
+        let mut addresses = Addresses::default();
+        let (a, b, c) = (Key::namespaced("x", "a"), Key::namespaced("x", "b"), Key::namespaced("x", "c"));
+        assert_eq!(addresses.take(&a, 254, |_| true), "10.128.0.254");
+        assert_eq!(addresses.take(&a, 7, |_| true), "10.128.0.254");
+        assert_eq!(addresses.take(&b, 254, |_| true), "10.128.1.1");
+        assert_eq!(addresses.take(&c, 254, |address| address != "10.128.1.2"), "10.128.1.3");
+        addresses.release(&a);
+        assert_eq!(addresses.take(&Key::namespaced("x", "d"), 254, |_| true), "10.128.0.254");
+    }
+}

@@ -1,0 +1,359 @@
+//! Simulated machines: Node objects that are ready, and their leases.
+//!
+//! Each configured node is registered once. Who deletes one has removed the machine: it does not come back by itself, and
+//! the pods that were on it are deleted. A Node that somebody else creates is a machine as well.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::core::v1::{
+    Node, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeStatus, NodeSystemInfo, Pod, Taint,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
+use kubewright_runtime::client::ignore_not_found;
+use kubewright_runtime::owner::{OwnerOptions, set_owner_reference};
+use kubewright_runtime::{
+    Context, Delete, Key, List, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
+};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use crate::{hash, kubelet, pod};
+
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+/// How long a node may be silent before it counts as unreachable, as the node lifecycle controller has it.
+const GRACE: Duration = Duration::from_secs(50);
+const LEASES: &str = "kube-node-lease";
+/// How long a lease is good for without being renewed, as kubelets have it.
+const LEASE_SECONDS: i32 = 40;
+
+/// The machines of a cluster.
+#[derive(Debug, Clone)]
+pub struct Nodes {
+    /// Their names.
+    pub names: Vec<String>,
+    /// What each has to give: `cpu`, `memory`, `pods` and so on.
+    pub capacity: BTreeMap<String, String>,
+    /// How often leases are renewed. Never by default: nobody here depends on them, and time can be skipped.
+    pub heartbeat: Option<Duration>,
+}
+
+impl Nodes {
+    /// So many nodes, named `node-1` and so on.
+    pub fn count(count: usize) -> Self {
+        Self::named((1..=count).map(|number| format!("node-{number}")))
+    }
+
+    /// Nodes with these names.
+    pub fn named<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
+        let capacity = [("cpu", "8"), ("ephemeral-storage", "100Gi"), ("memory", "32Gi"), ("pods", "110")];
+        Self {
+            names: names.into_iter().map(Into::into).collect(),
+            capacity: capacity.into_iter().map(|(name, much)| (name.to_owned(), much.to_owned())).collect(),
+            heartbeat: None,
+        }
+    }
+
+    /// Gives each node so much of a resource.
+    #[must_use]
+    pub fn capacity(mut self, resource: &str, much: &str) -> Self {
+        self.capacity.insert(resource.to_owned(), much.to_owned());
+        self
+    }
+}
+
+impl Default for Nodes {
+    /// One node with 8 CPUs, 32 GiB and room for 110 pods.
+    fn default() -> Self {
+        Self::count(1)
+    }
+}
+
+/// Gives the manager the controller of nodes.
+pub fn register(manager: &Manager, nodes: &Nodes) -> Result<(), RegisterError> {
+    kubelet::index(manager);
+    let (sender, keys) = mpsc::channel(nodes.names.len().max(1));
+    for name in &nodes.names {
+        // There is room for all of them.
+        let _ = sender.try_send(Key::cluster(name));
+    }
+    let machines = Machines { nodes: nodes.clone(), memory: Mutex::default() };
+    manager.controller(machines).named("node").channel(keys).register()
+}
+
+struct Machines {
+    nodes: Nodes,
+    memory: Mutex<Memory>,
+}
+
+/// What machines know of themselves, and no object says.
+#[derive(Default)]
+struct Memory {
+    /// Who has registered: that happens once.
+    registered: BTreeSet<String>,
+    /// Since when a machine has not been heard of.
+    silent: BTreeMap<String, Timestamp>,
+}
+
+impl Machines {
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reconciler for Machines {
+    type Object = Node;
+
+    async fn reconcile(&self, node: Arc<Node>, cx: &Context) -> Result<Outcome> {
+        let (name, now) = (cx.key().name(), cx.now());
+        let silent = {
+            let mut memory = self.memory();
+            memory.registered.insert(name.to_owned());
+            if kubelet::is_down(&node) {
+                Some(*memory.silent.entry(name.to_owned()).or_insert(now))
+            } else {
+                memory.silent.remove(name);
+                None
+            }
+        };
+        let health = match silent {
+            None => Health::Ready,
+            // It still counts as it was when it was heard of last.
+            Some(since) => match pod::until(since, GRACE, now) {
+                Some(left) => return Ok(Outcome::requeue_after(left)),
+                None => Health::Unknown,
+            },
+        };
+        let mut wanted = (*node).clone();
+        wanted.status = Some(status(&node, &self.nodes, health, now));
+        let patch = Patch::between(&*node, &wanted)?;
+        let mut node = node;
+        if !patch.is_empty() {
+            node = Arc::new(cx.client().status().patch(&*node, &patch).await?);
+        }
+        if let Some(taints) = taints(&node, health, now) {
+            let version = node.metadata.resource_version.as_deref().unwrap_or_default();
+            let patch = Patch::merge(json!({ "spec": { "taints": taints } }))?.optimistic(version);
+            cx.client().patch(&*node, &patch).await?;
+        }
+        match self.nodes.heartbeat {
+            Some(every) if health == Health::Ready => {
+                renew(&node, cx).await?;
+                Ok(Outcome::requeue_after(every))
+            }
+            _ => Ok(Outcome::done()),
+        }
+    }
+
+    async fn gone(&self, key: &Key, cx: &Context) -> Result<Outcome> {
+        let name = key.name();
+        let is_new =
+            self.nodes.names.iter().any(|own| own == name) && !self.memory().registered.contains(name);
+        if is_new {
+            match cx.client().create(&machine(name)).await {
+                Err(error) if !error.is_already_exists() => return Err(error.into()),
+                _ => self.memory().registered.insert(name.to_owned()),
+            };
+            return Ok(Outcome::done());
+        }
+        // Nobody is left to end the pods of a machine that was removed.
+        for pod in cx.client().list::<Pod>(&List::all().field(kubelet::NODE_NAME, name)).await? {
+            let how = Delete::new().grace_period(0).uid(pod.metadata.uid.clone().unwrap_or_default());
+            ignore_not_found(cx.client().delete_with(&*pod, &how).await)?;
+        }
+        Ok(Outcome::done())
+    }
+}
+
+/// What the cluster makes of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Health {
+    Ready,
+    Unknown,
+}
+
+/// A Node as its kubelet registers it.
+fn machine(name: &str) -> Node {
+    let labels = [
+        ("kubernetes.io/hostname", name),
+        ("kubernetes.io/os", "linux"),
+        ("kubernetes.io/arch", "amd64"),
+        ("beta.kubernetes.io/os", "linux"),
+        ("beta.kubernetes.io/arch", "amd64"),
+    ];
+    let labels = labels.into_iter().map(|(label, value)| (label.to_owned(), value.to_owned())).collect();
+    let metadata = ObjectMeta { name: Some(name.to_owned()), labels: Some(labels), ..ObjectMeta::default() };
+    Node { metadata, ..Node::default() }
+}
+
+/// The address of a machine.
+pub(crate) fn address(name: &str) -> String {
+    let number = hash::fnv1a(name.as_bytes());
+    format!("172.{}.{}.{}", 16 + (number >> 16) % 16, (number >> 8) % 256, number % 254 + 1)
+}
+
+/// The status of a node, given how it was.
+fn status(node: &Node, nodes: &Nodes, health: Health, now: Timestamp) -> NodeStatus {
+    let name = node.metadata.name.clone().unwrap_or_default();
+    let mut status = node.status.clone().unwrap_or_default();
+    let conditions = status.conditions.get_or_insert_default();
+    for (type_, [status, reason, message]) in conditions_of(health) {
+        let at = conditions.iter().position(|condition| condition.type_ == type_);
+        let before = at.map(|at| conditions.remove(at));
+        let same = before.as_ref().is_some_and(|before| before.status == status);
+        let kept = before.filter(|_| same);
+        let transition = kept.as_ref().and_then(|kept| kept.last_transition_time.clone());
+        let heartbeat = kept.and_then(|kept| kept.last_heartbeat_time);
+        conditions.insert(
+            at.unwrap_or(conditions.len()),
+            NodeCondition {
+                type_: type_.to_owned(),
+                status: status.to_owned(),
+                reason: Some(reason.to_owned()),
+                message: Some(message.to_owned()),
+                last_heartbeat_time: heartbeat.or(Some(whole(now))),
+                last_transition_time: transition.or(Some(whole(now))),
+            },
+        );
+    }
+    let capacity =
+        || nodes.capacity.iter().map(|(name, much)| (name.clone(), Quantity(much.clone()))).collect();
+    status.capacity.get_or_insert_with(capacity);
+    status.allocatable.get_or_insert_with(capacity);
+    status.addresses.get_or_insert_with(|| {
+        [("InternalIP", address(&name)), ("Hostname", name.clone())]
+            .map(|(type_, address)| NodeAddress { type_: type_.to_owned(), address })
+            .into()
+    });
+    status.node_info.get_or_insert_with(|| NodeSystemInfo {
+        architecture: "amd64".to_owned(),
+        operating_system: "linux".to_owned(),
+        os_image: "kubewright".to_owned(),
+        container_runtime_version: "kubewright://simulated".to_owned(),
+        kubelet_version: "v1.36.4".to_owned(),
+        machine_id: name,
+        ..NodeSystemInfo::default()
+    });
+    status.daemon_endpoints.get_or_insert_with(NodeDaemonEndpoints::default);
+    status
+}
+
+/// Conditions, each with status, reason and message.
+fn conditions_of(health: Health) -> [(&'static str, [&'static str; 3]); 4] {
+    const SILENT: [&str; 3] = ["Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status."];
+    match health {
+        Health::Unknown => {
+            ["MemoryPressure", "DiskPressure", "PIDPressure", "Ready"].map(|type_| (type_, SILENT))
+        }
+        Health::Ready => [
+            (
+                "MemoryPressure",
+                ["False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"],
+            ),
+            ("DiskPressure", ["False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"]),
+            ("PIDPressure", ["False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"]),
+            ("Ready", ["True", "KubeletReady", "kubelet is posting ready status"]),
+        ],
+    }
+}
+
+/// The taints that a node must have instead of its own, if those are wrong.
+fn taints(node: &Node, health: Health, now: Timestamp) -> Option<Vec<Taint>> {
+    let own = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
+    let wanted: &[(&str, &str)] = match health {
+        Health::Ready => &[],
+        Health::Unknown => &[(UNREACHABLE, "NoSchedule"), (UNREACHABLE, "NoExecute")],
+    };
+    let is_wanted = |taint: &Taint| wanted.contains(&(taint.key.as_str(), taint.effect.as_str()));
+    let managed = |taint: &Taint| taint.key == NOT_READY || taint.key == UNREACHABLE;
+    let mut taints: Vec<Taint> =
+        own.iter().filter(|taint| !managed(taint) || is_wanted(taint)).cloned().collect();
+    for (key, effect) in wanted {
+        if !taints.iter().any(|taint| taint.key == *key && taint.effect == *effect) {
+            taints.push(Taint {
+                key: (*key).to_owned(),
+                effect: (*effect).to_owned(),
+                time_added: Some(whole(now)),
+                value: None,
+            });
+        }
+    }
+    (taints != own).then_some(taints)
+}
+
+/// Renews the lease of a node, which its kubelet holds.
+async fn renew(node: &Node, cx: &Context) -> Result<()> {
+    let name = node.metadata.name.clone().unwrap_or_default();
+    let mut lease = Lease {
+        metadata: ObjectMeta {
+            name: Some(name.clone()),
+            namespace: Some(LEASES.to_owned()),
+            ..ObjectMeta::default()
+        },
+        spec: Some(LeaseSpec {
+            holder_identity: Some(name),
+            lease_duration_seconds: Some(LEASE_SECONDS),
+            renew_time: Some(MicroTime(cx.now())),
+            ..LeaseSpec::default()
+        }),
+    };
+    set_owner_reference(node, &mut lease, OwnerOptions::default())?;
+    cx.client().apply(&lease).await?;
+    Ok(())
+}
+
+/// A time as objects have it: without fractions of seconds.
+pub(crate) fn whole(time: Timestamp) -> Time {
+    Time(Timestamp::from_second(time.as_second()).unwrap_or(time))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_node_becomes_ready_and_loses_the_taint_that_it_was_created_with() {
+        let mut node = machine("a");
+        node.spec.get_or_insert_default().taints = Some(vec![
+            Taint { key: NOT_READY.to_owned(), effect: "NoSchedule".to_owned(), ..Taint::default() },
+            Taint { key: "mine".to_owned(), effect: "NoSchedule".to_owned(), ..Taint::default() },
+        ]);
+        let kept = taints(&node, Health::Ready, Timestamp::UNIX_EPOCH).expect("a taint goes");
+        assert_eq!(kept.iter().map(|taint| taint.key.as_str()).collect::<Vec<_>>(), ["mine"]);
+        node.spec.get_or_insert_default().taints = Some(kept);
+        assert_eq!(taints(&node, Health::Ready, Timestamp::UNIX_EPOCH), None);
+
+        let nodes = Nodes::default().capacity("example.com/gpu", "2");
+        let ready = status(&node, &nodes, Health::Ready, Timestamp::UNIX_EPOCH);
+        assert_eq!(ready.capacity.as_ref().unwrap()["example.com/gpu"].0, "2");
+        let conditions = ready.conditions.clone().unwrap();
+        assert_eq!(conditions.last().unwrap().reason.as_deref(), Some("KubeletReady"));
+        node.status = Some(ready.clone());
+        let later = Timestamp::from_second(60).unwrap();
+        assert_eq!(
+            status(&node, &nodes, Health::Ready, later),
+            ready,
+            "nothing changes while nothing happens"
+        );
+    }
+
+    #[test]
+    fn a_silent_node_is_unknown_and_unreachable_until_it_is_heard_of_again() {
+        let mut node = machine("a");
+        let now = Timestamp::UNIX_EPOCH;
+        node.status = Some(status(&node, &Nodes::default(), Health::Ready, now));
+        node.status = Some(status(&node, &Nodes::default(), Health::Unknown, now));
+        let conditions = node.status.as_ref().unwrap().conditions.as_ref().unwrap();
+        assert_eq!(conditions.len(), 4);
+        assert!(conditions.iter().all(|condition| condition.status == "Unknown"));
+        node.spec.get_or_insert_default().taints = taints(&node, Health::Unknown, now);
+        assert_eq!(node.spec.as_ref().unwrap().taints.as_ref().unwrap().len(), 2);
+        assert_eq!(taints(&node, Health::Unknown, now), None);
+        assert_eq!(taints(&node, Health::Ready, now), Some(Vec::new()));
+    }
+}

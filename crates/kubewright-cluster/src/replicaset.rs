@@ -1,0 +1,215 @@
+//! The ReplicaSet controller: as many pods as are wanted, no more and no fewer.
+
+mod ranking;
+mod status;
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kubewright_runtime::client::{self, ignore_not_found};
+use kubewright_runtime::owner::{controller_of, set_controller_reference};
+use kubewright_runtime::{
+    Cache, Context, Delete, Key, List, Manager, Object, Outcome, Patch, Reconciler, RegisterError, Result,
+};
+
+use self::status::Failure;
+use crate::{claim, pod};
+
+/// No more pods than this are created or deleted in one go.
+const BURST: usize = 500;
+
+/// Gives the manager the controller of ReplicaSets.
+pub fn register(manager: &Manager) -> Result<(), RegisterError> {
+    claim::index::<Pod>(manager);
+    claim::index::<ReplicaSet>(manager);
+    manager
+        .controller(ReplicaSets)
+        .owns::<Pod>()
+        .watches::<Pod>(
+            |pod, cache| if controller_of(pod).is_none() { takers(pod, cache) } else { Vec::new() },
+        )
+        .concurrency(4)
+        .register()
+}
+
+/// The sets that would adopt a pod.
+fn takers(pod: &Pod, cache: &Cache) -> Vec<Key> {
+    let namespace = pod.metadata.namespace.clone().unwrap_or_default();
+    let labels = pod.metadata.labels.clone().unwrap_or_default();
+    let sets = cache.list::<ReplicaSet>(&List::namespace(namespace)).unwrap_or_default();
+    let selects = |set: &&Arc<ReplicaSet>| {
+        let selector = set.spec.as_ref().and_then(|spec| claim::selector(&spec.selector));
+        selector.is_some_and(|selector| selector.matches(&labels))
+    };
+    sets.iter().filter(selects).map(|set| Key::of(&**set)).collect()
+}
+
+struct ReplicaSets;
+
+impl Reconciler for ReplicaSets {
+    type Object = ReplicaSet;
+
+    async fn reconcile(&self, set: Arc<ReplicaSet>, cx: &Context) -> Result<Outcome> {
+        let Some(spec) = &set.spec else { return Ok(Outcome::done()) };
+        let Some(selector) = claim::selector(&spec.selector) else { return Ok(Outcome::done()) };
+        let pods = claim::claim::<_, Pod>(cx.client(), &*set, &selector).await?;
+        let (active, others): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| pod::is_active(pod));
+        let managed = match set.metadata.deletion_timestamp {
+            None => manage(&set, &active, cx).await,
+            Some(_) => Ok(()),
+        };
+        let failure = managed.as_ref().err().map(|(failure, error)| (*failure, error.to_string()));
+        let terminating =
+            others.iter().filter(|pod| pod::is_terminating(pod) && !pod::is_terminal(pod)).count();
+        let next = status::next(&set, &active, terminating, failure.as_ref(), cx.now());
+        let mut wanted = (*set).clone();
+        wanted.status = Some(next.status);
+        let patch = Patch::between(&*set, &wanted)?;
+        if !patch.is_empty() {
+            ignore_not_found(cx.client().status().patch(&*set, &patch).await)?;
+        }
+        match managed {
+            // Nothing can be created where everything goes.
+            Err((_, error)) if !error.is_namespace_terminating() => Err(error.into()),
+            _ => Ok(next.wake.map_or(Outcome::done(), Outcome::requeue_after)),
+        }
+    }
+}
+
+/// Creates what is missing, or deletes what is too much.
+async fn manage(set: &ReplicaSet, active: &[Arc<Pod>], cx: &Context) -> Result<(), (Failure, client::Error)> {
+    let wanted = usize::try_from(status::wanted(set)).unwrap_or_default();
+    if active.len() < wanted {
+        let template = set.spec.as_ref().and_then(|spec| spec.template.as_ref());
+        let pod = from_template(set, template);
+        return slow_start((wanted - active.len()).min(BURST), || create_pod(set, &pod, cx))
+            .await
+            .map_err(|error| (Failure::Create, error));
+    }
+    if active.len() == wanted {
+        return Ok(());
+    }
+    let related = related(set, active, cx).await.map_err(|error| (Failure::Delete, error))?;
+    let surplus = (active.len() - wanted).min(BURST);
+    let doomed = ranking::to_delete(active, &related, surplus, cx.now());
+    let deletions = doomed.into_iter().map(|pod| delete_pod(set, pod, cx));
+    let failed = join_all(deletions).await.into_iter().find_map(Result::err);
+    failed.map_or(Ok(()), |error| Err((Failure::Delete, error)))
+}
+
+/// Does something so often: once, then twice at a time, then four times. The first failure ends it, so that what cannot
+/// succeed is not tried hundreds of times.
+async fn slow_start<E, F: Future<Output = Result<(), E>>>(
+    mut count: usize,
+    attempt: impl Fn() -> F,
+) -> Result<(), E> {
+    let mut batch = 1;
+    while count > 0 {
+        batch = batch.min(count);
+        let results = join_all((0..batch).map(|_| attempt())).await;
+        results.into_iter().collect::<Result<(), E>>()?;
+        count -= batch;
+        batch *= 2;
+    }
+    Ok(())
+}
+
+/// The pod that a template describes, for whoever owns the template.
+pub(crate) fn from_template<O: Object>(owner: &O, template: Option<&PodTemplateSpec>) -> Pod {
+    let template = template.cloned().unwrap_or_default();
+    let meta = template.metadata.unwrap_or_default();
+    let mut pod = Pod {
+        metadata: ObjectMeta {
+            namespace: owner.meta().namespace.clone(),
+            generate_name: Some(format!("{}-", owner.meta().name.as_deref().unwrap_or_default())),
+            labels: meta.labels,
+            annotations: meta.annotations,
+            finalizers: meta.finalizers,
+            ..ObjectMeta::default()
+        },
+        spec: template.spec,
+        status: None,
+    };
+    // It cannot fail: the pod is new, and both are in one namespace.
+    let _ = set_controller_reference(owner, &mut pod);
+    pod
+}
+
+/// Creates a pod, and tells people.
+pub(crate) async fn create_pod<O: Object>(owner: &O, pod: &Pod, cx: &Context) -> Result<(), client::Error> {
+    match cx.client().create(pod).await {
+        Ok(created) => {
+            let name = created.metadata.name.as_deref().unwrap_or_default();
+            cx.events().normal(owner, "SuccessfulCreate", "Create", format_args!("Created pod: {name}"));
+            Ok(())
+        }
+        Err(error) => {
+            if !error.is_namespace_terminating() {
+                cx.events().warning(owner, "FailedCreate", "Create", format_args!("Error creating: {error}"));
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Deletes a pod that is still the same, and tells people.
+pub(crate) async fn delete_pod<O: Object>(owner: &O, pod: &Pod, cx: &Context) -> Result<(), client::Error> {
+    let how = Delete::new().uid(pod.metadata.uid.clone().unwrap_or_default());
+    match cx.client().delete_with(pod, &how).await {
+        Ok(()) => {
+            let name = pod.metadata.name.as_deref().unwrap_or_default();
+            cx.events().normal(owner, "SuccessfulDelete", "Delete", format_args!("Deleted pod: {name}"));
+            Ok(())
+        }
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) => {
+            cx.events().warning(owner, "FailedDelete", "Delete", format_args!("Error deleting: {error}"));
+            Err(error)
+        }
+    }
+}
+
+/// The pods of all sets that belong to the same Deployment: of those, the ones that share a node go first.
+async fn related(
+    set: &ReplicaSet,
+    active: &[Arc<Pod>],
+    cx: &Context,
+) -> Result<Vec<Arc<Pod>>, client::Error> {
+    let Some(owner) = controller_of(set) else { return Ok(active.to_vec()) };
+    let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
+    let mut pods = Vec::new();
+    for sibling in claim::controlled::<ReplicaSet>(cx.client(), namespace, &owner.uid).await? {
+        let uid = sibling.metadata.uid.as_deref().unwrap_or_default();
+        pods.extend(claim::controlled::<Pod>(cx.client(), namespace, uid).await?);
+    }
+    pods.retain(|pod| pod::is_active(pod));
+    Ok(pods)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_slow_start_doubles_until_something_fails() {
+        let tried = Mutex::new(0);
+        let attempt = async |limit: usize| {
+            let mut tried = tried.lock().unwrap();
+            *tried += 1;
+            if *tried > limit { Err(()) } else { Ok(()) }
+        };
+        assert_eq!(slow_start(10, || attempt(100)).await, Ok(()));
+        assert_eq!(*tried.lock().unwrap(), 10);
+        *tried.lock().unwrap() = 0;
+        assert_eq!(slow_start(500, || attempt(0)).await, Err(()));
+        assert_eq!(*tried.lock().unwrap(), 1, "the first failure is the last try");
+        *tried.lock().unwrap() = 0;
+        assert_eq!(slow_start(500, || attempt(2)).await, Err(()));
+        assert_eq!(*tried.lock().unwrap(), 3);
+    }
+}

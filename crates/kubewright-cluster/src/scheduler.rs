@@ -1,0 +1,184 @@
+//! The scheduler: pods without a node get one.
+//!
+//! What is where is kept in memory ([`state`]), and follows the caches: pods come in through one reconciler, nodes through
+//! another. A pod that found no place waits, and is looked at again when something changes that could help it.
+//!
+//! Invariant: a decision counts for the next one before the API server has heard of it.
+
+mod affinity;
+mod filter;
+mod requests;
+mod score;
+mod spread;
+mod state;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use k8s_openapi::api::core::v1::{Binding, Node, ObjectReference, Pod, PodCondition};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::Status;
+use kubewright_runtime::client::ignore_not_found;
+use kubewright_runtime::{Context, Key, List, Manager, Outcome, Patch, Reconciler, RegisterError, Result};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use self::state::{Decision, State};
+use crate::node::whole;
+use crate::{kubelet, pod};
+
+/// Whose pods are ours.
+const NAME: &str = "default-scheduler";
+/// So many pods can be told to look again before whoever tells them has to wait.
+const NUDGES: usize = 1024;
+
+/// Gives the manager the scheduler.
+pub fn register(manager: &Manager) -> Result<(), RegisterError> {
+    let (nudges, keys) = mpsc::channel(NUDGES);
+    let shared = Arc::new(Shared { state: Mutex::default(), nudges });
+    manager.controller(Pods(shared.clone())).named("scheduler").channel(keys).register()?;
+    manager.controller(Nodes(shared)).named("scheduler-nodes").register()
+}
+
+struct Shared {
+    state: Mutex<State>,
+    nudges: mpsc::Sender<Key>,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the pods that wait looked at again.
+    async fn nudge(&self, pods: Vec<Key>) {
+        for key in pods {
+            // Nobody listens only when the manager ends.
+            let _ = self.nudges.send(key).await;
+        }
+    }
+}
+
+struct Pods(Arc<Shared>);
+
+impl Reconciler for Pods {
+    type Object = Pod;
+
+    async fn reconcile(&self, pod: Arc<Pod>, cx: &Context) -> Result<Outcome> {
+        let key = cx.key();
+        self.prime(cx).await?;
+        if kubelet::node_name(&pod).is_some() || pod::is_terminal(&pod) {
+            let freed = self.0.state().placed(key, &pod);
+            self.0.nudge(freed).await;
+            return Ok(Outcome::done());
+        }
+        if !is_ours(&pod) {
+            self.0.state().stops_waiting(key);
+            return Ok(Outcome::done());
+        }
+        let decision = self.0.state().decide(key, &pod);
+        match decision {
+            Decision::Known => Ok(Outcome::done()),
+            Decision::Place(node) => {
+                let bound = bind(&pod, &node, cx).await;
+                if let Err(error) = bound {
+                    let freed = self.0.state().forget(key);
+                    self.0.nudge(freed).await;
+                    return Err(error);
+                }
+                let name = pod.metadata.name.as_deref().unwrap_or_default();
+                let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+                let note = format_args!("Successfully assigned {namespace}/{name} to {node}");
+                cx.events().normal(&*pod, "Scheduled", "Binding", note);
+                Ok(Outcome::done())
+            }
+            Decision::Nowhere(why) => {
+                cx.events().warning(&*pod, "FailedScheduling", "Scheduling", &why);
+                refuse(&pod, &why, cx).await?;
+                Ok(Outcome::done())
+            }
+        }
+    }
+
+    async fn gone(&self, key: &Key, _: &Context) -> Result<Outcome> {
+        let freed = self.0.state().forget(key);
+        self.0.nudge(freed).await;
+        Ok(Outcome::done())
+    }
+}
+
+impl Pods {
+    /// Learns everything that is there before the first decision.
+    async fn prime(&self, cx: &Context) -> Result<()> {
+        if self.0.state().is_primed() {
+            return Ok(());
+        }
+        let nodes = cx.client().list::<Node>(&List::all()).await?;
+        let pods = cx.client().list::<Pod>(&List::all()).await?;
+        self.0.state().prime(&nodes, &pods);
+        Ok(())
+    }
+}
+
+struct Nodes(Arc<Shared>);
+
+impl Reconciler for Nodes {
+    type Object = Node;
+
+    async fn reconcile(&self, node: Arc<Node>, _: &Context) -> Result<Outcome> {
+        let waiting = self.0.state().node(&node);
+        self.0.nudge(waiting).await;
+        Ok(Outcome::done())
+    }
+
+    async fn gone(&self, key: &Key, _: &Context) -> Result<Outcome> {
+        let waiting = self.0.state().node_gone(key.name());
+        self.0.nudge(waiting).await;
+        Ok(Outcome::done())
+    }
+}
+
+/// Whether a pod without a node waits for this scheduler.
+fn is_ours(pod: &Pod) -> bool {
+    let Some(spec) = &pod.spec else { return false };
+    let named = spec.scheduler_name.as_deref().unwrap_or(NAME) == NAME;
+    named && spec.scheduling_gates.iter().flatten().next().is_none() && !pod::is_terminating(pod)
+}
+
+async fn bind(pod: &Pod, node: &str, cx: &Context) -> Result<()> {
+    let binding = Binding {
+        metadata: ObjectMeta {
+            name: pod.metadata.name.clone(),
+            namespace: pod.metadata.namespace.clone(),
+            uid: pod.metadata.uid.clone(),
+            ..ObjectMeta::default()
+        },
+        target: ObjectReference {
+            kind: Some("Node".to_owned()),
+            name: Some(node.to_owned()),
+            ..ObjectReference::default()
+        },
+    };
+    cx.client().subresource("binding").create::<Pod, _, Status>(cx.key(), &binding).await?;
+    Ok(())
+}
+
+/// Says in the pod's conditions why it has no node.
+async fn refuse(pod: &Pod, why: &str, cx: &Context) -> Result<()> {
+    let old = pod::condition(pod, "PodScheduled");
+    let same = old.filter(|old| old.status == "False");
+    if same.is_some_and(|old| old.message.as_deref() == Some(why)) {
+        return Ok(());
+    }
+    let transition = same.and_then(|old| old.last_transition_time.clone());
+    let condition = PodCondition {
+        type_: "PodScheduled".to_owned(),
+        status: "False".to_owned(),
+        reason: Some("Unschedulable".to_owned()),
+        message: Some(why.to_owned()),
+        last_transition_time: transition.or_else(|| Some(whole(cx.now()))),
+        ..PodCondition::default()
+    };
+    let patch = Patch::strategic(json!({ "status": { "conditions": [condition] } }))?;
+    ignore_not_found(cx.client().status().patch(pod, &patch).await)?;
+    Ok(())
+}

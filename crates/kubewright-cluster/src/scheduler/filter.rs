@@ -1,0 +1,190 @@
+//! Why a node is not for a pod. The first rule that refuses decides; its words are upstream's.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use k8s_openapi::api::core::v1::{
+    Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod, Taint, Toleration,
+};
+
+use super::affinity::Neighbours;
+use super::spread::Spread;
+use super::state::{Site, Tenant};
+
+const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+
+/// Why a node is not for a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Refusal {
+    Unschedulable,
+    Taint { key: String, value: String },
+    NodeAffinity,
+    Ports,
+    TooManyPods,
+    Insufficient(String),
+    Spread,
+    SpreadLabel,
+    PodAffinity,
+    PodAntiAffinity,
+    AvoidedByOthers,
+}
+
+impl Refusal {
+    /// Whether the end of other pods could help.
+    pub(super) fn could_be_helped(&self) -> bool {
+        !matches!(
+            self,
+            Self::Unschedulable
+                | Self::Taint { .. }
+                | Self::NodeAffinity
+                | Self::SpreadLabel
+                | Self::PodAffinity
+        )
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unschedulable => "node(s) were unschedulable",
+            Self::Taint { key, value } => {
+                return write!(f, "node(s) had untolerated taint {{{key}: {value}}}");
+            }
+            Self::NodeAffinity => "node(s) didn't match Pod's node affinity/selector",
+            Self::Ports => "node(s) didn't have free ports for the requested pod ports",
+            Self::TooManyPods => "Too many pods",
+            Self::Insufficient(resource) => return write!(f, "Insufficient {resource}"),
+            Self::Spread => "node(s) didn't match pod topology spread constraints",
+            Self::SpreadLabel => {
+                "node(s) didn't match pod topology spread constraints (missing required label)"
+            }
+            Self::PodAffinity => "node(s) didn't match pod affinity rules",
+            Self::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules",
+            Self::AvoidedByOthers => "node(s) didn't satisfy existing pods anti-affinity rules",
+        })
+    }
+}
+
+/// Why a node is not for a pod; empty if it is. Only of resources can several be missing.
+pub(super) fn check(
+    pod: &Pod,
+    tenant: &Tenant,
+    site: &Site,
+    neighbours: &Neighbours,
+    spread: &Spread,
+) -> Vec<Refusal> {
+    let node = &site.node;
+    let one = |refusal| vec![refusal];
+    if is_unschedulable(pod, node) {
+        return one(Refusal::Unschedulable);
+    }
+    if let Some(taint) = untolerated(pod, node, &["NoSchedule", "NoExecute"]) {
+        let value = taint.value.clone().unwrap_or_default();
+        return one(Refusal::Taint { key: taint.key.clone(), value });
+    }
+    if !selects(pod, node) {
+        return one(Refusal::NodeAffinity);
+    }
+    if site.pods.values().any(|other| !other.ports.is_disjoint(&tenant.ports)) {
+        return one(Refusal::Ports);
+    }
+    let missing = missing(tenant, site);
+    if !missing.is_empty() {
+        return missing;
+    }
+    spread.refuses(node).or_else(|| neighbours.refuses(node)).map(one).unwrap_or_default()
+}
+
+fn missing(tenant: &Tenant, site: &Site) -> Vec<Refusal> {
+    let mut missing = Vec::new();
+    let places = site.has.get("pods").copied().unwrap_or_default();
+    if i64::try_from(site.pods.len()).unwrap_or(i64::MAX) >= places {
+        missing.push(Refusal::TooManyPods);
+    }
+    for (resource, amount) in &tenant.asks {
+        let (has, used) = (site.has.get(resource), site.used.get(resource));
+        let free = has.copied().unwrap_or_default() - used.copied().unwrap_or_default();
+        if *amount > 0 && *amount > free {
+            missing.push(Refusal::Insufficient(resource.clone()));
+        }
+    }
+    missing
+}
+
+fn is_unschedulable(pod: &Pod, node: &Node) -> bool {
+    let taint = Taint { key: UNSCHEDULABLE.to_owned(), effect: "NoSchedule".to_owned(), ..Taint::default() };
+    let closed = node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true));
+    closed && !tolerations(pod).iter().any(|toleration| tolerates(toleration, &taint))
+}
+
+/// The first taint with one of these effects that a pod does not tolerate.
+pub(super) fn untolerated<'a>(pod: &Pod, node: &'a Node, effects: &[&str]) -> Option<&'a Taint> {
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
+    let mut taints = taints.iter().filter(|taint| effects.contains(&taint.effect.as_str()));
+    taints.find(|taint| !tolerations(pod).iter().any(|toleration| tolerates(toleration, taint)))
+}
+
+fn tolerations(pod: &Pod) -> &[Toleration] {
+    pod.spec.as_ref().and_then(|spec| spec.tolerations.as_deref()).unwrap_or_default()
+}
+
+fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+    let effect = toleration.effect.as_deref().filter(|effect| !effect.is_empty());
+    let key = toleration.key.as_deref().filter(|key| !key.is_empty());
+    let of_it = effect.is_none_or(|effect| effect == taint.effect) && key.is_none_or(|key| key == taint.key);
+    let (own, its) =
+        (toleration.value.as_deref().unwrap_or_default(), taint.value.as_deref().unwrap_or_default());
+    let number = |text: &str| text.parse::<i64>();
+    let same = match toleration.operator.as_deref().unwrap_or_default() {
+        "Exists" => true,
+        "" | "Equal" => own == its,
+        "Gt" => matches!((number(its), number(own)), (Ok(its), Ok(own)) if its > own),
+        "Lt" => matches!((number(its), number(own)), (Ok(its), Ok(own)) if its < own),
+        _ => false,
+    };
+    of_it && same
+}
+
+/// Whether node selector and required node affinity of a pod are for a node.
+pub(super) fn selects(pod: &Pod, node: &Node) -> bool {
+    let Some(spec) = &pod.spec else { return true };
+    let labels = node.metadata.labels.as_ref();
+    let selected =
+        spec.node_selector.iter().flatten().all(|(label, value)| {
+            labels.and_then(|labels| labels.get(label)).is_some_and(|own| own == value)
+        });
+    let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+    let required: Option<&NodeSelector> =
+        affinity.and_then(|it| it.required_during_scheduling_ignored_during_execution.as_ref());
+    selected && required.is_none_or(|it| it.node_selector_terms.iter().any(|term| term_selects(term, node)))
+}
+
+/// Whether a term is for a node. An empty one is for none.
+pub(super) fn term_selects(term: &NodeSelectorTerm, node: &Node) -> bool {
+    let (labels, fields) = (term.match_expressions.as_deref(), term.match_fields.as_deref());
+    let (labels, fields) = (labels.unwrap_or_default(), fields.unwrap_or_default());
+    let own = node.metadata.labels.clone().unwrap_or_default();
+    let name = BTreeMap::from([("metadata.name".to_owned(), node.metadata.name.clone().unwrap_or_default())]);
+    !(labels.is_empty() && fields.is_empty())
+        && labels.iter().all(|wanted| requirement(wanted, &own))
+        && fields.iter().all(|wanted| requirement(wanted, &name))
+}
+
+fn requirement(wanted: &NodeSelectorRequirement, labels: &BTreeMap<String, String>) -> bool {
+    let values = wanted.values.as_deref().unwrap_or_default();
+    let own = labels.get(&wanted.key);
+    let compare = |by: fn(&i64, &i64) -> bool| {
+        let own = own.and_then(|own| own.parse::<i64>().ok());
+        let than = values.first().and_then(|value| value.parse::<i64>().ok());
+        own.zip(than).is_some_and(|(own, than)| by(&own, &than))
+    };
+    match wanted.operator.as_str() {
+        "In" => own.is_some_and(|own| values.contains(own)),
+        "NotIn" => own.is_none_or(|own| !values.contains(own)),
+        "Exists" => own.is_some(),
+        "DoesNotExist" => own.is_none(),
+        "Gt" => compare(i64::gt),
+        "Lt" => compare(i64::lt),
+        _ => false,
+    }
+}

@@ -1,0 +1,222 @@
+//! Which node a pod gets, and what it is told when it gets none.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn node(name: &str, more: Value) -> Node {
+    let mut node = json!({
+        "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name } },
+        "status": { "allocatable": { "cpu": "2", "memory": "4Gi", "pods": "10" } },
+    });
+    merge(&mut node, more);
+    serde_json::from_value(node).unwrap()
+}
+
+fn pod(name: &str, spec: Value) -> Pod {
+    let mut pod = json!({
+        "metadata": { "name": name, "namespace": "default", "uid": name, "labels": { "app": "web" } },
+        "spec": { "containers": [{ "name": "a" }] },
+    });
+    merge(&mut pod, json!({ "spec": spec }));
+    serde_json::from_value(pod).unwrap()
+}
+
+fn asking(name: &str, cpu: &str) -> Pod {
+    pod(name, json!({ "containers": [{ "name": "a", "resources": { "requests": { "cpu": cpu } } }] }))
+}
+
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
+}
+
+fn state(nodes: &[Node]) -> State {
+    let mut state = State::default();
+    for node in nodes {
+        state.node(node);
+    }
+    state
+}
+
+fn place(state: &mut State, pod: &Pod) -> Result<String, String> {
+    match state.decide(&Key::of(pod), pod) {
+        Decision::Place(node) => Ok(node),
+        Decision::Nowhere(why) => Err(why),
+        Decision::Known => Err("known".to_owned()),
+    }
+}
+
+/// Why a pod gets none of these nodes, without the part about preemption.
+fn refusal(nodes: &[Node], pod: &Pod) -> String {
+    let why = place(&mut state(nodes), pod).expect_err("it fits nowhere");
+    why.split_once(". no new claims").map_or(why.clone(), |(why, _)| why.to_owned())
+}
+
+#[test]
+fn pods_of_one_kind_are_spread_over_nodes() {
+    let mut state = state(&[node("a", json!({})), node("b", json!({})), node("c", json!({}))]);
+    let mut nodes: Vec<String> =
+        ["1", "2", "3"].iter().map(|name| place(&mut state, &pod(name, json!({}))).unwrap()).collect();
+    nodes.sort();
+    assert_eq!(nodes, ["a", "b", "c"]);
+}
+
+#[test]
+fn a_decision_counts_before_anybody_has_heard_of_it() {
+    let mut state = state(&[node("a", json!({}))]);
+    assert_eq!(place(&mut state, &asking("1", "1500m")).as_deref(), Ok("a"));
+    assert_eq!(
+        place(&mut state, &asking("2", "600m")).unwrap_err(),
+        "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are \
+         available: 1 No preemption victims found for incoming pod."
+    );
+    assert_eq!(state.decide(&Key::namespaced("default", "1"), &asking("1", "1500m")), Decision::Known);
+    assert_eq!(state.forget(&Key::namespaced("default", "1")), [Key::namespaced("default", "2")]);
+    assert_eq!(place(&mut state, &asking("2", "600m")).as_deref(), Ok("a"));
+}
+
+#[test]
+fn each_rule_refuses_in_its_own_words() {
+    let plain = || pod("1", json!({}));
+    assert_eq!(place(&mut state(&[]), &plain()).unwrap_err(), "no nodes available to schedule pods");
+    let closed = node("a", json!({ "spec": { "unschedulable": true } }));
+    let tainted =
+        node("b", json!({ "spec": { "taints": [{ "key": "k", "value": "v", "effect": "NoSchedule" }] } }));
+    assert_eq!(
+        refusal(&[closed, tainted], &plain()),
+        "0/2 nodes are available: 1 node(s) had untolerated taint {k: v}, 1 node(s) were unschedulable"
+    );
+    let picky = pod("1", json!({ "nodeSelector": { "disk": "ssd" } }));
+    assert_eq!(
+        refusal(&[node("a", json!({}))], &picky),
+        "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector"
+    );
+    let full = node("a", json!({ "status": { "allocatable": { "pods": "0" } } }));
+    assert_eq!(
+        refusal(&[full], &asking("1", "3")),
+        "0/1 nodes are available: 1 Insufficient cpu, 1 Too many pods"
+    );
+}
+
+#[test]
+fn a_toleration_lets_a_pod_onto_a_tainted_node() {
+    let tainted =
+        node("a", json!({ "spec": { "taints": [{ "key": "k", "value": "v", "effect": "NoSchedule" }] } }));
+    for (toleration, fits) in [
+        (json!({ "operator": "Exists" }), true),
+        (json!({ "key": "k", "operator": "Exists" }), true),
+        (json!({ "key": "k", "value": "v" }), true),
+        (json!({ "key": "k", "value": "v", "effect": "NoExecute" }), false),
+        (json!({ "key": "k", "value": "w" }), false),
+    ] {
+        let pod = pod("1", json!({ "tolerations": [toleration] }));
+        assert_eq!(place(&mut state(&[tainted.clone()]), &pod).is_ok(), fits, "{toleration}");
+    }
+}
+
+#[test]
+fn node_affinity_is_required_or_preferred() {
+    let zone = |name: &str, zone: &str| node(name, json!({ "metadata": { "labels": { "zone": zone } } }));
+    let term = |operator: &str| json!({ "matchExpressions": [{ "key": "zone", "operator": operator, "values": ["2"] }] });
+    let required = |operator: &str| {
+        json!({ "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [term(operator)] } } } })
+    };
+    for (operator, node) in [("In", "b"), ("NotIn", "a"), ("Gt", "c"), ("Lt", "a")] {
+        let mut state = state(&[zone("a", "1"), zone("b", "2"), zone("c", "3")]);
+        assert_eq!(place(&mut state, &pod("1", required(operator))).as_deref(), Ok(node), "{operator}");
+    }
+    let preferred = json!({ "affinity": { "nodeAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [{ "weight": 1, "preference": term("In") }] } } });
+    let mut state = state(&[zone("a", "1"), zone("b", "2")]);
+    assert_eq!(place(&mut state, &pod("1", preferred)).as_deref(), Ok("b"));
+}
+
+#[test]
+fn pods_keep_together_and_apart() {
+    let terms = json!([{ "labelSelector": { "matchLabels": { "app": "web" } }, "topologyKey": "kubernetes.io/hostname" }]);
+    let required = "requiredDuringSchedulingIgnoredDuringExecution";
+    let apart = json!({ "affinity": { "podAntiAffinity": { required: terms } } });
+    let together = json!({ "affinity": { "podAffinity": { required: terms } } });
+    let nodes = [node("a", json!({})), node("b", json!({}))];
+
+    let mut state = state(&nodes);
+    let first = place(&mut state, &pod("1", apart.clone())).unwrap();
+    let second = place(&mut state, &pod("2", apart.clone())).unwrap();
+    assert_ne!(first, second);
+    let why = place(&mut state, &pod("3", apart)).unwrap_err();
+    assert!(
+        why.starts_with("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules."),
+        "{why}"
+    );
+    let why = place(&mut state, &pod("4", json!({}))).unwrap_err();
+    assert!(why.contains("2 node(s) didn't satisfy existing pods anti-affinity rules"), "{why}");
+
+    let mut state = super::tests::state(&nodes);
+    let first = place(&mut state, &pod("1", together.clone())).expect("the first of its kind goes anywhere");
+    assert_eq!(place(&mut state, &pod("2", together)).unwrap(), first);
+}
+
+#[test]
+fn pods_are_spread_over_zones() {
+    let zone = |name: &str, zone: &str| node(name, json!({ "metadata": { "labels": { "zone": zone } } }));
+    let spread = json!({ "topologySpreadConstraints": [{
+        "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": { "matchLabels": { "app": "web" } } }] });
+    let mut state = state(&[zone("a", "1"), zone("b", "1"), zone("c", "2")]);
+    let mut counts = BTreeMap::<String, usize>::new();
+    for number in 0..4 {
+        let node = place(&mut state, &pod(&number.to_string(), spread.clone())).unwrap();
+        *counts.entry(if node == "c" { "2" } else { "1" }.to_owned()).or_default() += 1;
+    }
+    assert_eq!(counts, BTreeMap::from([("1".to_owned(), 2), ("2".to_owned(), 2)]));
+    let bare = [node("a", json!({}))];
+    assert!(refusal(&bare, &pod("1", spread)).ends_with("(missing required label)"));
+}
+
+#[test]
+fn a_node_that_comes_or_changes_has_pods_look_again() {
+    let mut state = state(&[]);
+    let (key, waiting) = (Key::namespaced("default", "1"), pod("1", json!({})));
+    place(&mut state, &waiting).unwrap_err();
+    assert_eq!(state.node(&node("a", json!({}))), [key.clone()]);
+    assert_eq!(state.node(&node("a", json!({}))), [], "nothing changed");
+    assert_eq!(state.node_gone("a"), [key]);
+}
+
+#[test]
+fn of_many_nodes_only_some_are_looked_at() {
+    assert_eq!(
+        (enough(50), enough(100), enough(1000), enough(5000), enough(10_000)),
+        (50, 100, 420, 500, 500)
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_node_is_given_more_than_it_has(asks in prop::collection::vec(0_u32..1500, 1..40), nodes in 1_usize..5) {
+        let nodes: Vec<Node> = (0..nodes).map(|number| node(&format!("n{number}"), json!({}))).collect();
+        let mut state = state(&nodes);
+        for (number, cpu) in asks.iter().enumerate() {
+            let pod = asking(&number.to_string(), &format!("{cpu}m"));
+            let refused = place(&mut state, &pod).is_err();
+            let fits = state.sites.values().any(|site| {
+                site.pods.len() < 10 && 2000 - site.used.get("cpu").copied().unwrap_or_default() >= i64::from(*cpu)
+            });
+            prop_assert!(!(refused && fits), "a pod waits although it fits");
+        }
+        for site in state.sites.values() {
+            let sum: i64 = site.pods.values().filter_map(|pod| pod.asks.get("cpu")).sum();
+            prop_assert_eq!(sum, site.used.get("cpu").copied().unwrap_or_default());
+            prop_assert!(sum <= 2000 && site.pods.len() <= 10);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Pods wait for a node that is for them, and say why.
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kubewright_cluster::{Nodes, Options};
+use kubewright_envtest::eventually;
+use kubewright_runtime::{Key, Patch};
+use serde_json::json;
+
+use crate::world::{LIMIT, World, pod};
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_fits_nowhere_says_why_and_is_scheduled_when_something_helps() -> Result<()> {
+    let world =
+        World::start(Options { nodes: Nodes::count(1).capacity("cpu", "1"), ..Options::default() }).await?;
+    let big = json!({ "containers": [{ "name": "web", "image": "web:1", "resources": { "requests": { "cpu": "700m" } } }] });
+    world.apply(pod("first", &json!({}), &big)).await?;
+    world.ready_pods(1).await?;
+    world.apply(pod("second", &json!({}), &big)).await?;
+    let why = "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are \
+               available: 1 No preemption victims found for incoming pod.";
+    eventually(LIMIT, async || {
+        let told = world.events("second").await?;
+        ensure!(told == [format!("FailedScheduling: {why}")], "{told:?}");
+        let pod = world.client().get::<Pod>(&world.key("second")).await?;
+        let conditions = serde_json::to_value(&pod.status.clone().unwrap_or_default().conditions)?;
+        ensure!(
+            conditions[0]["reason"] == "Unschedulable" && conditions[0]["message"] == why,
+            "{conditions}"
+        );
+        Ok(())
+    })
+    .await?;
+    world.client().delete_key::<Pod>(&world.key("first"), &kubewright_runtime::Delete::new()).await?;
+    let pods = world.ready_pods(1).await?;
+    assert_eq!(pods[0].metadata.name.as_deref(), Some("second"));
+    let told = world.events("second").await?;
+    assert!(
+        told.contains(&format!("Scheduled: Successfully assigned {}/second to node-1", world.namespace)),
+        "{told:?}"
+    );
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cordoned_node_takes_no_pods_until_it_is_open_again() -> Result<()> {
+    let world = World::start(Options::default()).await?;
+    let key = Key::cluster("node-1");
+    eventually(LIMIT, async || {
+        let node = world.client().get::<Node>(&key).await?;
+        ensure!(node.spec.as_ref().is_none_or(|spec| spec.taints.is_none()), "not ready");
+        Ok(())
+    })
+    .await?;
+    let cordon = |closed: bool| Patch::merge(json!({ "spec": { "unschedulable": closed } }));
+    world.client().patch(&*world.client().get::<Node>(&key).await?, &cordon(true)?).await?;
+    world.apply(pod("web", &json!({}), &json!({}))).await?;
+    eventually(LIMIT, async || {
+        let told = world.events("web").await?;
+        ensure!(told.iter().any(|it| it.contains("1 node(s) were unschedulable")), "{told:?}");
+        Ok(())
+    })
+    .await?;
+    world.client().patch(&*world.client().get::<Node>(&key).await?, &cordon(false)?).await?;
+    world.ready_pods(1).await?;
+    Ok(())
+}
