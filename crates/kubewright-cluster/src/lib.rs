@@ -8,7 +8,8 @@
 //!
 //! One file is one controller, each with a `register` of its own, and each a plain example of a reconciler:
 //!
-//! - [`deployment`] makes ReplicaSets, [`replicaset`] makes Pods, [`scheduler`] gives them nodes;
+//! - [`deployment`] makes ReplicaSets, [`replicaset`] and [`job`] make Pods, [`scheduler`] gives them nodes;
+//! - [`endpoints`] says where the pods of a Service are, [`namespace`] fills namespaces;
 //! - [`node`] and [`kubelet`] simulate the machines;
 //! - `claim` finds out whose a pod is, `pod` says how one is.
 //!
@@ -20,16 +21,24 @@
 
 mod claim;
 pub mod deployment;
+pub mod endpoints;
 mod hash;
+pub mod job;
 pub mod kubelet;
+pub mod namespace;
 pub mod node;
 mod pod;
 pub mod replicaset;
 pub mod scheduler;
 
-use kubewright_runtime::{Manager, RegisterError};
+use std::sync::Arc;
+
+use kubewright_runtime::{Clock, Manager, ManagerError, ManagerOptions, RegisterError, SystemClock};
 
 pub use self::node::Nodes;
+
+/// The name that the cluster writes under, and that its events carry.
+const NAME: &str = "kube-controller-manager";
 
 /// What a cluster consists of.
 ///
@@ -43,16 +52,29 @@ pub use self::node::Nodes;
 pub struct Options {
     /// The machines.
     pub nodes: Nodes,
-    /// Whether Deployments and ReplicaSets become Pods.
+    /// Whether Deployments, ReplicaSets and Jobs become Pods.
     pub workloads: bool,
     /// Whether Pods are given nodes.
     pub scheduler: bool,
+    /// Whether Services have EndpointSlices and Endpoints.
+    pub services: bool,
+    /// Whether each namespace has its ServiceAccount `default` and its ConfigMap `kube-root-ca.crt`.
+    pub namespaces: bool,
+    /// The certificate authority of the API server, in PEM, for those ConfigMaps.
+    pub root_ca: String,
 }
 
 impl Default for Options {
     /// One node, and all controllers.
     fn default() -> Self {
-        Self { nodes: Nodes::default(), workloads: true, scheduler: true }
+        Self {
+            nodes: Nodes::default(),
+            workloads: true,
+            scheduler: true,
+            services: true,
+            namespaces: true,
+            root_ca: String::new(),
+        }
     }
 }
 
@@ -66,6 +88,67 @@ pub fn register(manager: &Manager, options: &Options) -> Result<(), RegisterErro
     if options.workloads {
         replicaset::register(manager)?;
         deployment::register(manager)?;
+        job::register(manager)?;
+    }
+    if options.services {
+        endpoints::register(manager)?;
+    }
+    if options.namespaces {
+        namespace::register(manager, &options.root_ca)?;
     }
     Ok(())
+}
+
+/// Why a cluster did not start, or ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// A controller could not be registered.
+    #[error("a controller of the cluster cannot be registered")]
+    Register(#[from] RegisterError),
+    /// The manager of the controllers failed.
+    #[error("the controllers of the cluster ended")]
+    Manager(#[from] ManagerError),
+}
+
+/// A cluster on an API server, ready to run.
+///
+/// ```no_run
+/// # async fn example(client: kube::Client, stop: impl Future<Output = ()>) -> Result<(), kubewright_cluster::RunError> {
+/// use kubewright_cluster::{Cluster, Options};
+///
+/// Cluster::new(client, &Options::default())?.run_until(stop).await
+/// # }
+/// ```
+pub struct Cluster {
+    manager: Manager,
+}
+
+impl Cluster {
+    /// A cluster on the machine's clock. Must be called within a runtime. Nothing starts before [`Cluster::run_until`].
+    pub fn new(kube: kube::Client, options: &Options) -> Result<Self, RunError> {
+        Self::on_clock(kube, options, Arc::new(SystemClock), None)
+    }
+
+    /// A cluster on a clock, which the same seed makes run the same.
+    pub fn on_clock(
+        kube: kube::Client,
+        options: &Options,
+        clock: Arc<dyn Clock>,
+        seed: Option<u64>,
+    ) -> Result<Self, RunError> {
+        let manager = Manager::new(kube, ManagerOptions { clock, seed, ..ManagerOptions::new(NAME) })?;
+        register(&manager, options)?;
+        Ok(Self { manager })
+    }
+
+    /// Runs until `stop` resolves, or until something fails.
+    pub async fn run_until(self, stop: impl Future<Output = ()>) -> Result<(), RunError> {
+        Ok(self.manager.run_until(stop).await?)
+    }
+
+    /// The manager of the controllers, for more of them.
+    pub fn manager(&self) -> &Manager {
+        &self.manager
+    }
 }

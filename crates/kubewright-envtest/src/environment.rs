@@ -57,6 +57,9 @@ pub enum StartError {
     /// A client could not be made.
     #[error("the client cannot be made")]
     Client(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The cluster did not start.
+    #[error("the controllers of the cluster cannot start")]
+    Cluster(#[from] kubewright_cluster::RunError),
     /// A fixture cannot be used.
     #[error(transparent)]
     Fixture(#[from] FixtureError),
@@ -106,6 +109,7 @@ pub struct Builder {
     seed: Option<u64>,
     version: Option<String>,
     server: Option<Options>,
+    cluster: Option<kubewright_cluster::Options>,
 }
 
 impl Builder {
@@ -172,6 +176,20 @@ impl Builder {
         self
     }
 
+    /// Runs the controllers of a cluster: Deployments become pods that run, on a simulated node. An existing cluster has
+    /// its own.
+    ///
+    /// [`Environment::faults`] do not concern them.
+    pub fn with_cluster(self) -> Self {
+        self.with_cluster_options(kubewright_cluster::Options::default())
+    }
+
+    /// The same with other nodes, or with some of the controllers.
+    pub fn with_cluster_options(mut self, options: kubewright_cluster::Options) -> Self {
+        self.cluster = Some(options);
+        self
+    }
+
     /// Starts the control plane, installs definitions and applies fixtures.
     pub async fn start(self) -> Result<Environment, StartError> {
         if !self.findings.is_empty() {
@@ -205,7 +223,17 @@ impl Builder {
             }
         };
         let kube = kube::Client::new(faults.connection(target.clone()), "default");
+        let cluster = match self.cluster.filter(|_| !matches!(plane, Plane::Existing)) {
+            Some(options) => {
+                let direct = kube::Client::new(Faults::default().connection(target.clone()), "default");
+                let cluster =
+                    kubewright_cluster::Cluster::on_clock(direct, &options, plane.clock(), self.seed)?;
+                Some(Running::start(cluster.manager().clone()))
+            }
+            None => None,
+        };
         let environment = Environment {
+            _cluster: cluster,
             client: Client::new(kube.clone()),
             kube,
             target,
@@ -234,6 +262,8 @@ impl Builder {
 
 /// One control plane, and what a test wants of it. Dropping it ends what it started.
 pub struct Environment {
+    /// Ends with the environment.
+    _cluster: Option<Running>,
     kube: kube::Client,
     client: Client,
     target: Target,
@@ -271,6 +301,16 @@ impl Plane {
         };
         let target = Target::Embedded(server.clone());
         Ok((Self::Embedded { server, clock, listening }, target))
+    }
+}
+
+impl Plane {
+    /// The clock that controllers of this control plane go by.
+    fn clock(&self) -> Arc<dyn kubewright_runtime::Clock> {
+        match self {
+            Self::Embedded { clock, .. } => Arc::new(ServerClock(*clock)),
+            Self::Assets(_) | Self::Existing => Arc::new(kubewright_runtime::SystemClock),
+        }
     }
 }
 
@@ -409,8 +449,8 @@ impl Environment {
     /// A manager with options of its own; clock and seed are the environment's.
     pub fn manager_with(&self, options: ManagerOptions) -> Result<Manager, ManagerError> {
         let mut options = ManagerOptions { seed: options.seed.or(self.seed), ..options };
-        if let Plane::Embedded { clock, .. } = &self.plane {
-            options.clock = Arc::new(ServerClock(*clock));
+        if let Plane::Embedded { .. } = &self.plane {
+            options.clock = self.plane.clock();
         }
         Manager::new(self.client(), options)
     }

@@ -32,7 +32,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("kubewright", &["kubewright-runtime", "kubewright-macros", "kubewright-manifests"]),
-    ("kubewright-cluster", &["kubewright-runtime"]),
+    ("kubewright-cluster", &["kubewright-runtime", "kubewright-apimachinery"]),
     ("kubewright-runtime", &["kubewright-apimachinery"]),
     ("kubewright-manifests", &["kubewright-apimachinery"]),
     ("kubewright-apiserver", &["kubewright-apimachinery"]),

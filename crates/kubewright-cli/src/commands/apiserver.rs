@@ -5,12 +5,15 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use kubewright_apiserver::auth::Authorization;
 use kubewright_apiserver::serve::{Listening, ServeError};
 use kubewright_apiserver::{ApiServer, Controllers, KubernetesVersion, Options};
+use kubewright_cluster::Nodes;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use crate::cli::examples::examples;
 use crate::descriptions::KubernetesDescriptions;
@@ -23,6 +26,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("Start a server, and use it from another terminal", "kubewright apiserver --port 6443"),
     ("Use it there", "kubectl --kubeconfig kubewright.kubeconfig get namespaces"),
     ("Keep objects between runs", "kubewright apiserver --data-dir .kubewright"),
+    ("A whole cluster, in which Deployments become pods", "kubewright apiserver --controllers all --nodes 3"),
     ("The bare server, as envtest has it", "kubewright apiserver --controllers none"),
     ("Say another version, for a client that asks", "kubewright apiserver --kubernetes-version 1.34"),
 ];
@@ -46,6 +50,10 @@ pub(crate) struct Args {
     /// Controllers that run inside the server
     #[arg(long, value_name = "WHICH", default_value = "core")]
     controllers: Which,
+
+    /// Simulated nodes that run pods, with `--controllers all`
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    nodes: usize,
 
     /// Who decides what users may do, as a list that kube-apiserver takes: RBAC, AlwaysAllow
     #[arg(long, value_name = "MODES", default_value = "RBAC", value_parser = authorization)]
@@ -101,7 +109,12 @@ enum Which {
     None,
     /// Garbage collection, the deletion of namespaces, and the rules of aggregated ClusterRoles
     Core,
+    /// Also workloads, a scheduler, and simulated nodes: Deployments become pods, which run nothing
+    All,
 }
+
+/// How often nodes say that they are there, as kubelets do.
+const HEARTBEAT: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let started = Instant::now();
@@ -116,7 +129,7 @@ async fn serve(args: &Args, ui: &Ui, started: Instant) -> Result<()> {
     let mut signals = Signals::listen()?;
     let controllers = match args.controllers {
         Which::None => Controllers::None,
-        Which::Core => Controllers::Core,
+        Which::Core | Which::All => Controllers::Core,
     };
     let descriptions = Arc::new(KubernetesDescriptions);
     let options = Options {
@@ -139,6 +152,10 @@ async fn serve(args: &Args, ui: &Ui, started: Instant) -> Result<()> {
             error
         }
     })?;
+    let cluster = match args.controllers {
+        Which::All => Some(Cluster::start(&server, args.nodes)?),
+        Which::None | Which::Core => None,
+    };
     private::write(&args.kubeconfig, &listening.kubeconfig())
         .with_context(|| format!("cannot write the kubeconfig to {}", args.kubeconfig.display()))
         .hint("choose a file that you may write with --kubeconfig FILE")?;
@@ -146,8 +163,37 @@ async fn serve(args: &Args, ui: &Ui, started: Instant) -> Result<()> {
     ui.print(format!("ready {} in {} ms\n", listening.url(), started.elapsed().as_millis()).as_bytes())?;
 
     signals.any().await;
+    if let Some(cluster) = cluster {
+        cluster.end().await?;
+    }
     listening.close().await;
     server.close().context("the last writes could not be kept").hint("make room on the disk of --data-dir")
+}
+
+/// The controllers of a cluster, which talk to the server without a socket.
+struct Cluster {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<Result<(), kubewright_cluster::RunError>>,
+}
+
+impl Cluster {
+    fn start(server: &ApiServer, nodes: usize) -> Result<Self> {
+        let nodes = Nodes { heartbeat: Some(HEARTBEAT), ..Nodes::count(nodes) };
+        let options = kubewright_cluster::Options { nodes, ..kubewright_cluster::Options::default() };
+        let client = kube::Client::new(server.clone(), "default");
+        let cluster = kubewright_cluster::Cluster::new(client, &options).context("the cluster could not start")?;
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(cluster.run_until(async {
+            // Dropping the other end is the sign.
+            let _ = stopped.await;
+        }));
+        Ok(Self { stop, task })
+    }
+
+    async fn end(self) -> Result<()> {
+        drop(self.stop);
+        self.task.await.context("the cluster panicked")?.context("the cluster failed")
+    }
 }
 
 /// A server on the objects that an earlier run left in a folder.

@@ -178,8 +178,6 @@ async fn a_name_that_is_taken_is_not_fought_over() -> Result<()> {
         .client()
         .delete_with(&*world.client().get::<Deployment>(&world.key("web")).await?, &Delete::orphan())
         .await?;
-    let mut other = taken.clone();
-    other.metadata = Default::default();
     let labels = json!({ "app": "other" });
     let blocker = json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet",

@@ -1,7 +1,10 @@
 //! The controllers of a cluster on the embedded server, on a clock that is paused: time passes when nothing else is to do.
 
 mod deployment;
+mod endpoints;
+mod job;
 mod kubelet;
+mod namespace;
 mod replicaset;
 mod scheduler;
 mod world;

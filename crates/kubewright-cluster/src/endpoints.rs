@@ -1,0 +1,178 @@
+//! Where the pods of a Service are: its EndpointSlices, and its Endpoints, which older clients read.
+//!
+//! What both say is decided in [`build`], which is pure. Services without a selector are left alone: somebody else says
+//! where they are.
+
+mod build;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Endpoints, Node, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kubewright_runtime::client::{self, ignore_not_found};
+use kubewright_runtime::owner::{is_controlled_by, set_controller_reference};
+use kubewright_runtime::{
+    Cache, Context, Delete, Key, LabelSelector, List, Manager, Outcome, Patch, Reconciler, RegisterError,
+    Result,
+};
+use serde_json::json;
+
+use crate::kubelet;
+
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+const SLICE_CONTROLLER: &str = "endpointslice-controller.k8s.io";
+const ENDPOINTS_MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
+const HEADLESS: &str = "service.kubernetes.io/headless";
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// Gives the manager the controller of endpoints.
+pub fn register(manager: &Manager) -> Result<(), RegisterError> {
+    manager
+        .controller(Services)
+        .named("endpoints")
+        .owns::<EndpointSlice>()
+        .watches::<Endpoints>(|endpoints, _| vec![Key::of(endpoints)])
+        .watches::<Pod>(of_pod)
+        .concurrency(2)
+        .register()
+}
+
+/// The Services that a pod is behind.
+fn of_pod(pod: &Pod, cache: &Cache) -> Vec<Key> {
+    let namespace = pod.metadata.namespace.clone().unwrap_or_default();
+    let labels = pod.metadata.labels.clone().unwrap_or_default();
+    let services = cache.list::<Service>(&List::namespace(namespace)).unwrap_or_default();
+    let selects =
+        |service: &&Arc<Service>| selector(service).is_some_and(|selector| selector.matches(&labels));
+    services.iter().filter(selects).map(|service| Key::of(&**service)).collect()
+}
+
+/// Whom a Service selects, if it is one whose endpoints are for us to say.
+fn selector(service: &Service) -> Option<LabelSelector> {
+    let spec = service.spec.as_ref().filter(|spec| spec.type_.as_deref() != Some("ExternalName"))?;
+    let selector = spec.selector.clone().filter(|selector| !selector.is_empty())?;
+    Some(LabelSelector::equal(selector))
+}
+
+struct Services;
+
+impl Reconciler for Services {
+    type Object = Service;
+
+    async fn reconcile(&self, service: Arc<Service>, cx: &Context) -> Result<Outcome> {
+        let Some(selector) = selector(&service).filter(|_| service.metadata.deletion_timestamp.is_none())
+        else {
+            return Ok(Outcome::done());
+        };
+        let namespace = service.metadata.namespace.clone().unwrap_or_default();
+        let pods = cx.client().list::<Pod>(&List::namespace(&namespace).matching(&selector)).await?;
+        let mut zones = BTreeMap::new();
+        for name in pods.iter().filter_map(|pod| kubelet::node_name(pod)) {
+            if !zones.contains_key(name) {
+                let node = cx.client().get_opt::<Node>(&Key::cluster(name)).await?;
+                let zone = node.and_then(|node| node.metadata.labels.as_ref()?.get(ZONE).cloned());
+                zones.insert(name.to_owned(), zone);
+            }
+        }
+        write_slices(&service, &build::slices(&service, &pods, &zones), cx).await?;
+        write_endpoints(&service, &build::subsets(&service, &pods), cx).await?;
+        Ok(Outcome::done())
+    }
+
+    /// Endpoints have no owner: they go with the Service of their name.
+    async fn gone(&self, key: &Key, cx: &Context) -> Result<Outcome> {
+        if let Some(endpoints) = cx.client().get_opt::<Endpoints>(key).await? {
+            let labels = endpoints.metadata.labels.as_ref();
+            if labels.is_some_and(|labels| labels.contains_key(ENDPOINTS_MANAGED_BY)) {
+                ignore_not_found(cx.client().delete(&*endpoints).await)?;
+            }
+        }
+        Ok(Outcome::done())
+    }
+}
+
+/// Brings the slices of a Service to what they are to be, keeping those that are right.
+async fn write_slices(service: &Service, wanted: &[build::Slice], cx: &Context) -> Result<(), client::Error> {
+    let (namespace, name) = (cx.key().namespace().unwrap_or_default(), cx.key().name());
+    let list =
+        List::namespace(namespace).labels(format!("{SERVICE_NAME}={name},{MANAGED_BY}={SLICE_CONTROLLER}"));
+    let mut existing = cx.client().list::<EndpointSlice>(&list).await?;
+    existing.retain(|slice| is_controlled_by(&**slice, service));
+    let mut missing = Vec::new();
+    for slice in wanted {
+        match existing.iter().position(|old| slice.is(old)) {
+            Some(at) => drop(existing.remove(at)),
+            None => missing.push(slice),
+        }
+    }
+    for slice in missing {
+        if let Some(old) = existing.pop() {
+            let patch = Patch::merge(json!({ "endpoints": slice.endpoints, "ports": slice.ports }))?;
+            ignore_not_found(cx.client().patch(&*old, &patch).await)?;
+            continue;
+        }
+        let mut labels = labels(service);
+        labels.insert(SERVICE_NAME.to_owned(), name.to_owned());
+        labels.insert(MANAGED_BY.to_owned(), SLICE_CONTROLLER.to_owned());
+        let mut new = EndpointSlice {
+            metadata: ObjectMeta {
+                namespace: Some(namespace.to_owned()),
+                generate_name: Some(format!("{name}-")),
+                labels: Some(labels),
+                ..ObjectMeta::default()
+            },
+            address_type: "IPv4".to_owned(),
+            // Optional since Kubernetes 1.36.
+            endpoints: slice.endpoints.clone().into(),
+            ports: Some(slice.ports.clone()),
+        };
+        // It cannot fail: the slice is new, and both are in one namespace.
+        let _ = set_controller_reference(service, &mut new);
+        cx.client().create(&new).await?;
+    }
+    for old in existing {
+        let how = Delete::new().uid(old.metadata.uid.clone().unwrap_or_default());
+        ignore_not_found(cx.client().delete_with(&*old, &how).await)?;
+    }
+    Ok(())
+}
+
+async fn write_endpoints(
+    service: &Service,
+    subsets: &[k8s_openapi::api::core::v1::EndpointSubset],
+    cx: &Context,
+) -> Result<(), client::Error> {
+    let mut labels = labels(service);
+    labels.insert(ENDPOINTS_MANAGED_BY.to_owned(), "endpoint-controller".to_owned());
+    let old = cx.client().get_opt::<Endpoints>(cx.key()).await?;
+    let Some(old) = old else {
+        let metadata = ObjectMeta {
+            namespace: service.metadata.namespace.clone(),
+            name: service.metadata.name.clone(),
+            labels: Some(labels),
+            ..ObjectMeta::default()
+        };
+        let subsets = Some(subsets.to_vec()).filter(|subsets| !subsets.is_empty());
+        cx.client().create(&Endpoints { metadata, subsets }).await?;
+        return Ok(());
+    };
+    if old.subsets.as_deref().unwrap_or_default() != subsets || old.metadata.labels.as_ref() != Some(&labels)
+    {
+        let patch = Patch::merge(json!({ "metadata": { "labels": labels }, "subsets": subsets }))?;
+        ignore_not_found(cx.client().patch(&*old, &patch).await)?;
+    }
+    Ok(())
+}
+
+/// The labels that what is written takes over from its Service.
+fn labels(service: &Service) -> BTreeMap<String, String> {
+    let mut labels = service.metadata.labels.clone().unwrap_or_default();
+    let headless = service.spec.as_ref().and_then(|spec| spec.cluster_ip.as_deref()) == Some("None");
+    if headless {
+        labels.insert(HEADLESS.to_owned(), String::new());
+    }
+    labels
+}

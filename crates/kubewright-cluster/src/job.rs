@@ -1,0 +1,225 @@
+//! The Job controller: pods until enough of them have succeeded, or too many have failed.
+//!
+//! Each pod is counted once, although it may be deleted at any time: it carries a finalizer until the Job's status has it
+//! ([`count`]). What is to be created and deleted, and whether the Job is over, is decided in [`decide`]. Both are pure.
+
+mod count;
+mod decide;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::batch::v1::{Job, JobCondition, JobStatus};
+use k8s_openapi::api::core::v1::{EnvVar, Pod};
+use kubewright_runtime::client::{self, ignore_not_found};
+use kubewright_runtime::owner::controller_of;
+use kubewright_runtime::{
+    Cache, Context, Delete, Key, List, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
+};
+use serde_json::json;
+
+use self::count::{FINALIZER, Indexes};
+use self::decide::{End, Plan};
+use crate::claim;
+use crate::node::whole;
+use crate::pod::{self, until};
+use crate::replicaset::{create_pod, delete_pod, from_template};
+
+const INDEX: &str = "batch.kubernetes.io/job-completion-index";
+
+/// Gives the manager the controller of Jobs.
+pub fn register(manager: &Manager) -> Result<(), RegisterError> {
+    claim::index::<Pod>(manager);
+    manager
+        .controller(Jobs)
+        .owns::<Pod>()
+        .watches::<Pod>(
+            |pod, cache| if controller_of(pod).is_none() { takers(pod, cache) } else { Vec::new() },
+        )
+        .concurrency(4)
+        .register()
+}
+
+/// The Jobs that would adopt a pod.
+fn takers(pod: &Pod, cache: &Cache) -> Vec<Key> {
+    let namespace = pod.metadata.namespace.clone().unwrap_or_default();
+    let labels = pod.metadata.labels.clone().unwrap_or_default();
+    let jobs = cache.list::<Job>(&List::namespace(namespace)).unwrap_or_default();
+    let selects = |job: &&Arc<Job>| {
+        let selector = job.spec.as_ref().and_then(|spec| spec.selector.as_ref()).and_then(claim::selector);
+        selector.is_some_and(|selector| selector.matches(&labels))
+    };
+    jobs.iter().filter(selects).map(|job| Key::of(&**job)).collect()
+}
+
+/// A condition of a Job that is true.
+pub(crate) fn condition<'a>(job: &'a Job, type_: &str) -> Option<&'a JobCondition> {
+    let conditions = job.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|condition| condition.type_ == type_ && condition.status == "True")
+}
+
+/// How a Job ended, if it did.
+pub(crate) fn finished(job: &Job) -> Option<&JobCondition> {
+    condition(job, "Complete").or_else(|| condition(job, "Failed"))
+}
+
+struct Jobs;
+
+impl Reconciler for Jobs {
+    type Object = Job;
+
+    async fn reconcile(&self, job: Arc<Job>, cx: &Context) -> Result<Outcome> {
+        let Some(spec) = &job.spec else { return Ok(Outcome::done()) };
+        let Some(selector) = spec.selector.as_ref().and_then(claim::selector) else {
+            return Ok(Outcome::done());
+        };
+        let pods = claim::claim::<_, Pod>(cx.client(), &*job, &selector).await?;
+        if let Some(end) = finished(&job) {
+            release(pods.iter(), cx).await?;
+            return expire(&job, end, cx).await;
+        }
+        let now = cx.now();
+        let mut status = count::next(&job, &pods);
+        if job.metadata.deletion_timestamp.is_some() {
+            // Nobody will look at the numbers of a Job that goes.
+            release(pods.iter(), cx).await?;
+            return Ok(Outcome::done());
+        }
+        let plan = decide::plan(&job, &mut status, &pods, now);
+        let mut failed = None;
+        for index in &plan.create {
+            let pod = pod_of(&job, *index);
+            if let Err(error) = create_pod(&*job, &pod, cx).await {
+                failed = Some(error);
+                break;
+            }
+            status.active = Some(status.active.unwrap_or_default() + 1);
+        }
+        for pod in &plan.delete {
+            delete_pod(&*job, pod, cx).await?;
+        }
+        write(&job, status, cx).await?;
+        // Only what is in the status may go.
+        let counted = count::uncounted(&count::next(&job, &pods));
+        let is_counted = |pod: &&Arc<Pod>| pod.metadata.uid.as_ref().is_some_and(|uid| counted.contains(uid));
+        release(pods.iter().filter(is_counted), cx).await?;
+        tell(&job, &plan, cx);
+        match failed {
+            Some(error) if !error.is_namespace_terminating() => Err(error.into()),
+            _ => Ok(plan.wake.map_or(Outcome::done(), Outcome::requeue_after)),
+        }
+    }
+}
+
+/// Takes the finalizer off pods.
+async fn release(pods: impl Iterator<Item = &Arc<Pod>>, cx: &Context) -> Result<(), client::Error> {
+    for pod in pods {
+        let Some(finalizers) =
+            pod.metadata.finalizers.as_ref().filter(|it| it.iter().any(|it| it == FINALIZER))
+        else {
+            continue;
+        };
+        let left: Vec<&String> = finalizers.iter().filter(|it| *it != FINALIZER).collect();
+        let version = pod.metadata.resource_version.as_deref().unwrap_or_default();
+        let patch = Patch::merge(json!({ "metadata": { "finalizers": left } }))?.optimistic(version);
+        ignore_not_found(cx.client().patch(&**pod, &patch).await)?;
+    }
+    Ok(())
+}
+
+/// Deletes a Job whose time is over.
+async fn expire(job: &Job, end: &JobCondition, cx: &Context) -> Result<Outcome> {
+    let ttl = job.spec.as_ref().and_then(|spec| spec.ttl_seconds_after_finished);
+    let Some(ttl) = ttl.and_then(|ttl| u64::try_from(ttl).ok()) else { return Ok(Outcome::done()) };
+    let since = end.last_transition_time.as_ref().map_or(cx.now(), |time| time.0);
+    if let Some(left) = until(since, Duration::from_secs(ttl), cx.now()) {
+        return Ok(Outcome::requeue_after(left));
+    }
+    let how = Delete::foreground().uid(job.metadata.uid.clone().unwrap_or_default());
+    ignore_not_found(cx.client().delete_with(job, &how).await)?;
+    Ok(Outcome::done())
+}
+
+async fn write(job: &Job, status: JobStatus, cx: &Context) -> Result<()> {
+    let mut wanted = job.clone();
+    wanted.status = Some(status);
+    let patch = Patch::between(job, &wanted)?;
+    if !patch.is_empty() {
+        // What is counted must be counted from what is there.
+        let version = job.metadata.resource_version.as_deref().unwrap_or_default();
+        ignore_not_found(cx.client().status().patch(job, &patch.optimistic(version)).await)?;
+    }
+    Ok(())
+}
+
+fn tell(job: &Job, plan: &Plan, cx: &Context) {
+    match &plan.end {
+        Some(End::Complete) => cx.events().normal(job, "Completed", "Completed", "Job completed"),
+        Some(End::Failed { reason, message }) => cx.events().warning(job, reason, "Failed", message),
+        None => {}
+    }
+    match plan.suspended {
+        Some(true) => cx.events().normal(job, "Suspended", "Suspended", "Job suspended"),
+        Some(false) => cx.events().normal(job, "Resumed", "Resumed", "Job resumed"),
+        None => {}
+    }
+}
+
+/// The pod of a Job, for one of its indexes if it has any.
+fn pod_of(job: &Job, index: Option<i32>) -> Pod {
+    let mut pod = from_template(job, job.spec.as_ref().map(|spec| &spec.template));
+    pod.metadata.finalizers.get_or_insert_default().push(FINALIZER.to_owned());
+    let Some(index) = index else { return pod };
+    let name = job.metadata.name.as_deref().unwrap_or_default();
+    pod.metadata.generate_name = Some(format!("{name}-{index}-"));
+    pod.metadata.annotations.get_or_insert_default().insert(INDEX.to_owned(), index.to_string());
+    pod.metadata.labels.get_or_insert_default().insert(INDEX.to_owned(), index.to_string());
+    if let Some(spec) = &mut pod.spec {
+        spec.hostname = Some(format!("{name}-{index}"));
+        for container in spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten()) {
+            container.env.get_or_insert_default().push(EnvVar {
+                name: "JOB_COMPLETION_INDEX".to_owned(),
+                value: Some(index.to_string()),
+                value_from: None,
+            });
+        }
+    }
+    pod
+}
+
+/// The index of a pod of an indexed Job.
+fn index_of(pod: &Pod) -> Option<i32> {
+    pod.metadata.annotations.as_ref()?.get(INDEX)?.parse().ok()
+}
+
+/// A condition that becomes true, if it is not.
+fn becomes(status: &mut JobStatus, type_: &str, reason: &str, message: &str, now: jiff::Timestamp) {
+    let conditions = status.conditions.get_or_insert_default();
+    if conditions.iter().any(|condition| condition.type_ == type_ && condition.status == "True") {
+        return;
+    }
+    conditions.retain(|condition| condition.type_ != type_);
+    conditions.push(JobCondition {
+        type_: type_.to_owned(),
+        status: "True".to_owned(),
+        reason: Some(reason.to_owned()),
+        message: Some(message.to_owned()),
+        last_probe_time: Some(whole(now)),
+        last_transition_time: Some(whole(now)),
+    });
+}
+
+/// The indexes of a Job that have succeeded.
+fn completed(status: &JobStatus) -> Indexes {
+    Indexes::parse(status.completed_indexes.as_deref().unwrap_or_default())
+}
+
+/// Whether each pod of a Job is for an index.
+fn is_indexed(job: &Job) -> bool {
+    job.spec.as_ref().and_then(|spec| spec.completion_mode.as_deref()) == Some("Indexed")
+}
+
+/// The pods that still work.
+fn active(pods: &[Arc<Pod>]) -> Vec<Arc<Pod>> {
+    pods.iter().filter(|pod| pod::is_active(pod)).cloned().collect()
+}
