@@ -31,6 +31,10 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     claim::index::<Pod>(manager);
     claim::index::<ReplicaSet>(manager);
     // Who recreates waits for the last of the old pods.
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method alone is for one lifetime only"
+    )]
     let pod_gone = Watch::new().filter(Predicate::new(|event| event.is_delete()));
     manager
         .controller(Deployments)

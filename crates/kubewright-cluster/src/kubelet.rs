@@ -45,6 +45,10 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     index(manager);
     manager.cache().index::<Pod>(POD_IP, |pod| pod_ip(pod).map(str::to_owned).into_iter().collect());
     // Status and leases of nodes are of no interest, only whether they are there and on.
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method alone is for one lifetime only"
+    )]
     let switched = Predicate::new(|event| event.is_create()).or(Predicate::annotations_changed());
     manager
         .controller(Kubelet::default())
@@ -145,7 +149,7 @@ impl Addresses {
         let text = |number: u32| {
             format!("10.{}.{}.{}", 128 + (number >> 16) % 128, (number >> 8) % 256, number % 256)
         };
-        let address = (0..)
+        let address = (0..=u32::MAX)
             .map(|step| start.wrapping_add(step))
             .filter(|number| !matches!(number % 256, 0 | 255))
             .map(text)

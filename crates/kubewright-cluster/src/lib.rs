@@ -8,7 +8,8 @@
 //!
 //! One file is one controller, each with a `register` of its own, and each a plain example of a reconciler:
 //!
-//! - [`deployment`] makes ReplicaSets, [`replicaset`] and [`job`] make Pods, [`scheduler`] gives them nodes;
+//! - [`deployment`] makes ReplicaSets, [`replicaset`] and [`job`] make Pods, [`scheduler`] gives them
+//!   nodes, [`cronjob`] makes Jobs;
 //! - [`endpoints`] says where the pods of a Service are, [`namespace`] fills namespaces;
 //! - [`node`] and [`kubelet`] simulate the machines;
 //! - `claim` finds out whose a pod is, `pod` says how one is.
@@ -20,6 +21,7 @@
 //! Durations are tokio's, and the time of day is the manager's clock: on a paused clock a week passes at once.
 
 mod claim;
+pub mod cronjob;
 pub mod deployment;
 pub mod endpoints;
 mod hash;
@@ -52,7 +54,7 @@ const NAME: &str = "kube-controller-manager";
 pub struct Options {
     /// The machines.
     pub nodes: Nodes,
-    /// Whether Deployments, ReplicaSets and Jobs become Pods.
+    /// Whether Deployments, ReplicaSets, Jobs and CronJobs become Pods.
     pub workloads: bool,
     /// Whether Pods are given nodes.
     pub scheduler: bool,
@@ -89,6 +91,7 @@ pub fn register(manager: &Manager, options: &Options) -> Result<(), RegisterErro
         replicaset::register(manager)?;
         deployment::register(manager)?;
         job::register(manager)?;
+        cronjob::register(manager)?;
     }
     if options.services {
         endpoints::register(manager)?;

@@ -181,7 +181,8 @@ impl Cluster {
         let nodes = Nodes { heartbeat: Some(HEARTBEAT), ..Nodes::count(nodes) };
         let options = kubewright_cluster::Options { nodes, ..kubewright_cluster::Options::default() };
         let client = kube::Client::new(server.clone(), "default");
-        let cluster = kubewright_cluster::Cluster::new(client, &options).context("the cluster could not start")?;
+        let cluster =
+            kubewright_cluster::Cluster::new(client, &options).context("the cluster could not start")?;
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(cluster.run_until(async {
             // Dropping the other end is the sign.

@@ -24,11 +24,14 @@ pub(super) struct Slice {
 impl Slice {
     /// Whether a slice says this already.
     pub(super) fn is(&self, slice: &EndpointSlice) -> bool {
-        // Optional since Kubernetes 1.36.
-        let endpoints: Option<Vec<Endpoint>> = slice.endpoints.clone().into();
-        endpoints.unwrap_or_default() == self.endpoints
+        listed(slice.endpoints.clone()) == self.endpoints
             && slice.ports.as_deref().unwrap_or_default() == self.ports
     }
+}
+
+/// The endpoints of a slice, which may be left out since Kubernetes 1.36.
+fn listed(endpoints: impl Into<Option<Vec<Endpoint>>>) -> Vec<Endpoint> {
+    endpoints.into().unwrap_or_default()
 }
 
 /// A port of a Service, and where it leads to in a pod. Ordered, so that pods can be grouped by them.
@@ -174,8 +177,7 @@ fn ports(service: &Service, pod: &Pod) -> Vec<Port> {
 
 fn target(port: &ServicePort, protocol: &str, pod: &Pod) -> Option<i32> {
     let name = match &port.target_port {
-        None => return Some(port.port),
-        Some(IntOrString::Int(0)) => return Some(port.port),
+        None | Some(IntOrString::Int(0)) => return Some(port.port),
         Some(IntOrString::Int(number)) => return Some(*number),
         Some(IntOrString::String(name)) => name,
     };

@@ -89,16 +89,14 @@ pub(super) fn next(pod: &Pod, behaviour: &Behaviour, place: &Place, now: Timesta
         });
     }
     if let Some(deadline) = spec.active_deadline_seconds.and_then(|seconds| u64::try_from(seconds).ok()) {
-        match until(begun, Duration::from_secs(deadline), now) {
-            Some(left) => run.wakes(left),
-            None => {
-                for container in &mut containers {
-                    *container = ended(container, 137, now);
-                }
-                status.reason = Some("DeadlineExceeded".to_owned());
-                status.message =
-                    Some("Pod was active on the node longer than the specified deadline".to_owned());
+        if let Some(left) = until(begun, Duration::from_secs(deadline), now) {
+            run.wakes(left);
+        } else {
+            for container in &mut containers {
+                *container = ended(container, 137, now);
             }
+            status.reason = Some("DeadlineExceeded".to_owned());
+            status.message = Some("Pod was active on the node longer than the specified deadline".to_owned());
         }
     }
     let phase = if status.reason.as_deref() == Some("DeadlineExceeded") {
@@ -219,23 +217,19 @@ impl Run<'_> {
         let image = container.image.clone().unwrap_or_default();
         if self.behaviour.is_bad(&image) {
             let why = format!("failed to pull and unpack image {image:?}: not found");
-            return match reason(old) {
-                Some(PULL_FAILED | PULL_BACKOFF) => {
-                    if reason(old) == Some(PULL_FAILED) {
-                        let note = format!("Back-off pulling image {image:?}");
-                        self.tells(Level::Normal, "BackOff", "Pulling", note);
-                    }
-                    let message = format!("Back-off pulling image {image:?}: {PULL_FAILED}: {why}");
-                    waiting(container, PULL_BACKOFF, Some(message))
+            if matches!(reason(old), Some(PULL_FAILED | PULL_BACKOFF)) {
+                if reason(old) == Some(PULL_FAILED) {
+                    let note = format!("Back-off pulling image {image:?}");
+                    self.tells(Level::Normal, "BackOff", "Pulling", note);
                 }
-                _ => {
-                    self.tells(Level::Normal, "Pulling", "Pulling", format!("Pulling image {image:?}"));
-                    let note = format!("Failed to pull image {image:?}: {why}");
-                    self.tells(Level::Warning, "Failed", "Pulling", note);
-                    self.tells(Level::Warning, "Failed", "Pulling", format!("Error: {PULL_FAILED}"));
-                    waiting(container, PULL_FAILED, Some(why))
-                }
-            };
+                let message = format!("Back-off pulling image {image:?}: {PULL_FAILED}: {why}");
+                return waiting(container, PULL_BACKOFF, Some(message));
+            }
+            self.tells(Level::Normal, "Pulling", "Pulling", format!("Pulling image {image:?}"));
+            let note = format!("Failed to pull image {image:?}: {why}");
+            self.tells(Level::Warning, "Failed", "Pulling", note);
+            self.tells(Level::Warning, "Failed", "Pulling", format!("Error: {PULL_FAILED}"));
+            return waiting(container, PULL_FAILED, Some(why));
         }
         if let Some(left) = until(begun, self.behaviour.start_delay, self.now) {
             self.wakes(left);
@@ -278,20 +272,20 @@ impl Run<'_> {
     fn running(&mut self, container: &Container, old: &ContainerStatus, since: Timestamp) -> ContainerStatus {
         let mut status = old.clone();
         if let Some(run_time) = self.behaviour.run_time {
-            match until(since, run_time, self.now) {
-                Some(left) => self.wakes(left),
-                None => {
-                    let ended = ended(&status, self.behaviour.exit_code, self.now);
-                    let terminated = ended.state.clone().and_then(|state| state.terminated);
-                    return match terminated {
-                        Some(terminated) => self.restarting(container, &ended, &terminated),
-                        None => ended,
-                    };
-                }
-            }
+            let Some(left) = until(since, run_time, self.now) else {
+                let ended = ended(&status, self.behaviour.exit_code, self.now);
+                let terminated = ended.state.clone().and_then(|state| state.terminated);
+                return match terminated {
+                    Some(terminated) => self.restarting(container, &ended, &terminated),
+                    None => ended,
+                };
+            };
+            self.wakes(left);
         }
         let left = until(since, self.behaviour.ready_delay, self.now);
-        left.into_iter().for_each(|left| self.wakes(left));
+        if let Some(left) = left {
+            self.wakes(left);
+        }
         status.ready = left.is_none();
         status
     }

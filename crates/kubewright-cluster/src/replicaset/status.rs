@@ -56,7 +56,7 @@ pub(super) fn next(
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
     // Zero is said by leaving it out, as Go does.
     let some = |number: usize| Some(count(number)).filter(|number| *number > 0);
-    let old = set.status.clone().unwrap_or_default();
+    let old = set.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
     Next {
         wake: wake.min(),
         status: ReplicaSetStatus {
@@ -66,8 +66,7 @@ pub(super) fn next(
             available_replicas: some(availabilities.iter().filter(|it| **it == Availability::Yes).count()),
             terminating_replicas: Some(count(terminating)),
             observed_generation: set.metadata.generation,
-            conditions: conditions(old.conditions.unwrap_or_default(), failure, now),
-            ..old
+            conditions: conditions(old, failure, now),
         },
     }
 }

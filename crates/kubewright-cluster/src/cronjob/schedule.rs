@@ -1,0 +1,246 @@
+//! Schedules as cron has them, in upstream's dialect: five fields, names, `@daily` and its like, and `@every 1h`.
+//!
+//! An hour that a change of the clocks leaves out has no times; one that comes twice has its times once.
+
+use std::collections::BTreeSet;
+
+use jiff::civil::{DateTime, Weekday};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Span, Timestamp, ToSpan as _};
+
+const MONTHS: [&str; 12] =
+    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+/// A schedule that has no time within so many years has none: 30 February.
+const YEARS: i64 = 5;
+
+/// When something is to be done.
+#[derive(Debug, Clone)]
+pub(super) enum Schedule {
+    Every(SignedDuration),
+    Times(Box<Times>),
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Times {
+    minutes: BTreeSet<i8>,
+    hours: BTreeSet<i8>,
+    days: BTreeSet<i8>,
+    months: BTreeSet<i8>,
+    weekdays: BTreeSet<i8>,
+    /// A day must be right by both of its fields if one of them is for all days, else by one.
+    both: bool,
+    zone: TimeZone,
+}
+
+impl Schedule {
+    /// Reads a schedule in a time zone; none if it makes no sense.
+    pub(super) fn parse(text: &str, zone: TimeZone) -> Option<Self> {
+        if let Some(every) = text.strip_prefix("@every ") {
+            let every = every.trim().parse::<SignedDuration>().ok().filter(|every| every.is_positive())?;
+            return Some(Self::Every(every.max(SignedDuration::from_secs(1))));
+        }
+        let text = match text {
+            "@yearly" | "@annually" => "0 0 1 1 *",
+            "@monthly" => "0 0 1 * *",
+            "@weekly" => "0 0 * * 0",
+            "@daily" | "@midnight" => "0 0 * * *",
+            "@hourly" => "0 * * * *",
+            other => other,
+        };
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        let [minutes, hours, days, months, weekdays] = fields.as_slice() else { return None };
+        let all = |field: &str| field.starts_with('*') || field.starts_with('?');
+        Some(Self::Times(Box::new(Times {
+            both: all(days) || all(weekdays),
+            minutes: field(minutes, 0, 59, &[])?,
+            hours: field(hours, 0, 23, &[])?,
+            days: field(days, 1, 31, &[])?,
+            months: field(months, 1, 12, &MONTHS)?,
+            weekdays: field(weekdays, 0, 6, &DAYS)?,
+            zone,
+        })))
+    }
+
+    /// The first time after a moment.
+    pub(super) fn after(&self, moment: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Every(every) => {
+                let whole = Timestamp::from_second(moment.as_second()).ok()?;
+                whole.checked_add(*every).ok()
+            }
+            Self::Times(times) => times.after(moment),
+        }
+    }
+
+    /// The last time after `earliest` that is not after `now`.
+    pub(super) fn latest(&self, earliest: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        if let Self::Every(every) = self {
+            let (passed, every) = (now.duration_since(earliest).as_secs(), every.as_secs().max(1));
+            let whole = Timestamp::from_second(earliest.as_second() + passed / every * every).ok()?;
+            return Some(whole).filter(|_| passed >= every);
+        }
+        // Near ones first: a schedule of every minute has half a million times in a year.
+        for hours in [1, 24, 24 * 32, 24 * 366 * YEARS] {
+            let from =
+                now.checked_sub(SignedDuration::from_hours(hours)).unwrap_or(Timestamp::MIN).max(earliest);
+            let times = std::iter::successors(self.after(from), |time| self.after(*time));
+            if let Some(last) = times.take_while(|time| *time <= now).last() {
+                return Some(last);
+            }
+            if from == earliest {
+                break;
+            }
+        }
+        None
+    }
+}
+
+impl Times {
+    fn after(&self, moment: Timestamp) -> Option<Timestamp> {
+        let start = moment.to_zoned(self.zone.clone()).datetime();
+        let mut time = floor(start, Unit::Minute)?.checked_add(1.minute()).ok()?;
+        let end = start.checked_add(Span::new().years(YEARS)).ok()?;
+        while time < end {
+            if !self.months.contains(&time.month()) {
+                time = floor(time.first_of_month(), Unit::Day)?.checked_add(1.month()).ok()?;
+            } else if !self.is_day(time) {
+                time = floor(time, Unit::Day)?.checked_add(1.day()).ok()?;
+            } else if !self.hours.contains(&time.hour()) {
+                time = floor(time, Unit::Hour)?.checked_add(1.hour()).ok()?;
+            } else if !self.minutes.contains(&time.minute()) {
+                time = time.checked_add(1.minute()).ok()?;
+            } else {
+                let zoned = self.zone.to_ambiguous_zoned(time).compatible().ok()?;
+                if zoned.datetime() == time && zoned.timestamp() > moment {
+                    return Some(zoned.timestamp());
+                }
+                time = time.checked_add(1.minute()).ok()?;
+            }
+        }
+        None
+    }
+
+    fn is_day(&self, time: DateTime) -> bool {
+        let day = self.days.contains(&time.day());
+        let weekday = self.weekdays.contains(&Weekday::to_sunday_zero_offset(time.weekday()));
+        if self.both { day && weekday } else { day || weekday }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Unit {
+    Day,
+    Hour,
+    Minute,
+}
+
+fn floor(time: DateTime, unit: Unit) -> Option<DateTime> {
+    let time = time.with().second(0).subsec_nanosecond(0);
+    let time = match unit {
+        Unit::Minute => time,
+        Unit::Hour => time.minute(0),
+        Unit::Day => time.minute(0).hour(0),
+    };
+    time.build().ok()
+}
+
+/// The values of a field: lists of ranges with steps.
+fn field(text: &str, least: i8, most: i8, names: &[&str]) -> Option<BTreeSet<i8>> {
+    let number = |text: &str| {
+        let named = names.iter().position(|name| text.eq_ignore_ascii_case(name));
+        let named = named.and_then(|at| i8::try_from(at).ok()).map(|at| at + least);
+        named.or_else(|| text.parse().ok()).filter(|number| (least..=most).contains(number))
+    };
+    let mut values = BTreeSet::new();
+    for part in text.split(',') {
+        let (range, step) = match part.split_once('/') {
+            Some((range, step)) => (range, Some(step.parse::<usize>().ok().filter(|step| *step > 0)?)),
+            None => (part, None),
+        };
+        let (from, to) = match range.split_once('-') {
+            _ if matches!(range, "*" | "?") => (least, most),
+            Some((from, to)) => (number(from)?, number(to)?),
+            // A single number with a step goes on to the end.
+            None if step.is_some() => (number(range)?, most),
+            None => (number(range)?, number(range)?),
+        };
+        if from > to {
+            return None;
+        }
+        values.extend((from..=to).step_by(step.unwrap_or(1)));
+    }
+    Some(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn after(schedule: &str, zone: TimeZone, moment: &str) -> Option<String> {
+        let schedule = Schedule::parse(schedule, zone).expect("a schedule");
+        schedule.after(moment.parse().unwrap()).map(|time| time.to_string())
+    }
+
+    #[test]
+    fn each_field_says_when() {
+        // A Thursday.
+        let now = "2026-01-01T00:00:30Z";
+        for (schedule, next) in [
+            ("* * * * *", "2026-01-01T00:01:00Z"),
+            ("*/15 * * * *", "2026-01-01T00:15:00Z"),
+            ("5,10 3-4 * * *", "2026-01-01T03:05:00Z"),
+            ("50/5 * * * *", "2026-01-01T00:50:00Z"),
+            ("0 0 * * MON-FRI", "2026-01-02T00:00:00Z"),
+            ("0 0 * * 0", "2026-01-04T00:00:00Z"),
+            ("0 12 29 feb ?", "2028-02-29T12:00:00Z"),
+            ("0 0 13 * 5", "2026-01-02T00:00:00Z"),
+            ("@monthly", "2026-02-01T00:00:00Z"),
+            ("@hourly", "2026-01-01T01:00:00Z"),
+            ("@every 90m", "2026-01-01T01:30:30Z"),
+        ] {
+            assert_eq!(after(schedule, TimeZone::UTC, now).as_deref(), Some(next), "{schedule}");
+        }
+        assert_eq!(after("0 0 30 2 *", TimeZone::UTC, now), None);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for schedule in
+            ["", "* * * *", "60 * * * *", "* * 0 * *", "5-1 * * * *", "*/0 * * * *", "x * * * *", "@every x"]
+        {
+            assert!(Schedule::parse(schedule, TimeZone::UTC).is_none(), "{schedule}");
+        }
+    }
+
+    #[test]
+    fn times_are_those_of_the_zone_and_an_hour_that_is_left_out_has_none() {
+        let berlin = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        let next = |moment| after("30 2 * * *", berlin.clone(), moment);
+        assert_eq!(next("2026-01-01T00:00:00Z").as_deref(), Some("2026-01-01T01:30:00Z"));
+        assert_eq!(next("2026-07-01T00:00:00Z").as_deref(), Some("2026-07-01T00:30:00Z"));
+        // On 29 March 2026 the clock goes from 2 to 3.
+        assert_eq!(next("2026-03-28T12:00:00Z").as_deref(), Some("2026-03-30T00:30:00Z"));
+    }
+
+    proptest! {
+        #[test]
+        fn the_latest_time_is_the_last_before_now(
+            minute in 0_i8..60,
+            step in 1_i8..30,
+            start in 1_700_000_000_i64..1_800_000_000,
+            passed in 0_i64..200_000,
+        ) {
+            let (earliest, now) =
+                (Timestamp::from_second(start).unwrap(), Timestamp::from_second(start + passed).unwrap());
+            for text in [format!("{minute} */{step} * * *"), format!("*/{step} * * * *")] {
+                let schedule = Schedule::parse(&text, TimeZone::UTC).unwrap();
+                let times = std::iter::successors(schedule.after(earliest), |time| schedule.after(*time));
+                let last = times.take_while(|time| *time <= now).last();
+                prop_assert_eq!(schedule.latest(earliest, now), last);
+            }
+        }
+    }
+}
