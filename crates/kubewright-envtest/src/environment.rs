@@ -58,6 +58,7 @@ pub enum StartError {
     #[error("the client cannot be made")]
     Client(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The cluster did not start.
+    #[cfg(feature = "cluster")]
     #[error("the controllers of the cluster cannot start")]
     Cluster(#[from] kubewright_cluster::RunError),
     /// A fixture cannot be used.
@@ -109,6 +110,7 @@ pub struct Builder {
     seed: Option<u64>,
     version: Option<String>,
     server: Option<Options>,
+    #[cfg(feature = "cluster")]
     cluster: Option<kubewright_cluster::Options>,
 }
 
@@ -179,12 +181,14 @@ impl Builder {
     /// Runs the controllers of a cluster: Deployments become pods that run, on a simulated node. An existing cluster has
     /// its own.
     ///
-    /// [`Environment::faults`] do not concern them.
+    /// [`Environment::faults`] do not concern them. Needs the feature `cluster`.
+    #[cfg(feature = "cluster")]
     pub fn with_cluster(self) -> Self {
         self.with_cluster_options(kubewright_cluster::Options::default())
     }
 
     /// The same with other nodes, or with some of the controllers.
+    #[cfg(feature = "cluster")]
     pub fn with_cluster_options(mut self, options: kubewright_cluster::Options) -> Self {
         self.cluster = Some(options);
         self
@@ -223,6 +227,7 @@ impl Builder {
             }
         };
         let kube = kube::Client::new(faults.connection(target.clone()), "default");
+        #[cfg(feature = "cluster")]
         let cluster = match self.cluster.filter(|_| !matches!(plane, Plane::Existing)) {
             Some(options) => {
                 let direct = kube::Client::new(Faults::default().connection(target.clone()), "default");
@@ -233,6 +238,7 @@ impl Builder {
             None => None,
         };
         let environment = Environment {
+            #[cfg(feature = "cluster")]
             _cluster: cluster,
             client: Client::new(kube.clone()),
             kube,
@@ -263,6 +269,7 @@ impl Builder {
 /// One control plane, and what a test wants of it. Dropping it ends what it started.
 pub struct Environment {
     /// Ends with the environment.
+    #[cfg(feature = "cluster")]
     _cluster: Option<Running>,
     kube: kube::Client,
     client: Client,

@@ -3,6 +3,7 @@
 mod cronjob;
 mod deployment;
 mod endpoints;
+mod envtest;
 mod job;
 mod kubelet;
 mod namespace;
