@@ -37,7 +37,7 @@ impl Schedule {
     /// Reads a schedule in a time zone; none if it makes no sense.
     pub(super) fn parse(text: &str, zone: TimeZone) -> Option<Self> {
         if let Some(every) = text.strip_prefix("@every ") {
-            let every = every.trim().parse::<SignedDuration>().ok().filter(|every| every.is_positive())?;
+            let every = every.trim().parse::<SignedDuration>().ok().filter(SignedDuration::is_positive)?;
             return Some(Self::Every(every.max(SignedDuration::from_secs(1))));
         }
         let text = match text {
