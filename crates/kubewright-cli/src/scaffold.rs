@@ -5,6 +5,8 @@
 //! cannot be merged is refused before anything is written. No comment in a user's file marks a place for the tool.
 
 pub(crate) mod add;
+mod code;
+mod dependency;
 mod foreign;
 mod kinds;
 mod manifests;
@@ -14,10 +16,11 @@ mod plan;
 mod render;
 mod template;
 
+pub(crate) use dependency::Dependency;
 pub(crate) use foreign::{adopt, builtin};
 pub(crate) use manifests::watched;
 pub(crate) use plan::Plan;
-pub(crate) use render::{Dependency, Options, Rendering, render};
+pub(crate) use render::{Options, Rendering, render};
 
 #[cfg(test)]
 mod tests;

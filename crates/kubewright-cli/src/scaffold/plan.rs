@@ -98,22 +98,28 @@ impl Plan {
         force: bool,
         refused: &mut Vec<String>,
     ) {
-        let text = match there.as_deref().map(|text| merge(&old.text, text, &new.text)) {
-            Some(Ok(text)) => text,
-            // PROJECT is the tool's alone. What the user removed, but is needed, is written again.
+        let text = match there.as_deref() {
+            // What the user removed, but is needed, is written again; PROJECT is the tool's alone.
             None => new.text.clone(),
-            Some(Err(_)) if force || new.owned => new.text.clone(),
-            Some(Err(_)) if new.generated => {
-                self.notes.push(format!("{} has other changes too: run `kubewright manifests`", old.path));
-                return;
-            }
-            Some(Err(line)) => {
-                refused.push(format!(
-                    "{} has changes of yours near line {line} that cannot be merged",
+            Some(_) if new.owned => new.text.clone(),
+            Some(text) if new.generated && text != old.text && text != new.text => {
+                // Lines that look alike would be merged wrongly; the compiled operator knows better.
+                self.notes.push(format!(
+                    "{} is not only of templates any more: run `kubewright manifests`",
                     old.path
                 ));
                 return;
             }
+            Some(text) => match merge(&old.text, text, &new.text) {
+                Ok(text) => text,
+                Err(_) if force => new.text.clone(),
+                Err(line) => {
+                    let path = &old.path;
+                    refused
+                        .push(format!("{path} has changes of yours near line {line} that cannot be merged"));
+                    return;
+                }
+            },
         };
         if old.path == new.path {
             if there.as_ref() != Some(&text) {

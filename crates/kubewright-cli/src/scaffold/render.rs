@@ -6,6 +6,8 @@ use std::path::Path;
 use kubewright_manifests::{rbac, yaml};
 use serde_json::{Value, json};
 
+use super::code::{environment, registration, signature};
+use super::dependency::Dependency;
 use super::kinds::{self, Controller, Kind};
 use super::template::fill;
 use super::{manifests, names};
@@ -39,49 +41,6 @@ pub(crate) struct Options {
     pub(crate) dependency: Dependency,
     /// A Cargo.toml above would claim the package.
     pub(crate) standalone: bool,
-}
-
-/// Where a project has kubewright from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Dependency {
-    Version(String),
-    Git(String),
-    /// A checkout.
-    Path(String),
-}
-
-impl Default for Dependency {
-    fn default() -> Self {
-        Self::Version(env!("CARGO_PKG_VERSION").to_owned())
-    }
-}
-
-impl Dependency {
-    /// The checkout that this program was built from, while it is there.
-    pub(crate) fn of_this_build() -> Self {
-        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
-        let checkout =
-            crates.and_then(Path::parent).filter(|root| root.join("crates/kubewright/Cargo.toml").is_file());
-        checkout.map_or_else(Self::default, |root| Self::Path(root.display().to_string()))
-    }
-
-    fn values(&self) -> Value {
-        let crates = |of: &dyn Fn(&str) -> String| (of("kubewright"), of("kubewright-envtest"));
-        let quoted = |text: &str| Value::from(text).to_string();
-        let ((kubewright, envtest), path, install) = match self {
-            Self::Version(version) => {
-                (crates(&|_| quoted(version)), None, Some(format!("--version {version}")))
-            }
-            Self::Git(url) => {
-                (crates(&|_| format!("{{ git = {} }}", quoted(url))), None, Some(format!("--git {url}")))
-            }
-            Self::Path(root) => {
-                let of = |name: &str| format!("{{ path = {} }}", quoted(&format!("{root}/crates/{name}")));
-                (crates(&of), Some(root), None)
-            }
-        };
-        json!({ "kubewright": kubewright, "envtest": envtest, "path": path, "install": install })
-    }
 }
 
 /// Makes all files of a project.
@@ -425,41 +384,6 @@ const PEOPLE: &[(&str, &str, &[&str])] = &[
 
 fn with_controllers<'a>(kinds: &'a [Kind<'a>]) -> impl Iterator<Item = (&'a Kind<'a>, &'a Controller)> {
     kinds.iter().flat_map(|kind| kind.controllers.iter().map(move |controller| (kind, controller)))
-}
-
-/// How rustfmt writes calls on calls: in one line, if that is short.
-fn chain(parts: &[&str]) -> String {
-    let line = parts.concat();
-    if line.len() <= 60 { line } else { parts.join("\n        ") }
-}
-
-fn registration(controller: &Controller) -> String {
-    let of = format!(".controller({})", controller.reconciler);
-    let named = controller.named.as_ref().map(|name| format!(".named(\"{name}\")"));
-    let parts = ["manager", &of].into_iter().chain(named.as_deref()).chain([".register()"]);
-    chain(&parts.collect::<Vec<_>>())
-}
-
-fn environment(kind: &Kind<'_>, versions: usize) -> String {
-    let definitions = if versions > 1 {
-        ".crds_from(\"config/crd/bases\")".to_owned()
-    } else {
-        format!(".crd::<{}>()", kind.resource.kind)
-    };
-    chain(&["Environment::builder()", &definitions, ".start()", ".await?"])
-}
-
-/// The head of a reconciler's function, in as many lines as rustfmt gives it.
-fn signature(kind: &Kind<'_>) -> String {
-    let (object, cx) = (format!("object: Arc<{}>", kind.resource.kind), if kind.own { "cx" } else { "_cx" });
-    let line = format!("async fn reconcile(&self, {object}, {cx}: &Context) -> Result<Outcome>");
-    // With its indentation and the brace.
-    if line.len() + 6 <= 100 {
-        return line;
-    }
-    format!(
-        "async fn reconcile(\n        &self,\n        {object},\n        {cx}: &Context,\n    ) -> Result<Outcome>"
-    )
 }
 
 fn sample(kind: &Kind<'_>) -> String {

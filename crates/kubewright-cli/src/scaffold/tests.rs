@@ -142,6 +142,22 @@ fn what_cannot_be_merged_is_refused_and_force_says_otherwise() {
 }
 
 #[test]
+fn what_comes_from_the_compiled_operator_is_left_to_it() {
+    let one = with(&project(), &order());
+    let mut disk = files(&one);
+    edited(&mut disk, "config/crd/bases/sales.example.com_orders.yaml", "foo:", "amount:");
+    edited(&mut disk, "config/rbac/role.yaml", "- watch", "- watch\n  - delete");
+    let changed = add(&one, &request("sales", "v2", "Order")).unwrap();
+    let plan = plan(&disk, &changed.before, &changed.after, false).unwrap();
+    let definition = "config/crd/bases/sales.example.com_orders.yaml";
+    assert_eq!(
+        plan.notes,
+        [format!("{definition} is not only of templates any more: run `kubewright manifests`")]
+    );
+    assert_eq!(done(&disk, &plan)[definition], disk[definition]);
+}
+
+#[test]
 fn a_file_that_is_in_the_way_is_not_written_over() {
     let changed = add(&project(), &order()).unwrap();
     let mut disk = files(&project());
