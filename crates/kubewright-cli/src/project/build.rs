@@ -93,15 +93,13 @@ impl Project {
 
     /// What a program prints of itself.
     fn ask(&self, program: &Path) -> Result<String> {
-        let mut child = Command::new(program)
-            .env("KUBEWRIGHT_MANIFESTS", "1")
         let mut command = Command::new(program);
         // An operator for its own namespace is told so in its pod; its roles depend on it.
         if let Some(namespace) = self.watched_namespace() {
             command.args(["--namespace", &namespace]);
         }
         let mut child = command
-            .arg("manifests")
+            .env("KUBEWRIGHT_MANIFESTS", "1")
             .current_dir(self.root())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
