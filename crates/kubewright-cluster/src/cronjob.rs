@@ -65,7 +65,7 @@ fn look(cron: &CronJob, jobs: &[Arc<Job>], status: &mut CronJobStatus, cx: &Cont
         let Some(end) = job::finished(job) else { return true };
         let name = job.metadata.name.as_deref().unwrap_or_default();
         let note = format_args!("Saw completed job: {name}, condition: {}", end.type_);
-        cx.events().normal(cron, "SawCompletedJob", "Completed", note);
+        cx.events().about(cron).related(&**job).normal("SawCompletedJob", "Completed", note);
         false
     });
     let succeeded = jobs.iter().filter_map(|job| job.status.as_ref()?.completion_time.clone());
@@ -103,7 +103,8 @@ async fn delete(cron: &CronJob, job: &Job, cx: &Context) -> Result<()> {
     let how = Delete::background().uid(job.metadata.uid.clone().unwrap_or_default());
     if ignore_not_found(cx.client().delete_with(job, &how).await)?.is_some() {
         let name = job.metadata.name.as_deref().unwrap_or_default();
-        cx.events().normal(cron, "SuccessfulDelete", "Delete", format_args!("Deleted job {name}"));
+        let events = cx.events().about(cron).related(job);
+        events.normal("SuccessfulDelete", "Delete", format_args!("Deleted job {name}"));
     }
     Ok(())
 }
@@ -171,7 +172,8 @@ async fn act(cron: &CronJob, jobs: &[Arc<Job>], status: &mut CronJobStatus, cx: 
             return Err(error.into());
         }
     };
-    cx.events().normal(cron, "SuccessfulCreate", "Create", format_args!("Created job {name}"));
+    let events = cx.events().about(cron).related(&created);
+    events.normal("SuccessfulCreate", "Create", format_args!("Created job {name}"));
     active.push(ObjectReference {
         api_version: Some("batch/v1".to_owned()),
         kind: Some("Job".to_owned()),

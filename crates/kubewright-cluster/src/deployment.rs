@@ -263,7 +263,8 @@ impl<'a> Rollout<'a> {
             Ok(created) => {
                 if size > 0 {
                     let note = format_args!("Scaled up replica set {name} from 0 to {size}");
-                    self.cx.events().normal(self.before, "ScalingReplicaSet", "Scaling", note);
+                    let events = self.cx.events().about(self.before).related(&created);
+                    events.normal("ScalingReplicaSet", "ScaleUp", note);
                 }
                 self.new = Some(created);
                 if status::deadline(self.before).is_some() {
@@ -313,10 +314,12 @@ impl<'a> Rollout<'a> {
         let patch = json!({ "metadata": { "annotations": sizes }, "spec": { "replicas": resize.size } });
         *set = self.cx.client().patch(set, &Patch::merge(patch)?).await?;
         if before != resize.size {
-            let direction = if before < resize.size { "up" } else { "down" };
-            let Resize { set, size } = resize;
-            let note = format_args!("Scaled {direction} replica set {set} from {before} to {size}");
-            self.cx.events().normal(self.before, "ScalingReplicaSet", "Scaling", note);
+            let (direction, action) =
+                if before < resize.size { ("up", "ScaleUp") } else { ("down", "ScaleDown") };
+            let Resize { set: name, size } = resize;
+            let note = format_args!("Scaled {direction} replica set {name} from {before} to {size}");
+            // What is related tells this event from those about other sets.
+            self.cx.events().about(self.before).related(&*set).normal("ScalingReplicaSet", action, note);
         }
         Ok(())
     }

@@ -230,15 +230,18 @@ fn status(node: &Node, nodes: &Nodes, health: Health, now: Timestamp) -> NodeSta
             .map(|(type_, address)| NodeAddress { type_: type_.to_owned(), address })
             .into()
     });
-    status.node_info.get_or_insert_with(|| NodeSystemInfo {
-        architecture: "amd64".to_owned(),
-        operating_system: "linux".to_owned(),
-        os_image: "kubewright".to_owned(),
-        container_runtime_version: "kubewright://simulated".to_owned(),
-        kubelet_version: "v1.36.4".to_owned(),
-        machine_id: name,
-        ..NodeSystemInfo::default()
-    });
+    // A node has one from its creation on, in which everything is empty.
+    if status.node_info.as_ref().is_none_or(|info| info.kubelet_version.is_empty()) {
+        status.node_info = Some(NodeSystemInfo {
+            architecture: "amd64".to_owned(),
+            operating_system: "linux".to_owned(),
+            os_image: "kubewright".to_owned(),
+            container_runtime_version: "kubewright://simulated".to_owned(),
+            kubelet_version: "v1.36.4".to_owned(),
+            machine_id: name,
+            ..NodeSystemInfo::default()
+        });
+    }
     status.daemon_endpoints.get_or_insert_with(NodeDaemonEndpoints::default);
     status
 }

@@ -143,7 +143,8 @@ pub(crate) async fn create_pod<O: Object>(owner: &O, pod: &Pod, cx: &Context) ->
     match cx.client().create(pod).await {
         Ok(created) => {
             let name = created.metadata.name.as_deref().unwrap_or_default();
-            cx.events().normal(owner, "SuccessfulCreate", "Create", format_args!("Created pod: {name}"));
+            let note = format_args!("Created pod: {name}");
+            cx.events().about(owner).related(&created).normal("SuccessfulCreate", "Create", note);
             Ok(())
         }
         Err(error) => {
@@ -161,7 +162,8 @@ pub(crate) async fn delete_pod<O: Object>(owner: &O, pod: &Pod, cx: &Context) ->
     match cx.client().delete_with(pod, &how).await {
         Ok(()) => {
             let name = pod.metadata.name.as_deref().unwrap_or_default();
-            cx.events().normal(owner, "SuccessfulDelete", "Delete", format_args!("Deleted pod: {name}"));
+            let note = format_args!("Deleted pod: {name}");
+            cx.events().about(owner).related(pod).normal("SuccessfulDelete", "Delete", note);
             Ok(())
         }
         Err(error) if error.is_not_found() => Ok(()),
