@@ -79,8 +79,8 @@ mod tests {
     use super::*;
 
     fn pod(policy: &str, annotations: &[(&str, &str)]) -> Pod {
-        let mut pod = Pod::default();
-        pod.spec = Some(PodSpec { restart_policy: Some(policy.to_owned()), ..PodSpec::default() });
+        let spec = PodSpec { restart_policy: Some(policy.to_owned()), ..PodSpec::default() };
+        let mut pod = Pod { spec: Some(spec), ..Pod::default() };
         let annotations = annotations.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         pod.metadata.annotations = Some(annotations.collect());
         pod

@@ -90,7 +90,7 @@ async fn a_node_that_is_switched_off_becomes_unreachable_and_its_pods_stay_as_th
     .await?;
     let before = world.client().get::<Lease>(&Key::namespaced("kube-node-lease", "node-1")).await?;
     world.client().delete_key::<Pod>(&world.key("web"), &Delete::new()).await?;
-    consistently(Duration::from_secs(120), async || {
+    consistently(Duration::from_mins(2), async || {
         world.client().get::<Pod>(&world.key("web")).await.map(|_| ())
     })
     .await?;

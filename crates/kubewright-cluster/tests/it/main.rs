@@ -4,7 +4,6 @@ mod cronjob;
 mod deployment;
 mod endpoints;
 mod envtest;
-mod faults;
 mod job;
 mod kubelet;
 mod namespace;

@@ -71,7 +71,8 @@ impl World {
             let status = deployment.status.clone().unwrap_or_default();
             let progressing = status.conditions.iter().flatten().find(|it| it.type_ == "Progressing");
             let reason = progressing.and_then(|it| it.reason.clone());
-            ensure!(reason.as_deref() == Some("NewReplicaSetAvailable"), "{status:?}");
+            let pods: Vec<String> = self.pods().await?.iter().map(shown).collect();
+            ensure!(reason.as_deref() == Some("NewReplicaSetAvailable"), "{pods:?} {status:?}");
             ensure!(status.observed_generation == deployment.metadata.generation, "{status:?}");
             let pods = self.pods().await?;
             ensure!(

@@ -118,7 +118,7 @@ fn a_toleration_lets_a_pod_onto_a_tainted_node() {
         (json!({ "key": "k", "value": "w" }), false),
     ] {
         let pod = pod("1", json!({ "tolerations": [toleration] }));
-        assert_eq!(place(&mut state(&[tainted.clone()]), &pod).is_ok(), fits, "{toleration}");
+        assert_eq!(place(&mut state(std::slice::from_ref(&tainted)), &pod).is_ok(), fits, "{toleration}");
     }
 }
 
@@ -187,7 +187,7 @@ fn a_node_that_comes_or_changes_has_pods_look_again() {
     let mut state = state(&[]);
     let (key, waiting) = (Key::namespaced("default", "1"), pod("1", json!({})));
     place(&mut state, &waiting).unwrap_err();
-    assert_eq!(state.node(&node("a", json!({}))), [key.clone()]);
+    assert_eq!(state.node(&node("a", json!({}))), std::slice::from_ref(&key));
     assert_eq!(state.node(&node("a", json!({}))), [], "nothing changed");
     assert_eq!(state.node_gone("a"), [key]);
 }
