@@ -19,7 +19,7 @@ fn pod(name: &str, spec: Value) -> Pod {
         "metadata": { "name": name, "namespace": "default", "uid": name, "labels": { "app": "web" } },
         "spec": { "containers": [{ "name": "a" }] },
     });
-    merge(&mut pod, json!({ "spec": spec }));
+    merge(&mut pod["spec"], spec);
     serde_json::from_value(pod).unwrap()
 }
 
