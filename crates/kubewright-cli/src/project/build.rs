@@ -4,12 +4,13 @@
 //! read. The operator's program is given no cluster, no input and little time.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use kubewright_manifests::declarations::Declarations;
@@ -42,8 +43,17 @@ impl Project {
     /// Builds the operator, and has its program say what it declares.
     pub(crate) fn declarations(&self, bin: Option<&str>, cargo: &[String], ui: &Ui) -> Result<Declarations> {
         let program = self.build(bin, cargo, ui)?;
+        let kept = Kept::of(&program, self.watched_namespace().as_deref());
+        if let Some(declarations) = kept.as_ref().and_then(Kept::read) {
+            return Ok(declarations);
+        }
         let text = self.ask(&program)?;
-        Declarations::read(&text).with_context(|| format!("cannot read what {} declares", shown(&program)))
+        let declarations = Declarations::read(&text)
+            .with_context(|| format!("cannot read what {} declares", shown(&program)))?;
+        if let Some(kept) = kept {
+            kept.write(&text);
+        }
+        Ok(declarations)
     }
 
     /// Builds the programs of the package, and tells where the operator's is.
@@ -132,6 +142,42 @@ impl Project {
     fn watched_namespace(&self) -> Option<String> {
         let file = ProjectFile::load(self.root()).ok()?;
         scaffold::watched(&file)
+    }
+}
+
+/// What a program said of itself, kept beside it: the same program says the same again, and definitions with a whole
+/// pod in them take it a second.
+struct Kept {
+    file: PathBuf,
+    /// Tells one build of the program from another.
+    build: String,
+}
+
+impl Kept {
+    fn of(program: &Path, namespace: Option<&str>) -> Option<Self> {
+        let built = fs::metadata(program).ok()?;
+        let modified = built.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        let build = format!(
+            "{} {} {} {}",
+            env!("CARGO_PKG_VERSION"),
+            built.len(),
+            modified.as_nanos(),
+            namespace.unwrap_or_default()
+        );
+        let mut name = program.file_name()?.to_owned();
+        name.push(".manifests");
+        Some(Self { file: program.with_file_name(name), build })
+    }
+
+    fn read(&self) -> Option<Declarations> {
+        let text = fs::read_to_string(&self.file).ok()?;
+        let (build, text) = text.split_once('\n')?;
+        (build == self.build).then(|| Declarations::read(text).ok()).flatten()
+    }
+
+    /// It is a favour to the next run, and no harm if it fails.
+    fn write(&self, text: &str) {
+        let _ = fs::write(&self.file, format!("{}\n{text}", self.build));
     }
 }
 

@@ -36,6 +36,11 @@ edition = "2024"
 
 [workspace]
 
+# The target folder has a program of the example's name already.
+[[bin]]
+name = "copied-view"
+path = "src/main.rs"
+
 [dependencies]
 k8s-openapi = {{ version = "0.29", features = ["schemars", "v1_36"] }}
 kube = {{ version = "5.0", default-features = false, features = ["client", "derive", "jsonpatch", "ring", "rustls-tls"] }}
@@ -127,9 +132,8 @@ fn only_what_changed_is_written_and_a_forgotten_run_is_found() {
     let told = project.manifests("--quiet --dry-run");
     assert_eq!(told.status, 0, "{told}");
     assert!(
-        told.stderr.starts_with(
-            "warning[KW501] markdown-view: config/crd/bases/view.example.com_markdownviews.yaml"
-        ),
+        told.stderr
+            .starts_with("warning[KW501] copied-view: config/crd/bases/view.example.com_markdownviews.yaml"),
         "{told}"
     );
     assert!(definition.exists() && !project.path("config/crd/bases/view.example.com_views.yaml").exists());
