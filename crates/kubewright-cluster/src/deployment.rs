@@ -1,7 +1,7 @@
 //! The Deployment controller: a ReplicaSet for each template, and rollouts from one to the next.
 //!
-//! Sizes are decided in [`rolling`], numbers and conditions in [`status`], names and annotations of sets in [`template`]
-//! and [`revision`]: all pure. Here is the order in which things are done, and the writing. A rollback is a change of the
+//! Sizes are decided in `rolling`, numbers and conditions in `status`, names and annotations of sets in `template`
+//! and `revision`: all pure. Here is the order in which things are done, and the writing. A rollback is a change of the
 //! template like any other: `kubectl rollout undo` writes an old one, whose set is still there.
 
 mod revision;

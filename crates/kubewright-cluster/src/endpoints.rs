@@ -1,6 +1,6 @@
 //! Where the pods of a Service are: its EndpointSlices, and its Endpoints, which older clients read.
 //!
-//! What both say is decided in [`build`], which is pure. Services without a selector are left alone: somebody else says
+//! What both say is decided in `build`, which is pure. Services without a selector are left alone: somebody else says
 //! where they are.
 
 mod build;

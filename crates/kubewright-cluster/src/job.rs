@@ -1,7 +1,7 @@
 //! The Job controller: pods until enough of them have succeeded, or too many have failed.
 //!
 //! Each pod is counted once, although it may be deleted at any time: it carries a finalizer until the Job's status has it
-//! ([`count`]). What is to be created and deleted, and whether the Job is over, is decided in [`decide`]. Both are pure.
+//! (`count`). What is to be created and deleted, and whether the Job is over, is decided in `decide`. Both are pure.
 
 mod count;
 mod decide;

@@ -1,6 +1,6 @@
 //! The simulated kubelet: pods that have a node start, run, end and go, as their annotations say.
 //!
-//! What a pod's status is to be next is decided by [`status`], a pure function of the pod and the time; here it is
+//! What a pod's status is to be next is decided by `status`, a pure function of the pod and the time; here it is
 //! written. Nothing is executed, and what was written is all that is remembered, but for the addresses given out.
 
 pub mod annotation;

@@ -1,6 +1,6 @@
 //! The scheduler: pods without a node get one.
 //!
-//! What is where is kept in memory ([`state`]), and follows the caches: pods come in through one reconciler, nodes through
+//! What is where is kept in memory (`state`), and follows the caches: pods come in through one reconciler, nodes through
 //! another. A pod that found no place waits, and is looked at again when something changes that could help it.
 //!
 //! Invariant: a decision counts for the next one before the API server has heard of it.
