@@ -40,8 +40,8 @@ async fn a_kubeconfig_that_is_not_there_is_named() -> Result<()> {
     let error = run(&["--kubeconfig=nowhere"], &[]).await?.error()?;
     assert_eq!(
         error,
-        "--kubeconfig nowhere cannot be used; give a kubeconfig that `kubectl --kubeconfig` takes: failed to read \
-         kubeconfig from '\"nowhere\"': No such file or directory (os error 2)"
+        "--kubeconfig nowhere cannot be used; give a kubeconfig that `kubectl --kubeconfig` takes: nowhere cannot be \
+         read: No such file or directory (os error 2)"
     );
     Ok(())
 }
