@@ -8,7 +8,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as Selector;
 use kubewright_runtime::client::{self, ignore_not_found};
 use kubewright_runtime::owner::{controller_of, remove_owner_reference, set_controller_reference};
-use kubewright_runtime::{Client, Key, LabelSelector, List, Manager, Object, Patch, Result};
+use kubewright_runtime::{Cache, Client, Key, LabelSelector, List, Manager, Object, Patch, Result};
 
 /// The index that finds objects by the uid of their controller.
 const CONTROLLER: &str = "metadata.controller";
@@ -35,6 +35,29 @@ pub(crate) fn index<K: Object>(manager: &Manager) {
 /// server does not let any in.
 pub(crate) fn selector(selector: &Selector) -> Option<LabelSelector> {
     LabelSelector::try_from(selector.clone()).ok().filter(|selector| !selector.is_empty())
+}
+
+/// The objects of a kind, in the namespace of `object`, whose selectors match it.
+pub(crate) fn selecting<K: Object>(
+    object: &impl Object,
+    cache: &Cache,
+    selector: impl Fn(&K) -> Option<LabelSelector>,
+) -> Vec<Key> {
+    let meta = object.meta();
+    let labels = meta.labels.clone().unwrap_or_default();
+    let namespace = meta.namespace.clone().unwrap_or_default();
+    let all = cache.list::<K>(&List::namespace(namespace)).unwrap_or_default();
+    let selects = |other: &&Arc<K>| selector(other).is_some_and(|selector| selector.matches(&labels));
+    all.iter().filter(selects).map(|other| Key::of(&**other)).collect()
+}
+
+/// Those of them that would adopt `object`: none, if it has a controller.
+pub(crate) fn takers<K: Object>(
+    object: &impl Object,
+    cache: &Cache,
+    selector: impl Fn(&K) -> Option<LabelSelector>,
+) -> Vec<Key> {
+    if controller_of(object).is_some() { Vec::new() } else { selecting(object, cache, selector) }
 }
 
 /// What is controlled by the object with this uid.

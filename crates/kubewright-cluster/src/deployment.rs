@@ -18,7 +18,7 @@ use kubewright_runtime::client::ignore_not_found;
 use kubewright_runtime::controller::{Predicate, Watch};
 use kubewright_runtime::owner::{controller_of, is_controlled_by};
 use kubewright_runtime::{
-    Cache, Context, Delete, Key, List, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
+    Cache, Context, Delete, Key, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
 };
 use serde_json::json;
 
@@ -39,26 +39,14 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager
         .controller(Deployments)
         .owns::<ReplicaSet>()
-        .watches::<ReplicaSet>(
-            |set, cache| {
-                if controller_of(set).is_none() { takers(set, cache) } else { Vec::new() }
-            },
-        )
+        .watches::<ReplicaSet>(|set, cache| {
+            claim::takers::<Deployment>(set, cache, |deployment| {
+                claim::selector(&deployment.spec.as_ref()?.selector)
+            })
+        })
         .watches_some::<Pod>(pod_gone, recreating)
         .concurrency(4)
         .register()
-}
-
-/// The Deployments that would adopt a set.
-fn takers(set: &ReplicaSet, cache: &Cache) -> Vec<Key> {
-    let namespace = set.metadata.namespace.clone().unwrap_or_default();
-    let labels = set.metadata.labels.clone().unwrap_or_default();
-    let deployments = cache.list::<Deployment>(&List::namespace(namespace)).unwrap_or_default();
-    let selects = |deployment: &&Arc<Deployment>| {
-        let selector = deployment.spec.as_ref().and_then(|spec| claim::selector(&spec.selector));
-        selector.is_some_and(|selector| selector.matches(&labels))
-    };
-    deployments.iter().filter(selects).map(|deployment| Key::of(&**deployment)).collect()
 }
 
 /// The Deployment of a pod, if it recreates.

@@ -14,12 +14,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kubewright_runtime::client::{self, ignore_not_found};
 use kubewright_runtime::owner::{is_controlled_by, set_controller_reference};
 use kubewright_runtime::{
-    Cache, Context, Delete, Key, LabelSelector, List, Manager, Outcome, Patch, Reconciler, RegisterError,
-    Result,
+    Context, Delete, Key, LabelSelector, List, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
 };
 use serde_json::json;
 
-use crate::kubelet;
+use crate::{claim, kubelet};
 
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
@@ -35,19 +34,9 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
         .named("endpoints")
         .owns::<EndpointSlice>()
         .watches::<Endpoints>(|endpoints, _| vec![Key::of(endpoints)])
-        .watches::<Pod>(of_pod)
+        .watches::<Pod>(|pod, cache| claim::selecting::<Service>(pod, cache, selector))
         .concurrency(2)
         .register()
-}
-
-/// The Services that a pod is behind.
-fn of_pod(pod: &Pod, cache: &Cache) -> Vec<Key> {
-    let namespace = pod.metadata.namespace.clone().unwrap_or_default();
-    let labels = pod.metadata.labels.clone().unwrap_or_default();
-    let services = cache.list::<Service>(&List::namespace(namespace)).unwrap_or_default();
-    let selects =
-        |service: &&Arc<Service>| selector(service).is_some_and(|selector| selector.matches(&labels));
-    services.iter().filter(selects).map(|service| Key::of(&**service)).collect()
 }
 
 /// Whom a Service selects, if it is one whose endpoints are for us to say.

@@ -12,10 +12,7 @@ use std::time::Duration;
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobStatus};
 use k8s_openapi::api::core::v1::{EnvVar, Pod};
 use kubewright_runtime::client::{self, ignore_not_found};
-use kubewright_runtime::owner::controller_of;
-use kubewright_runtime::{
-    Cache, Context, Delete, Key, List, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
-};
+use kubewright_runtime::{Context, Delete, Manager, Outcome, Patch, Reconciler, RegisterError, Result};
 use serde_json::json;
 
 use self::count::{FINALIZER, Indexes};
@@ -33,23 +30,11 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager
         .controller(Jobs)
         .owns::<Pod>()
-        .watches::<Pod>(
-            |pod, cache| if controller_of(pod).is_none() { takers(pod, cache) } else { Vec::new() },
-        )
+        .watches::<Pod>(|pod, cache| {
+            claim::takers::<Job>(pod, cache, |job| claim::selector(job.spec.as_ref()?.selector.as_ref()?))
+        })
         .concurrency(4)
         .register()
-}
-
-/// The Jobs that would adopt a pod.
-fn takers(pod: &Pod, cache: &Cache) -> Vec<Key> {
-    let namespace = pod.metadata.namespace.clone().unwrap_or_default();
-    let labels = pod.metadata.labels.clone().unwrap_or_default();
-    let jobs = cache.list::<Job>(&List::namespace(namespace)).unwrap_or_default();
-    let selects = |job: &&Arc<Job>| {
-        let selector = job.spec.as_ref().and_then(|spec| spec.selector.as_ref()).and_then(claim::selector);
-        selector.is_some_and(|selector| selector.matches(&labels))
-    };
-    jobs.iter().filter(selects).map(|job| Key::of(&**job)).collect()
 }
 
 /// A condition of a Job that is true.

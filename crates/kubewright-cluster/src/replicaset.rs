@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kubewright_runtime::client::{self, ignore_not_found};
 use kubewright_runtime::owner::{controller_of, set_controller_reference};
 use kubewright_runtime::{
-    Cache, Context, Delete, Key, List, Manager, Object, Outcome, Patch, Reconciler, RegisterError, Result,
+    Context, Delete, Manager, Object, Outcome, Patch, Reconciler, RegisterError, Result,
 };
 
 use self::status::Failure;
@@ -28,23 +28,11 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager
         .controller(ReplicaSets)
         .owns::<Pod>()
-        .watches::<Pod>(
-            |pod, cache| if controller_of(pod).is_none() { takers(pod, cache) } else { Vec::new() },
-        )
+        .watches::<Pod>(|pod, cache| {
+            claim::takers::<ReplicaSet>(pod, cache, |set| claim::selector(&set.spec.as_ref()?.selector))
+        })
         .concurrency(4)
         .register()
-}
-
-/// The sets that would adopt a pod.
-fn takers(pod: &Pod, cache: &Cache) -> Vec<Key> {
-    let namespace = pod.metadata.namespace.clone().unwrap_or_default();
-    let labels = pod.metadata.labels.clone().unwrap_or_default();
-    let sets = cache.list::<ReplicaSet>(&List::namespace(namespace)).unwrap_or_default();
-    let selects = |set: &&Arc<ReplicaSet>| {
-        let selector = set.spec.as_ref().and_then(|spec| claim::selector(&spec.selector));
-        selector.is_some_and(|selector| selector.matches(&labels))
-    };
-    sets.iter().filter(selects).map(|set| Key::of(&**set)).collect()
 }
 
 struct ReplicaSets;
