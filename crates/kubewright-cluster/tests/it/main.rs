@@ -4,6 +4,7 @@ mod cronjob;
 mod deployment;
 mod endpoints;
 mod envtest;
+mod faults;
 mod job;
 mod kubelet;
 mod namespace;

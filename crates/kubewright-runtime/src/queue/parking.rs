@@ -18,7 +18,7 @@ pub(super) struct Parking {
     /// How many were woken and have not left yet.
     woken: usize,
     next_ticket: Ticket,
-    /// Who watches the clock, or was woken to do so, and until when.
+    /// Who watches the clock, or was woken to do so, and until when. Ends when that one leaves, even if it comes back.
     watch: Option<(Ticket, Duration)>,
 }
 
@@ -52,6 +52,7 @@ impl Parking {
 
     /// A worker that parked does not wait any more, because it was woken or because it gave up.
     pub(super) fn leave(&mut self, ticket: Ticket) {
+        self.watch.take_if(|(watching, _)| *watching == ticket);
         match self.parked.binary_search_by_key(&ticket, |parked| parked.ticket) {
             Ok(place) => drop(self.parked.remove(place)),
             Err(_) => self.woken -= 1,
@@ -99,5 +100,40 @@ impl Wakes {
 
     pub(super) fn wake(self) {
         self.first.into_iter().chain(self.others).for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn who_watched_the_clock_and_came_back_to_nothing_is_told_when_there_is_something_again() {
+        let woken = Arc::new(Count::default());
+        let waker = Waker::from(woken.clone());
+        let mut parking = Parking::default();
+        let ticket = parking.ticket();
+        let (early, late) = (Duration::from_secs(1), Duration::from_secs(2));
+        assert_eq!(parking.park(ticket, &waker, Some(early)), Some(early));
+        // The time comes, but somebody else was faster.
+        parking.leave(ticket);
+        assert_eq!(parking.park(ticket, &waker, None), None);
+        let mut wake = Wakes::default();
+        parking.settle(0, Some(late), &mut wake);
+        wake.wake();
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
     }
 }
