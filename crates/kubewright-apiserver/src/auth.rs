@@ -19,13 +19,9 @@ use std::sync::Arc;
 use kubewright_apimachinery::field::quote;
 use kubewright_apimachinery::status::{ApiError, Qualified};
 
-#[cfg(test)]
-pub(crate) use aggregation::aggregated_rules;
 pub(crate) use impersonation::Modes;
 pub(crate) use rbac::Rbac;
 pub(crate) use rights::Kind;
-#[cfg(test)]
-pub(crate) use rights::Rights;
 
 /// The group whose members may do everything.
 pub const MASTERS: &str = "system:masters";

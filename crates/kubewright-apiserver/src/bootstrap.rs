@@ -196,8 +196,6 @@ fn find_path<'a>(registry: &'a Registry, path: &str) -> Option<&'a Arc<Served>> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::{Kind, Rights, aggregated_rules};
-    use crate::storage::Version;
 
     #[test]
     fn texts_that_are_taken_as_they_are_are_in_the_form_of_the_store() {
@@ -227,24 +225,6 @@ mod tests {
             let times = text.matches("lastTransitionTime").count();
             assert_eq!(object.rest.len(), times + 1, "{text}");
         }
-    }
-
-    #[test]
-    fn aggregated_roles_are_the_sum_of_what_they_select() {
-        let mut rights = Rights::default();
-        let mut sums = 0;
-        for object in OBJECTS.prepared.iter().filter(|object| *object.storage == *Kind::ClusterRole.storage())
-        {
-            sums += usize::from(object.rules.is_some());
-            let Change::PutText { mut text, at, attributes } = object.write("u-1", "now", true).change else {
-                panic!("a text is put")
-            };
-            text.insert(at, '7');
-            rights
-                .put(Kind::ClusterRole, &Version::new(object.key.clone(), 7, attributes, text.into()).into());
-        }
-        assert_eq!(sums, 3, "admin, edit and view");
-        assert_eq!(aggregated_rules(&rights), [], "cargo xtask facts writes them");
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub(crate) mod project_file;
 mod writes;
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow};
@@ -36,13 +37,17 @@ impl Project {
         &self.root
     }
 
-    /// The Rust files under src/, by their path from the root.
+    /// The Rust files under src/, by their path from the root; none where there is no such folder.
     pub(crate) fn sources(&self) -> Result<Vec<(String, String)>> {
         let mut found = Vec::new();
         let mut folders = vec![PathBuf::from("src")];
         while let Some(folder) = folders.pop() {
             let failed = || format!("cannot read {}", folder.display());
-            for entry in fs::read_dir(self.root.join(&folder)).with_context(failed)? {
+            let entries = match fs::read_dir(self.root.join(&folder)) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                entries => entries.with_context(failed)?,
+            };
+            for entry in entries {
                 let entry = entry.with_context(failed)?;
                 let path = folder.join(entry.file_name());
                 if entry.file_type().with_context(failed)?.is_dir() {

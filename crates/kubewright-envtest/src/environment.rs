@@ -14,6 +14,7 @@ use kubewright_apiserver::clock::TokioClock;
 use kubewright_apiserver::serve::{Listening, ServeError};
 use kubewright_apiserver::{ApiServer, Options, VersionError};
 use kubewright_manifests::crd;
+use kubewright_manifests::declare::{Item, Kind};
 use kubewright_manifests::lint::Level;
 use kubewright_runtime::{
     Client, Key, List, Manager, ManagerError, ManagerOptions, Outcome, Reconciler, client,
@@ -101,8 +102,8 @@ pub struct Capabilities {
 #[must_use = "nothing starts before start()"]
 pub struct Builder {
     mode: Option<Mode>,
-    /// What is wrong with types whose definitions were asked for.
-    findings: Vec<String>,
+    /// The types whose definitions were asked for.
+    kinds: Vec<Kind>,
     definitions: Vec<CustomResourceDefinition>,
     definition_paths: Vec<PathBuf>,
     fixtures: Vec<PathBuf>,
@@ -121,17 +122,13 @@ impl Builder {
         self
     }
 
-    /// Installs the definition of a type: the one that `kubewright manifests` writes.
+    /// Installs the definition of a type: the one that `kubewright manifests` writes. The types of several versions of a
+    /// kind make one definition.
     ///
     /// For a type whose schema is not derived there is [`Builder::definition`].
     pub fn crd<K: kube::CustomResourceExt + JsonSchema>(mut self) -> Self {
-        let described = crd::of::<K>();
-        let errors = described.findings.iter().filter(|finding| finding.level == Level::Error);
-        self.findings.extend(errors.map(ToString::to_string));
-        match described.to_typed() {
-            Ok(definition) => self.definitions.push(definition),
-            Err(error) => self.findings.push(format!("{}: {error}", K::crd_name())),
-        }
+        let item = Item { path: std::any::type_name::<K>().to_owned(), ..Item::default() };
+        self.kinds.push(crd::kind::<K>(item));
         self
     }
 
@@ -196,9 +193,8 @@ impl Builder {
 
     /// Starts the control plane, installs definitions and applies fixtures.
     pub async fn start(self) -> Result<Environment, StartError> {
-        if !self.findings.is_empty() {
-            return Err(StartError::Type(self.findings.join("\n")));
-        }
+        let mut definitions = of_types(self.kinds)?;
+        definitions.extend(self.definitions);
         let mode = self.mode.map_or_else(Mode::from_env, Ok)?;
         let faults = Faults::default();
         let mut options = self.server.unwrap_or_default();
@@ -248,7 +244,6 @@ impl Builder {
             namespaces: AtomicU64::new(0),
             plane,
         };
-        let mut definitions = self.definitions;
         for path in &self.definition_paths {
             for object in yaml::load(path)? {
                 let definition = object.try_parse().map_err(|error| StartError::NoDefinition {
@@ -264,6 +259,21 @@ impl Builder {
         }
         Ok(environment)
     }
+}
+
+/// The definitions of types, or what is wrong with these.
+fn of_types(kinds: Vec<Kind>) -> Result<Vec<CustomResourceDefinition>, StartError> {
+    let merged = crd::merge(kinds);
+    let errors = merged.findings.iter().filter(|finding| finding.level == Level::Error);
+    let mut wrong: Vec<String> = errors.map(ToString::to_string).collect();
+    let mut definitions = Vec::new();
+    for made in merged.definitions {
+        match serde_json::from_value(made.definition) {
+            Ok(definition) => definitions.push(definition),
+            Err(error) => wrong.push(format!("{}: {error}", made.file)),
+        }
+    }
+    if wrong.is_empty() { Ok(definitions) } else { Err(StartError::Type(wrong.join("\n"))) }
 }
 
 /// One control plane, and what a test wants of it. Dropping it ends what it started.

@@ -45,6 +45,6 @@ pub use merge::{Definition, Merged, file_name, merge};
 #[cfg(feature = "sources")]
 pub use sources::dropped_validators;
 #[cfg(feature = "types")]
-pub use typed::{Described, declared, of, with};
+pub use typed::{Described, declared, kind, of, with};
 #[cfg(feature = "types")]
 pub use upstream::Options;

@@ -34,7 +34,7 @@ pub fn all() -> Vec<Declared> {
 /// The place in the operator's sources that something comes from: findings name it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Item {
-    /// Where it is, from the root of its package.
+    /// Where it is, as the compiler names it: from the root of the workspace.
     pub file: String,
     /// In which line.
     pub line: u32,

@@ -99,3 +99,20 @@ impl Inner {
 fn count_sums(rights: &Rights) -> usize {
     rights.cluster_roles().filter(|role| role.sums().is_some()).count()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ApiServer, Controllers, Options};
+
+    #[test]
+    fn the_roles_that_every_server_has_are_the_sum_of_what_they_select() {
+        let server = ApiServer::new(Options { controllers: Controllers::Core, ..Options::default() });
+        let (sums, stale) = server
+            .inner
+            .rbac
+            .ask(&server.inner.store, |rights| (count_sums(rights), aggregated_rules(rights)));
+        assert_eq!(sums, 3, "admin, edit and view");
+        assert_eq!(stale, [], "cargo xtask facts writes them");
+    }
+}

@@ -27,6 +27,33 @@ pub(crate) struct How {
     pub(crate) force: bool,
 }
 
+/// Which kind a command is about. On a terminal, what is left out is asked for.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Which {
+    /// Group of the kind, without the domain of the project
+    #[arg(long, value_name = "GROUP")]
+    pub(crate) group: Option<String>,
+
+    /// Version, such as v1 or v1beta1
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) version: Option<String>,
+
+    /// Kind, such as MarkdownView
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Option<String>,
+}
+
+impl Which {
+    /// Group, version and kind, each given or answered.
+    pub(crate) fn ask(&self, command: &[&str], ui: &Ui) -> Result<[String; 3]> {
+        Ok([
+            required("group", self.group.as_ref(), "shop", command, ui)?,
+            required("version", self.version.as_ref(), "v1", command, ui)?,
+            required("kind", self.kind.as_ref(), "Order", command, ui)?,
+        ])
+    }
+}
+
 /// The project that a folder belongs to, with its root.
 pub(crate) fn open(folder: &Path) -> Result<(PathBuf, ProjectFile)> {
     let absolute =

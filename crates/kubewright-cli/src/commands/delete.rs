@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::change::{How, change, open, required};
+use super::change::{How, Which, change, open};
 use crate::cli::examples::examples;
 use crate::scaffold::add;
 use crate::ui::Ui;
@@ -36,17 +36,8 @@ enum What {
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES_OF_API))]
 struct Api {
-    /// Group of the kind
-    #[arg(long, value_name = "GROUP")]
-    group: Option<String>,
-
-    /// Version
-    #[arg(long, value_name = "VERSION")]
-    version: Option<String>,
-
-    /// Kind
-    #[arg(long, value_name = "KIND")]
-    kind: Option<String>,
+    #[command(flatten)]
+    which: Which,
 
     /// Folder of the project
     #[arg(long, value_name = "FOLDER", default_value = ".")]
@@ -59,10 +50,7 @@ struct Api {
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let What::Api(args) = &args.what;
     let (root, project) = open(&args.project)?;
-    let command = ["delete", "api"];
-    let group = required("group", args.group.as_ref(), "shop", &command, ui)?;
-    let version = required("version", args.version.as_ref(), "v1", &command, ui)?;
-    let kind = required("kind", args.kind.as_ref(), "Order", &command, ui)?;
+    let [group, version, kind] = args.which.ask(&["delete", "api"], ui)?;
     let changed = add::remove(&project, &group, &version, &kind)?;
     change(&root, &changed.before, &changed.after, args.how, ui)?;
     Ok(())

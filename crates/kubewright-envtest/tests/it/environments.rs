@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::CustomResource;
 use kubewright_envtest::{Environment, Logs, Mode, eventually, objects};
 use kubewright_runtime::{Key, List};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 fn embedded() -> kubewright_envtest::Builder {
     Environment::builder().mode(Mode::Embedded)
@@ -37,6 +40,43 @@ async fn definitions_and_fixtures_of_folders_are_there_from_the_start() -> Resul
     let gvk = kubewright_runtime::Gvk::new("example.com", "v1", "Book");
     let book = env.runtime_client().get_dynamic(&gvk, &Key::namespaced("default", "a")).await?;
     assert_eq!(book.metadata.name.as_deref(), Some("a"));
+    Ok(())
+}
+
+mod v1 {
+    use super::*;
+
+    #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug)]
+    #[kube(group = "example.com", version = "v1", kind = "Shelf", plural = "shelves", storage = false)]
+    pub(super) struct ShelfSpec {
+        boards: i32,
+    }
+}
+
+mod v2 {
+    use super::*;
+
+    #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug)]
+    #[kube(group = "example.com", version = "v2", kind = "Shelf", plural = "shelves")]
+    pub(super) struct ShelfSpec {
+        boards: i32,
+        wood: Option<String>,
+    }
+}
+
+#[tokio::test]
+async fn types_of_several_versions_make_one_definition() -> Result<()> {
+    let env = embedded().crd::<v1::Shelf>().crd::<v2::Shelf>().start().await?;
+    let key = Key::cluster("a");
+    env.apply_yaml(
+        "default",
+        "{apiVersion: example.com/v1, kind: Shelf, metadata: {name: a}, spec: {boards: 3}}",
+    )
+    .await?;
+    assert_eq!(env.runtime_client().get::<v2::Shelf>(&key).await?.spec.boards, 3);
+
+    let Err(error) = embedded().crd::<v1::Shelf>().start().await else { panic!("nothing is stored") };
+    assert!(error.to_string().contains("no version of Shelf is the one that is stored"), "{error}");
     Ok(())
 }
 

@@ -68,13 +68,18 @@ pub fn with<T: CustomResourceExt + JsonSchema>(options: Options) -> Described {
     Described { definition, findings }
 }
 
-/// What [`crds!`](crate::crds) registers.
-pub fn declared<T: CustomResourceExt + JsonSchema>(item: Item) -> Declared {
+/// A version of a kind as [`merge`](super::merge()) takes it, with the place that its findings name.
+pub fn kind<T: CustomResourceExt + JsonSchema>(item: Item) -> Kind {
     let Described { definition, mut findings } = of::<T>();
     for finding in &mut findings {
         finding.item = item.clone();
     }
-    Declared::Kind(Kind { item, definition, findings })
+    Kind { item, definition, findings }
+}
+
+/// What [`crds!`](crate::crds) registers.
+pub fn declared<T: CustomResourceExt + JsonSchema>(item: Item) -> Declared {
+    Declared::Kind(kind::<T>(item))
 }
 
 /// Declares kinds, so that `kubewright manifests` writes their definitions:

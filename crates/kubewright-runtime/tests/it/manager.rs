@@ -10,8 +10,8 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams, PostParams};
 use kubewright_runtime::controller::ControllerError;
 use kubewright_runtime::{
-    CacheOptions, ElectionOptions, Error, Key, KindOptions, List, Manager, ManagerError, ManagerOptions,
-    Outcome, Patch, RegisterError,
+    CacheOptions, ElectionOptions, Error, Key, Kind, KindOptions, List, Manager, ManagerError,
+    ManagerOptions, Outcome, Patch, RegisterError,
 };
 use serde_json::json;
 use tokio::sync::Notify;
@@ -542,5 +542,29 @@ async fn an_election_that_cannot_work_is_refused_at_once() -> Result<()> {
     election.renew_deadline = election.lease_duration;
     let refused = Manager::new(world.kube.clone(), options).err();
     assert!(matches!(refused, Some(ManagerError::Election(_))), "{refused:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn one_that_only_describes_tells_what_is_registered_and_reaches_nothing() -> Result<()> {
+    let (tell, told) = std::sync::mpsc::channel();
+    let manager = Manager::describing(replica("me"), move |outline| drop(tell.send(outline)))?;
+    let acts = Acts::<ConfigMap>::new(|_, _| Box::pin(async { Ok(Outcome::done()) }));
+    manager.controller(acts).owns::<Secret>().watches::<Lease>(|_, _| Vec::new()).register()?;
+    let error = manager.client().get::<Secret>(&Key::namespaced("default", "a")).await.unwrap_err();
+    assert!(error.is_service_unavailable(), "{error}");
+
+    let before = manager.outline();
+    manager.run().await?;
+    let outline = told.try_recv()?;
+    assert_eq!(outline, before);
+    assert_eq!(outline.namespaces, ["default"]);
+    let [controller] = &outline.controllers[..] else { panic!("{outline:?}") };
+    let names = |kinds: &[Kind]| kinds.iter().map(|kind| kind.name().to_owned()).collect::<Vec<_>>();
+    assert_eq!(controller.kind.as_ref().map(Kind::name), Some("ConfigMap"));
+    assert_eq!(
+        (names(&controller.owns), names(&controller.watches)),
+        (vec!["Secret".into()], vec!["Lease".into()])
+    );
     Ok(())
 }

@@ -7,11 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kubewright_runtime::owner::set_controller_reference;
-use kubewright_runtime::{Delete, Error, Key, Manager, ManagerError, ManagerOptions, Outcome, Patch, client};
+use kubewright_runtime::{
+    Delete, Error, Key, Manager, ManagerError, ManagerOptions, Outcome, Patch, client, consistently,
+    eventually,
+};
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -53,6 +56,24 @@ async fn signature(world: &World) -> Option<String> {
     map.metadata.annotations?.remove("signed")
 }
 
+/// Whether a replica leads, and signs.
+async fn signs(world: &World, name: &str) -> Result<()> {
+    let seen = (holder(world).await, signature(world).await);
+    ensure!(seen == (Some(name.to_owned()), Some(name.to_owned())), "{seen:?}");
+    Ok(())
+}
+
+/// Two replicas, of which `one` leads, for a while already.
+async fn contending() -> Result<(World, World, Running, Running)> {
+    let (first, second) = two_worlds();
+    first.config_maps(&["a"]).await?;
+    let leader = Running::start(&signing(&first, "one")?);
+    eventually(Duration::from_secs(30), async || signs(&first, "one").await).await?;
+    let standby = Running::start(&signing(&second, "two")?);
+    consistently(Duration::from_secs(30), async || signs(&first, "one").await).await?;
+    Ok((first, second, leader, standby))
+}
+
 /// When such a request was sent last.
 fn last(world: &World, matches: fn(&Asked) -> bool) -> Option<Instant> {
     world.faults.asked().into_iter().filter(matches).map(|asked| asked.at).next_back()
@@ -61,27 +82,14 @@ fn last(world: &World, matches: fn(&Asked) -> bool) -> Option<Instant> {
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_cannot_renew_writes_up_to_its_deadline_and_not_after() -> Result<()> {
     // Only what renews hangs: everything else of the old leader gets through, if it is sent.
-    let (first, second) = two_worlds();
-    first.config_maps(&["a"]).await?;
-    let leader = Running::start(&signing(&first, "one")?);
-    tokio::time::sleep(Duration::from_secs(30)).await;
-    let standby = Running::start(&signing(&second, "two")?);
-    tokio::time::sleep(Duration::from_secs(30)).await;
-    assert_eq!(
-        (holder(&first).await.as_deref(), signature(&first).await.as_deref()),
-        (Some("one"), Some("one"))
-    );
+    let (first, second, leader, standby) = contending().await?;
     let renewed = last(&first, |asked| is_lease(asked) && asked.is_write()).expect("it leads");
     first.faults.every(Effect::Hang, is_lease);
 
     let error = leader.failed().await?;
     assert!(matches!(error, ManagerError::LeadershipLost), "{error}");
     assert_eq!(renewed.elapsed().as_secs(), RENEW.as_secs());
-    tokio::time::sleep(Duration::from_mins(1)).await;
-    assert_eq!(
-        (holder(&first).await.as_deref(), signature(&first).await.as_deref()),
-        (Some("two"), Some("two"))
-    );
+    eventually(Duration::from_mins(1), async || signs(&second, "two").await).await?;
 
     let end = last(&first, is_signature).expect("it wrote") - renewed;
     assert!(end < RENEW, "the last write left {end:?} after the last renewal");
@@ -93,12 +101,7 @@ async fn a_leader_that_cannot_renew_writes_up_to_its_deadline_and_not_after() ->
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_whose_connection_hangs_gives_up_and_nothing_of_it_arrives_later() -> Result<()> {
-    let (first, second) = two_worlds();
-    first.config_maps(&["a"]).await?;
-    let leader = Running::start(&signing(&first, "one")?);
-    tokio::time::sleep(Duration::from_secs(30)).await;
-    let standby = Running::start(&signing(&second, "two")?);
-    tokio::time::sleep(Duration::from_secs(30)).await;
+    let (first, second, leader, standby) = contending().await?;
     let renewed = last(&first, |asked| is_lease(asked) && asked.is_write()).expect("it leads");
     // What is sent arrives minutes later, unless the sender hangs up before.
     first.faults.every(Effect::Delay(Duration::from_mins(3)), |_| true);
@@ -106,11 +109,9 @@ async fn a_leader_whose_connection_hangs_gives_up_and_nothing_of_it_arrives_late
     assert!(matches!(error, ManagerError::LeadershipLost), "{error}");
     assert!(renewed.elapsed() < RENEW + Duration::from_secs(1));
     assert!(last(&first, Asked::is_write).expect("it wrote") - renewed < RENEW);
-    tokio::time::sleep(Duration::from_mins(1)).await;
-    while renewed.elapsed() < Duration::from_mins(5) {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        assert_eq!(signature(&second).await.as_deref(), Some("two"));
-    }
+    eventually(Duration::from_mins(1), async || signs(&second, "two").await).await?;
+    // Longer than anything is on its way.
+    consistently(Duration::from_mins(4), async || signs(&second, "two").await).await?;
     standby.end().await
 }
 
@@ -301,20 +302,20 @@ async fn whatever_happens_to_the_watches_the_world_converges() -> Result<()> {
             strike(&world, &mut rng).await?;
         }
         world.faults.heal();
-        let mut wrong = Vec::new();
-        for _ in 0..120 {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            wrong = unpainted(&world).await?;
-            if wrong.is_empty() {
-                break;
-            }
-        }
-        assert_eq!(wrong, [""; 0], "seed {seed}");
-        // And then there is nothing more to do.
-        let runs = notes.len();
-        world.faults.forget();
-        tokio::time::sleep(Duration::from_mins(10)).await;
-        assert_eq!((notes.len(), world.faults.count(Asked::is_write)), (runs, 0), "seed {seed}");
+        let painted = async || {
+            let wrong = unpainted(&world).await?;
+            ensure!(wrong.is_empty(), "{wrong:?}");
+            // And then there is nothing more to do.
+            let runs = notes.len();
+            world.faults.forget();
+            let quiet = async || {
+                let seen = (notes.len(), world.faults.count(Asked::is_write));
+                ensure!(seen == (runs, 0), "{runs} runs before, then {seen:?}");
+                Ok(())
+            };
+            Ok(consistently(Duration::from_mins(10), quiet).await?)
+        };
+        eventually(Duration::from_mins(15), painted).await.with_context(|| format!("seed {seed}"))?;
         running.end().await?;
     }
     Ok(())
@@ -381,9 +382,15 @@ async fn a_storm_of_errors_backs_off() -> Result<()> {
 
     world.faults.heal();
     let success = r#"controller_runtime_reconcile_total{controller="configmap",result="success"}"#;
-    tokio::time::sleep(Duration::from_secs(1001)).await;
     // Each once more by its own event.
-    assert_eq!(metric(&manager, success), Some(f64::from(2 * u32::try_from(OBJECTS)?)));
+    let all = f64::from(2 * u32::try_from(OBJECTS)?);
+    let done = async || {
+        let seen = metric(&manager, success);
+        ensure!(seen == Some(all), "{seen:?}");
+        Ok(())
+    };
+    eventually(Duration::from_secs(1001), done).await?;
+    consistently(Duration::from_secs(1001), done).await?;
     running.end().await
 }
 
@@ -401,8 +408,11 @@ async fn a_controller_that_always_panics_does_not_stop_the_others() -> Result<()
     manager.controller(Acts::<ConfigMap>::noting(&notes)).register()?;
     let running = Running::start(&manager);
     for step in 1..=20 {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        assert_eq!(notes.len(), step);
+        let seen = async || {
+            ensure!(notes.len() == step, "{} of {step}", notes.len());
+            Ok(())
+        };
+        eventually(Duration::from_secs(1), seen).await?;
         touch::<ConfigMap>(&world, "a", &step.to_string()).await?;
     }
     settle().await;

@@ -92,3 +92,16 @@ async fn the_log_says_who_runs_and_what_is_reconciled() -> Result<()> {
     assert!(labelling["reconcileID"].is_string(), "{labelling}");
     Ok(())
 }
+
+#[tokio::test]
+async fn it_says_what_it_declares_without_a_cluster() -> Result<()> {
+    let asked = Program::start(&["manifests"], &[])?.end().await?;
+    asked.succeeded()?;
+    let said: serde_json::Value = serde_json::from_str(&asked.stdout)?;
+    assert_eq!(said["controllers"][0]["for"]["kind"], "ConfigMap", "{said:#}");
+    // The way in which `kubewright manifests` asks, whatever the program makes of its arguments.
+    let told = Program::start(&[], &[("KUBEWRIGHT_MANIFESTS", "1")])?.end().await?;
+    told.succeeded()?;
+    assert_eq!(told.stdout, asked.stdout);
+    Ok(())
+}

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::ArgAction;
 
 use crate::cli::examples::examples;
-use crate::commands::change::{How, change, open, required};
+use crate::commands::change::{How, Which, change, open};
 use crate::scaffold::add::{self, External, Request};
 use crate::ui::Ui;
 
@@ -31,17 +31,8 @@ const EXAMPLES: &[(&str, &str)] = &[
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {
-    /// Group of the kind, without the domain of the project
-    #[arg(long, value_name = "GROUP")]
-    group: Option<String>,
-
-    /// Version, such as v1 or v1beta1
-    #[arg(long, value_name = "VERSION")]
-    version: Option<String>,
-
-    /// Kind, such as MarkdownView
-    #[arg(long, value_name = "KIND")]
-    kind: Option<String>,
+    #[command(flatten)]
+    which: Which,
 
     /// Plural in paths [default: by the rules of English]
     #[arg(long, value_name = "NAME")]
@@ -88,16 +79,16 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let (root, project) = open(&args.project)?;
-    let command = ["create", "api"];
     let external = args.external_api_path.as_ref().map(|path| External {
         path: path.clone(),
         domain: args.external_api_domain.clone().unwrap_or_default(),
         module: args.external_api_module.clone().unwrap_or_default(),
     });
+    let [group, version, kind] = args.which.ask(&["create", "api"], ui)?;
     let request = Request {
-        group: required("group", args.group.as_ref(), "shop", &command, ui)?,
-        version: required("version", args.version.as_ref(), "v1", &command, ui)?,
-        kind: required("kind", args.kind.as_ref(), "Order", &command, ui)?,
+        group,
+        version,
+        kind,
         plural: args.plural.clone(),
         resource: args.resource,
         controller: args.controller,
