@@ -140,9 +140,9 @@ impl KindOptions {
     pub fn transform<K: Object>(mut self, change: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
         self.transforms_metadata = K::metadata_api();
         self.transform = Some(Arc::new(move |json| {
-            let mut object: K = serde_json::from_slice(json)?;
+            let mut object: K = serde_json::from_str(json)?;
             change(&mut object);
-            serde_json::to_vec(&object)
+            serde_json::to_string(&object)
         }));
         self
     }

@@ -344,7 +344,8 @@ impl Client {
                 }
                 body => body?,
             };
-            let page: Page<'_> = serde_json::from_slice(&body).map_err(|source| unreadable(kind, source))?;
+            let page = wire::text(&body).and_then(serde_json::from_str::<Page<'_>>);
+            let page = page.map_err(|source| unreadable(kind, source))?;
             for item in page.items.unwrap_or_default().into_iter().take(most - found.len()) {
                 found.push(read(item)?);
             }
@@ -438,7 +439,7 @@ fn selection(kind: &Kind, list: &List) -> Result<Query, Error> {
 }
 
 fn read<T: DeserializeOwned>(kind: &Kind, body: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(body).map_err(|source| unreadable(kind, source))
+    wire::text(body).and_then(serde_json::from_str).map_err(|source| unreadable(kind, source))
 }
 
 fn unreadable(kind: &Kind, source: serde_json::Error) -> Error {

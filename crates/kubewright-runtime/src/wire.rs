@@ -39,6 +39,11 @@ async fn read(body: Body) -> Result<Bytes, Error> {
     body.collect().await.map(Collected::to_bytes).map_err(Error::Send)
 }
 
+/// An answer as the text that JSON is. Checked once, no string in it is checked again.
+pub(crate) fn text(body: &[u8]) -> Result<&str, serde_json::Error> {
+    std::str::from_utf8(body).map_err(serde::de::Error::custom)
+}
+
 fn failure(code: StatusCode, body: &[u8]) -> Status {
     match serde_json::from_slice::<Status>(body) {
         Ok(mut status) if !(status.message.is_empty() && status.reason.is_empty()) => {
@@ -90,7 +95,7 @@ impl Lines {
     }
 
     fn buffered(&mut self) -> Option<Bytes> {
-        let found = self.buffer[self.searched..].iter().position(|&byte| byte == b'\n');
+        let found = memchr::memchr(b'\n', &self.buffer[self.searched..]);
         let Some(found) = found else {
             self.searched = self.buffer.len();
             return None;

@@ -25,7 +25,7 @@ use crate::{Key, Kind};
 type Shared = dyn Any + Send + Sync;
 
 /// How an object is changed before it is kept.
-pub(crate) type Transform = Arc<dyn Fn(&[u8]) -> Result<Vec<u8>, serde_json::Error> + Send + Sync>;
+pub(crate) type Transform = Arc<dyn Fn(&str) -> Result<String, serde_json::Error> + Send + Sync>;
 
 /// One object as the cache keeps it.
 pub struct Entry {
@@ -34,7 +34,7 @@ pub struct Entry {
     generation: i64,
     deleting: bool,
     meta: Range<u32>,
-    body: Box<[u8]>,
+    body: Box<str>,
     decoded: Mutex<Decoded>,
 }
 
@@ -48,41 +48,35 @@ struct Decoded {
 }
 
 impl Entry {
-    /// Reads an object as the server wrote it.
-    pub(crate) fn read(json: &[u8], keep_managed_fields: bool) -> Result<Self, serde_json::Error> {
-        let Members(object) = serde_json::from_slice(json)?;
-        let mut body = Vec::with_capacity(json.len());
-        body.extend_from_slice(b"{\"metadata\":");
+    /// Reads an object as the server wrote it, in one pass.
+    pub(crate) fn read(json: &str, keep_managed_fields: bool) -> Result<Self, serde_json::Error> {
+        let Whole { metadata, others } = serde_json::from_str(json)?;
+        let mut body = String::with_capacity(json.len());
+        body.push_str("{\"metadata\":");
         let from = body.len();
         let mut facts = Facts::default();
-        match object.iter().find(|(name, _)| name == "metadata") {
-            Some((_, metadata)) => {
-                let Members(metadata) = serde_json::from_str(metadata.get())?;
-                write_members(
-                    &mut body,
-                    metadata.iter().filter(|(name, value)| {
-                        facts.note(name, value);
-                        keep_managed_fields || name != "managedFields"
-                    }),
-                );
-            }
-            None => body.extend_from_slice(b"{}"),
-        }
+        write_members(
+            &mut body,
+            metadata.iter().filter(|(name, value)| {
+                facts.note(name, value);
+                keep_managed_fields || name != "managedFields"
+            }),
+        );
         let to = body.len();
-        for (name, value) in &object {
-            if !matches!(&**name, "apiVersion" | "kind" | "metadata") {
-                body.push(b',');
+        for (name, value) in &others {
+            if !matches!(&**name, "apiVersion" | "kind") {
+                body.push(',');
                 write_member(&mut body, name, value);
             }
         }
-        body.push(b'}');
+        body.push('}');
         Ok(Self {
             key: Key::new(facts.namespace.as_deref(), facts.name.as_deref().unwrap_or_default()),
             version: facts.version,
             generation: facts.generation,
             deleting: facts.deleting,
             meta: narrow(from)..narrow(to),
-            body: body.into_boxed_slice(),
+            body: body.into_boxed_str(),
             decoded: Mutex::default(),
         })
     }
@@ -119,21 +113,21 @@ impl Entry {
 
     /// The object as JSON, without `apiVersion` and `kind`.
     pub fn json(&self) -> &[u8] {
-        &self.body
+        self.body.as_bytes()
     }
 
-    fn metadata(&self) -> &[u8] {
+    fn metadata(&self) -> &str {
         &self.body[self.meta.start as usize..self.meta.end as usize]
     }
 
     /// The metadata, decoded for the caller.
     pub fn meta(&self) -> Result<ObjectMeta, serde_json::Error> {
-        serde_json::from_slice(self.metadata())
+        serde_json::from_str(self.metadata())
     }
 
     /// Labels, annotations and finalizers.
     pub fn marks(&self) -> Marks {
-        serde_json::from_slice(self.metadata()).unwrap_or_default()
+        serde_json::from_str(self.metadata()).unwrap_or_default()
     }
 
     /// The uid.
@@ -143,7 +137,7 @@ impl Entry {
             #[serde(default)]
             uid: String,
         }
-        serde_json::from_slice::<Uid>(self.metadata()).map(|meta| meta.uid).unwrap_or_default()
+        serde_json::from_str::<Uid>(self.metadata()).map(|meta| meta.uid).unwrap_or_default()
     }
 
     /// Who owns the object.
@@ -153,7 +147,7 @@ impl Entry {
             #[serde(default, rename = "ownerReferences")]
             owners: Vec<OwnerReference>,
         }
-        serde_json::from_slice::<Owned>(self.metadata()).map(|meta| meta.owners).unwrap_or_default()
+        serde_json::from_str::<Owned>(self.metadata()).map(|meta| meta.owners).unwrap_or_default()
     }
 
     /// The object as its Rust type; shared with everybody who reads it now.
@@ -161,7 +155,7 @@ impl Entry {
         &self,
         hot: &Hot,
     ) -> Result<Arc<K>, serde_json::Error> {
-        self.shared(hot, || serde_json::from_slice(&self.body))
+        self.shared(hot, || serde_json::from_str(&self.body))
     }
 
     /// The object without a Rust type of its own.
@@ -171,7 +165,7 @@ impl Entry {
         hot: &Hot,
     ) -> Result<Arc<DynamicObject>, serde_json::Error> {
         self.shared(hot, || {
-            let mut object: DynamicObject = serde_json::from_slice(&self.body)?;
+            let mut object: DynamicObject = serde_json::from_str(&self.body)?;
             object.types = Some(kind.type_meta());
             Ok(object)
         })
@@ -308,25 +302,62 @@ fn text(value: &RawValue) -> Option<Cow<'_, str>> {
 }
 
 /// The members of an object in their order, values as they are written.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+type Members<'a> = Vec<(Cow<'a, str>, &'a RawValue)>;
 
-impl<'de> Deserialize<'de> for Members<'de> {
+/// The members of an object, and those of its metadata.
+#[derive(Default)]
+struct Whole<'a> {
+    metadata: Members<'a>,
+    others: Members<'a>,
+}
+
+impl<'de> Deserialize<'de> for Whole<'de> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Read;
 
         impl<'de> Visitor<'de> for Read {
-            type Value = Members<'de>;
+            type Value = Whole<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-                let mut members = Vec::with_capacity(8);
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Whole<'de>, A::Error> {
+                let mut whole = Whole { others: Vec::with_capacity(8), ..Whole::default() };
+                while let Some(Name(name)) = map.next_key()? {
+                    if name == "metadata" {
+                        Metadata(whole.metadata) = map.next_value()?;
+                    } else {
+                        whole.others.push((name, map.next_value()?));
+                    }
+                }
+                Ok(whole)
+            }
+        }
+
+        deserializer.deserialize_map(Read)
+    }
+}
+
+struct Metadata<'a>(Members<'a>);
+
+impl<'de> Deserialize<'de> for Metadata<'de> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Read;
+
+        impl<'de> Visitor<'de> for Read {
+            type Value = Metadata<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("metadata")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Metadata<'de>, A::Error> {
+                let mut members = Vec::with_capacity(16);
                 while let Some(Name(name)) = map.next_key()? {
                     members.push((name, map.next_value()?));
                 }
-                Ok(Members(members))
+                Ok(Metadata(members))
             }
         }
 
@@ -338,23 +369,29 @@ impl<'de> Deserialize<'de> for Members<'de> {
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 fn write_members<'i, 'd: 'i>(
-    body: &mut Vec<u8>,
+    body: &mut String,
     members: impl Iterator<Item = &'i (Cow<'d, str>, &'d RawValue)>,
 ) {
-    body.push(b'{');
+    body.push('{');
     for (at, (name, value)) in members.enumerate() {
         if at > 0 {
-            body.push(b',');
+            body.push(',');
         }
         write_member(body, name, value);
     }
-    body.push(b'}');
+    body.push('}');
 }
 
-fn write_member(body: &mut Vec<u8>, name: &str, value: &RawValue) {
-    serde_json::to_writer(&mut *body, name).expect("a text can be written to memory");
-    body.push(b':');
-    body.extend_from_slice(value.get().as_bytes());
+fn write_member(body: &mut String, name: &str, value: &RawValue) {
+    if name.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
+        body.push_str(&serde_json::to_string(name).expect("a text can be written to memory"));
+    } else {
+        body.push('"');
+        body.push_str(name);
+        body.push('"');
+    }
+    body.push(':');
+    body.push_str(value.get());
 }
 
 fn narrow(at: usize) -> u32 {
@@ -372,7 +409,7 @@ mod tests {
         "ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"q","controller":true}]}}"#;
 
     fn entry() -> Entry {
-        Entry::read(MAP.as_bytes(), false).unwrap()
+        Entry::read(MAP, false).unwrap()
     }
 
     #[test]
@@ -389,7 +426,7 @@ mod tests {
     #[test]
     fn managed_fields_are_left_out_unless_somebody_wants_them() {
         assert!(!String::from_utf8_lossy(entry().json()).contains("managedFields"));
-        let whole = Entry::read(MAP.as_bytes(), true).unwrap();
+        let whole = Entry::read(MAP, true).unwrap();
         assert!(String::from_utf8_lossy(whole.json()).contains("managedFields"));
     }
 
@@ -436,9 +473,17 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_must_be_escaped_stays_one() {
+        let entry = Entry::read(r#"{"metadata":{"name":"m"},"a\"b\\":1}"#, false).unwrap();
+        assert_eq!(entry.json(), br#"{"metadata":{"name":"m"},"a\"b\\":1}"#);
+        let bare = Entry::read("{}", false).unwrap();
+        assert_eq!(bare.json(), br#"{"metadata":{}}"#);
+    }
+
+    #[test]
     fn what_is_no_object_is_refused() {
         for wrong in ["", "[]", "1", "{\"metadata\":[]}", "{\"metadata\":{}", "null"] {
-            assert!(Entry::read(wrong.as_bytes(), false).is_err(), "{wrong} was read");
+            assert!(Entry::read(wrong, false).is_err(), "{wrong} was read");
         }
     }
 }

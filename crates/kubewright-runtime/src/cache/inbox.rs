@@ -134,7 +134,7 @@ mod tests {
     async fn told(happened: &[(u64, u64)]) -> Vec<String> {
         let entry = |version: u64| {
             let json = format!(r#"{{"metadata":{{"name":"a","resourceVersion":"{version}"}}}}"#);
-            (version > 0).then(|| Arc::new(Entry::read(json.as_bytes(), false).unwrap()))
+            (version > 0).then(|| Arc::new(Entry::read(&json, false).unwrap()))
         };
         let inbox = Inbox::default();
         for (old, new) in happened {

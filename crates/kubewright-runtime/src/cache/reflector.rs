@@ -59,12 +59,33 @@ pub(crate) struct Reflector<'a> {
 }
 
 /// What a line of a watch says.
-#[derive(Deserialize)]
 struct Line<'a> {
-    #[serde(rename = "type")]
     what: &'a str,
-    #[serde(borrow)]
-    object: &'a RawValue,
+    object: &'a str,
+}
+
+impl<'a> Line<'a> {
+    fn read(line: &'a str) -> Result<Self, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct Any<'a> {
+            #[serde(rename = "type")]
+            what: &'a str,
+            #[serde(borrow)]
+            object: &'a RawValue,
+        }
+
+        Self::as_servers_write(line).map_or_else(
+            || serde_json::from_str(line).map(|Any { what, object }| Self { what, object: object.get() }),
+            Ok,
+        )
+    }
+
+    /// A line that is written as every server does it, without a look at the object: who reads that will see.
+    fn as_servers_write(line: &'a str) -> Option<Self> {
+        let (what, rest) = line.strip_prefix(r#"{"type":""#)?.split_once(r#"","object":{"#)?;
+        let object = &line[line.len() - rest.len() - 1..line.len() - 1];
+        (line.ends_with("}}") && !what.contains('"')).then_some(Self { what, object })
+    }
 }
 
 /// What a bookmark says.
@@ -176,9 +197,10 @@ impl<'a> Reflector<'a> {
             }
             let request = self.request(&query, wire::METADATA_LIST)?;
             let body = answer(wire::send(self.client, request)).await?;
-            let page: Page<'_> = serde_json::from_slice(&body).map_err(|source| self.unreadable(source))?;
+            let page = wire::text(&body).and_then(serde_json::from_str::<Page<'_>>);
+            let page = page.map_err(|source| self.unreadable(source))?;
             for item in page.items.unwrap_or_default() {
-                entries.extend(self.entry(item));
+                entries.extend(self.entry(item.get()));
             }
             token = page.metadata.r#continue;
             if token.is_empty() {
@@ -282,12 +304,11 @@ impl<'a> Reflector<'a> {
     }
 
     fn line<'l>(&self, line: &'l Bytes) -> Result<Line<'l>, Error> {
-        serde_json::from_slice(line).map_err(|source| self.unreadable(source))
+        wire::text(line).and_then(Line::read).map_err(|source| self.unreadable(source))
     }
 
-    fn bookmark(&self, object: &RawValue) -> Result<BookmarkMeta, Error> {
-        let bookmark =
-            serde_json::from_str::<Bookmark>(object.get()).map_err(|source| self.unreadable(source))?;
+    fn bookmark(&self, object: &str) -> Result<BookmarkMeta, Error> {
+        let bookmark = serde_json::from_str::<Bookmark>(object).map_err(|source| self.unreadable(source))?;
         Ok(bookmark.metadata)
     }
 
@@ -296,12 +317,13 @@ impl<'a> Reflector<'a> {
     }
 
     /// An object as it will be kept. One that cannot be read is left out, and said.
-    fn entry(&self, object: &RawValue) -> Option<Arc<Entry>> {
+    fn entry(&self, object: &str) -> Option<Arc<Entry>> {
         let settings = self.informer.settings();
         let read = match &settings.transform {
-            None => Entry::read(object.get().as_bytes(), settings.keep_managed_fields),
-            Some(transform) => transform(object.get().as_bytes())
-                .and_then(|changed| Entry::read(&changed, settings.keep_managed_fields)),
+            None => Entry::read(object, settings.keep_managed_fields),
+            Some(transform) => {
+                transform(object).and_then(|changed| Entry::read(&changed, settings.keep_managed_fields))
+            }
         };
         match read {
             Ok(entry) => {
@@ -329,8 +351,8 @@ async fn answer<T>(asked: impl Future<Output = Result<T, Error>>) -> Result<T, E
     tokio::time::timeout(ANSWER, asked).await.unwrap_or(Err(Error::Silent(ANSWER)))
 }
 
-fn failed(object: &RawValue) -> Error {
-    match serde_json::from_str(object.get()) {
+fn failed(object: &str) -> Error {
+    match serde_json::from_str(object) {
         Ok(status) => Error::Status(Box::new(status)),
         Err(source) => Error::Decode { what: "an error in a watch".to_owned(), source },
     }
@@ -351,5 +373,28 @@ impl Failures {
         self.count = self.count.saturating_add(1);
         let pause = BACKOFF_FIRST.saturating_mul(1 << (self.count - 1).min(8)).min(BACKOFF_MOST);
         pause.mul_f64(1.0 + rng.f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_however_it_is_written() {
+        for (line, what, object) in [
+            (r#"{"type":"ADDED","object":{"a":{"type":"x"}}}"#, "ADDED", r#"{"a":{"type":"x"}}"#),
+            (r#"{"type":"ADDED", "object": {"a":1} }"#, "ADDED", r#"{"a":1}"#),
+            (r#"{"object":{"a":1},"type":"DELETED"}"#, "DELETED", r#"{"a":1}"#),
+            (r#"{"type":"ADDED","object":{}}"#, "ADDED", "{}"),
+        ] {
+            let read = Line::read(line).unwrap();
+            assert_eq!((read.what, read.object), (what, object), "{line}");
+        }
+        for wrong in
+            ["", "{}", r#"{"type":"ADDED","object":{"#, r#"{"type":"ADDED"}"#, r#"{"type":"A","object":}"#]
+        {
+            assert!(Line::read(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -10,7 +10,7 @@ fn entry(namespace: &str, name: &str, version: u64, color: &str) -> Arc<Entry> {
         "metadata": {"namespace": namespace, "name": name, "resourceVersion": version.to_string(),
             "labels": {"color": color}},
     });
-    Arc::new(Entry::read(object.to_string().as_bytes(), false).unwrap())
+    Arc::new(Entry::read(&object.to_string(), false).unwrap())
 }
 
 fn by_color() -> IndexFn {
@@ -76,7 +76,7 @@ fn a_new_list_tells_an_object_from_its_namesake() {
     let object = |version: u64, uid: &str| {
         let json = json!({"metadata": {"name": "a", "resourceVersion": version.to_string(), "uid": uid}})
             .to_string();
-        Arc::new(Entry::read(json.as_bytes(), false).unwrap())
+        Arc::new(Entry::read(&json, false).unwrap())
     };
     let mut store = Store::default();
     store.put(object(1, "x"));
