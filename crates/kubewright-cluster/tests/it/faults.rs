@@ -1,40 +1,152 @@
 //! The chain from Deployment to running pods gets there although requests fail, and ends as it does without.
 
-use anyhow::Result;
-use kubewright_cluster::{Nodes, Options};
-use kubewright_envtest::Effect;
-use serde_json::json;
+use std::collections::BTreeSet;
+use std::time::Duration;
 
-use crate::world::{World, deployment, image};
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kubewright_cluster::{Nodes, Options};
+use kubewright_envtest::{Asked, Effect, consistently, eventually};
+use kubewright_runtime::{List, Object};
+use serde_json::{Value, json};
+
+use crate::world::{LIMIT, World, deployment};
 
 const SEEDS: u64 = 12;
 
 #[tokio::test(start_paused = true)]
 async fn whatever_fails_on_the_way_the_end_is_the_same() -> Result<()> {
+    let undisturbed = start().await?;
+    change(&undisturbed, || {}).await?;
+    let wanted = settled(&undisturbed).await?;
+    assert_eq!(wanted.as_array().map(Vec::len), Some(1 + 2 + 1 + 6 + 1), "{wanted:#}");
     for seed in 0..SEEDS {
-        let world = World::start(Options { nodes: Nodes::count(2), ..Options::default() }).await?;
-        let break_things = || {
+        let world = start().await?;
+        let disturb = || {
             let faults = world.env.faults();
-            faults.sometimes(seed, 20, Effect::internal_error(), |asked| asked.is_write());
-            faults.sometimes(seed + 1, 20, Effect::LoseAnswer, |asked| asked.is_write());
-            faults.sometimes(seed + 2, 20, Effect::conflict(), |asked| asked.is_write());
-            faults.sometimes(seed + 3, 20, Effect::Refuse, |asked| asked.is_write());
+            faults.sometimes(seed, 20, Effect::internal_error(), Asked::is_write);
+            faults.sometimes(seed + 1, 20, Effect::LoseAnswer, Asked::is_write);
+            faults.sometimes(seed + 2, 20, Effect::conflict(), Asked::is_write);
+            faults.sometimes(seed + 3, 20, Effect::Refuse, Asked::is_write);
         };
-        let mut wanted = deployment("web", 5, "web:1");
-        world.apply(wanted.clone()).await?;
-        break_things();
-        world.rolled_out("web", 5).await?;
-        world.env.faults().heal();
-        wanted["spec"]["template"]["spec"]["containers"][0]["image"] = json!("web:2");
-        wanted["spec"]["replicas"] = json!(3);
-        world.apply(wanted).await?;
-        break_things();
-        world.rolled_out("web", 3).await?;
-        let pods = world.ready_pods(3).await?;
-        assert!(pods.iter().all(|pod| image(pod) == "web:2"), "seed {seed}");
-        let addresses: std::collections::BTreeSet<_> =
+        change(&world, disturb).await.with_context(|| format!("seed {seed}"))?;
+        let same = async || {
+            let found = state(&world).await?;
+            ensure!(found == wanted, "{found:#}\nand not\n{wanted:#}");
+            Ok(())
+        };
+        eventually(LIMIT, same).await.with_context(|| format!("seed {seed}"))?;
+        let pods = world.pods().await?;
+        let addresses: BTreeSet<_> =
             pods.iter().filter_map(|pod| pod.status.as_ref()?.pod_ip.clone()).collect();
-        assert_eq!(addresses.len(), 3, "seed {seed}: no two pods have one address");
+        assert_eq!(addresses.len(), pods.len(), "seed {seed}: no two pods have one address");
     }
     Ok(())
+}
+
+async fn start() -> Result<World> {
+    World::start(Options { nodes: Nodes::count(2), ..Options::default() }).await
+}
+
+/// A Deployment is rolled out, changed and scaled, and a Job begins. What is asked for arrives, what follows may not.
+async fn change(world: &World, disturb: impl Fn()) -> Result<()> {
+    let mut wanted = deployment("web", 5, "web:1");
+    world.apply(wanted.clone()).await?;
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" },
+        "spec": { "selector": { "app": "web" }, "ports": [{ "port": 80 }] },
+    });
+    world.apply(service).await?;
+    disturb();
+    world.rolled_out("web", 5).await?;
+    world.env.faults().heal();
+    wanted["spec"]["template"]["spec"]["containers"][0]["image"] = json!("web:2");
+    wanted["spec"]["replicas"] = json!(3);
+    world.apply(wanted).await?;
+    disturb();
+    world.rolled_out("web", 3).await?;
+    world.env.faults().heal();
+    let job = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "work" },
+        "spec": { "completions": 3, "parallelism": 2, "template": { "spec": {
+            "restartPolicy": "Never", "containers": [{ "name": "work", "image": "work:1" }],
+        } } },
+    });
+    world.apply(job).await?;
+    disturb();
+    Ok(())
+}
+
+/// What is there when nothing changes any more.
+async fn settled(world: &World) -> Result<Value> {
+    let rested = async || {
+        let before = state(world).await?;
+        let same = async || {
+            let now = state(world).await?;
+            ensure!(now == before, "it moves");
+            Ok(())
+        };
+        consistently(Duration::from_secs(30), same).await?;
+        anyhow::Ok(before)
+    };
+    Ok(eventually(LIMIT * 2, rested).await?)
+}
+
+/// Everything but what is different each time: names and addresses of pods, where they are, and when things were done.
+async fn state(world: &World) -> Result<Value> {
+    let mut found = Vec::new();
+    found.extend(all::<Deployment>(world, &[]).await?);
+    // How many steps it took to get there is not the point.
+    found.extend(all::<ReplicaSet>(world, &["generation", "observedGeneration"]).await?);
+    found.extend(all::<Job>(world, &[]).await?);
+    found.extend(all::<Pod>(world, &["name", "nodeName", "hostIP", "hostIPs", "podIP", "podIPs"]).await?);
+    found.extend(
+        all::<EndpointSlice>(world, &["name", "addresses", "nodeName", "targetRef", "generation"]).await?,
+    );
+    Ok(found.into())
+}
+
+async fn all<K: Object>(world: &World, without: &[&str]) -> Result<Vec<Value>> {
+    let objects = world.client().list::<K>(&List::namespace(&world.namespace)).await?;
+    let mut found = Vec::new();
+    for object in &objects {
+        let mut object = serde_json::to_value(&**object)?;
+        strip(&mut object, without);
+        found.push(object);
+    }
+    found.sort_by_cached_key(ToString::to_string);
+    Ok(found)
+}
+
+fn strip(value: &mut Value, without: &[&str]) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|name, value| {
+                let own = matches!(
+                    &**name,
+                    "uid"
+                        | "resourceVersion"
+                        | "managedFields"
+                        | "containerID"
+                        | "batch.kubernetes.io/controller-uid"
+                        | "controller-uid"
+                );
+                // A container's name is not an object's.
+                let name_of_object =
+                    name == "name" && !value.as_str().is_some_and(|it| matches!(it, "web" | "work"));
+                let told = without.contains(&&**name) && (name != "name" || name_of_object);
+                !own && !told
+                    && !name.ends_with("Time")
+                    && !name.ends_with("Timestamp")
+                    && !name.ends_with("At")
+                    && !name.ends_with("last-change-trigger-time")
+            });
+            members.values_mut().for_each(|value| strip(value, without));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| strip(item, without)),
+        _ => {}
+    }
 }
