@@ -295,7 +295,8 @@ pub(crate) fn parse_revision(text: &str) -> Result<u64, ApiError> {
     })
 }
 
-fn parse_int(text: &str) -> Result<i64, ApiError> {
+/// A number of a query, or Go's refusal of it.
+pub(crate) fn parse_int(text: &str) -> Result<i64, ApiError> {
     text.parse().map_err(|_| {
         let quoted = kubewright_apimachinery::field::quote(text);
         ApiError::bad_request(format!("strconv.ParseInt: parsing {quoted}: invalid syntax"))

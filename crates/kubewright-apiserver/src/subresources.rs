@@ -1,5 +1,7 @@
 //! Subresources: `status` and its like, and the verbs in disguise (binding, eviction, token).
 
+mod logs;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -55,7 +57,8 @@ impl Inner {
             ("binding", _) => self.bind(request, namespace, Some(name), body),
             ("eviction", _) => self.evict(request, served, namespace, name, body),
             ("token", _) => self.token(request, served, namespace, name, body),
-            ("log" | "exec" | "attach" | "portforward" | "proxy", _) => {
+            ("log", _) => self.logs(request, served, namespace, name),
+            ("exec" | "attach" | "portforward" | "proxy", _) => {
                 self.find(served, namespace, name)?;
                 Ok(no_page())
             }

@@ -9,6 +9,7 @@ mod discovery;
 mod fuzz;
 mod given;
 mod hostile;
+mod logs;
 mod rbac;
 mod runtime;
 mod transports;

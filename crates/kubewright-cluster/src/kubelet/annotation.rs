@@ -17,5 +17,8 @@ pub const EXIT_CODE: &str = "kubewright.dev/exit-code";
 pub const BAD_IMAGES: &str = "kubewright.dev/bad-images";
 /// On a pod: how long its containers take to end when they are asked to; at most the grace period.
 pub const STOP_DELAY: &str = "kubewright.dev/stop-delay";
+/// On a pod: what each of its containers writes when it starts, line by line. The API server reads it when it is asked for
+/// logs; lines that are added later are what a running container writes then.
+pub const LOGS: &str = "kubewright.dev/logs";
 /// On a node: `true` switches the machine off.
 pub const DOWN: &str = "kubewright.dev/down";
