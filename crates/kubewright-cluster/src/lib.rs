@@ -62,7 +62,7 @@ pub struct Options {
     pub services: bool,
     /// Whether each namespace has its ServiceAccount `default` and its ConfigMap `kube-root-ca.crt`.
     pub namespaces: bool,
-    /// The certificate authority of the API server, in PEM, for those ConfigMaps.
+    /// The certificate authority of the API server, in PEM, for those ConfigMaps. Empty where nobody listens.
     pub root_ca: String,
 }
 

@@ -58,6 +58,8 @@ pub(crate) struct Assets {
     _apiserver: Process,
     _etcd: Process,
     folder: TempDir,
+    #[cfg(feature = "cluster")]
+    authority: Authority,
 }
 
 impl Assets {
@@ -70,12 +72,27 @@ impl Assets {
             .tempdir()
             .map_err(|source| AssetsError::Prepare("the control plane", source))?;
         let (etcd, etcd_url) = start_etcd(&etcd, folder.path(), within).await?;
-        let (apiserver, config) = start_apiserver(&apiserver, folder.path(), &etcd_url, within).await?;
-        Ok(Self { config, _apiserver: apiserver, _etcd: etcd, folder })
+        let authority = Authority::new()?;
+        let (apiserver, config) =
+            start_apiserver(&apiserver, folder.path(), &authority, &etcd_url, within).await?;
+        Ok(Self {
+            config,
+            _apiserver: apiserver,
+            _etcd: etcd,
+            folder,
+            #[cfg(feature = "cluster")]
+            authority,
+        })
     }
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("kubeconfig")
+    }
+
+    /// The authority of all certificates.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn authority(&self) -> &Authority {
+        &self.authority
     }
 
     pub(crate) fn client(&self) -> Result<kube::Client, kubewright_runtime::connect::ConnectError> {
@@ -118,6 +135,7 @@ async fn start_etcd(
 async fn start_apiserver(
     binary: &Path,
     folder: &Path,
+    authority: &Authority,
     etcd: &str,
     within: Duration,
 ) -> Result<(Process, kube::Config), AssetsError> {
@@ -125,7 +143,6 @@ async fn start_apiserver(
     let port = free_port().map_err(failed)?;
     let certs = folder.join("apiserver");
     std::fs::create_dir_all(&certs).map_err(failed)?;
-    let authority = Authority::new()?;
     let serving = authority.server(&[Ipv4Addr::LOCALHOST.into()])?;
     let signer = authority.client("sa-signer", &[])?;
     let admin = authority.client("admin", &["system:masters"])?;

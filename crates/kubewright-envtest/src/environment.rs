@@ -225,7 +225,10 @@ impl Builder {
         let kube = kube::Client::new(faults.connection(target.clone()), "default");
         #[cfg(feature = "cluster")]
         let cluster = match self.cluster.filter(|_| !matches!(plane, Plane::Existing)) {
-            Some(options) => {
+            Some(mut options) => {
+                if let Some(authority) = plane.authority().filter(|_| options.root_ca.is_empty()) {
+                    authority.clone_into(&mut options.root_ca);
+                }
                 let direct = kube::Client::new(Faults::default().connection(target.clone()), "default");
                 let cluster =
                     kubewright_cluster::Cluster::on_clock(direct, &options, plane.clock(), self.seed)?;
@@ -327,6 +330,16 @@ impl Plane {
         match self {
             Self::Embedded { clock, .. } => Arc::new(ServerClock(*clock)),
             Self::Assets(_) | Self::Existing => Arc::new(kubewright_runtime::SystemClock),
+        }
+    }
+
+    /// The authority of the API server's certificate, in PEM, if it has one that we know.
+    #[cfg(feature = "cluster")]
+    fn authority(&self) -> Option<&str> {
+        match self {
+            Self::Embedded { listening, .. } => listening.as_ref().map(|it| it.0.authority().pem()),
+            Self::Assets(assets) => Some(assets.authority().pem()),
+            Self::Existing => None,
         }
     }
 }

@@ -153,7 +153,7 @@ async fn serve(args: &Args, ui: &Ui, started: Instant) -> Result<()> {
         }
     })?;
     let cluster = match args.controllers {
-        Which::All => Some(Cluster::start(&server, args.nodes)?),
+        Which::All => Some(Cluster::start(&server, args.nodes, listening.authority().pem())?),
         Which::None | Which::Core => None,
     };
     private::write(&args.kubeconfig, &listening.kubeconfig())
@@ -177,9 +177,11 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn start(server: &ApiServer, nodes: usize) -> Result<Self> {
+    fn start(server: &ApiServer, nodes: usize, root_ca: &str) -> Result<Self> {
         let nodes = Nodes { heartbeat: Some(HEARTBEAT), ..Nodes::count(nodes) };
-        let options = kubewright_cluster::Options { nodes, ..kubewright_cluster::Options::default() };
+        let root_ca = root_ca.to_owned();
+        let options =
+            kubewright_cluster::Options { nodes, root_ca, ..kubewright_cluster::Options::default() };
         let client = kube::Client::new(server.clone(), "default");
         let cluster =
             kubewright_cluster::Cluster::new(client, &options).context("the cluster could not start")?;

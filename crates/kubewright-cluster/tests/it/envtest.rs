@@ -1,9 +1,9 @@
 //! The cluster as an environment of a test has it.
 
 use anyhow::{Result, ensure};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kubewright_envtest::{Environment, eventually};
-use kubewright_runtime::List;
+use kubewright_runtime::{Key, List};
 
 use crate::world::{LIMIT, deployment, is_ready};
 
@@ -18,5 +18,21 @@ async fn an_environment_with_a_cluster_runs_pods() -> Result<()> {
         Ok(())
     })
     .await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn pods_find_the_authority_that_signed_the_servers_certificate() -> Result<()> {
+    let env = Environment::builder().with_cluster().https().start().await?;
+    let namespace = env.namespace().await?;
+    let map = eventually(LIMIT, async || {
+        let key = Key::namespaced(&namespace, "kube-root-ca.crt");
+        Ok::<_, anyhow::Error>(env.runtime_client().get::<ConfigMap>(&key).await?)
+    })
+    .await?;
+    let told = map.data.clone().unwrap_or_default().remove("ca.crt").unwrap_or_default();
+    let encoded = serde_json::to_string(&k8s_openapi::ByteString(told.clone().into_bytes()))?;
+    let kubeconfig = std::fs::read_to_string(env.kubeconfig().expect("it listens"))?;
+    ensure!(!told.is_empty() && kubeconfig.contains(encoded.trim_matches('"')), "another authority: {told}");
     Ok(())
 }
