@@ -26,3 +26,4 @@ mod server_side;
 mod trace;
 mod wait;
 mod watch;
+mod workloads;

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
-use super::process::{Ended, Process};
+use super::process::{DEADLINE, Ended, Process};
 use super::redact::Redact;
 use crate::run::command;
 
@@ -23,14 +24,28 @@ pub(crate) struct Cluster {
 impl Cluster {
     #[track_caller]
     pub(crate) fn start() -> Self {
+        Self::with_flags("")
+    }
+
+    /// A server whose Deployments become pods, on so many nodes.
+    #[track_caller]
+    pub(crate) fn with_nodes(count: usize) -> Self {
+        let cluster = Self::with_flags(&format!(" --controllers all --nodes {count}"));
+        cluster.until("get nodes -o name", |nodes| nodes.lines().count() == count);
+        cluster.kubectl("wait --for=condition=Ready node --all --timeout=50s").output();
+        cluster
+    }
+
+    #[track_caller]
+    fn with_flags(flags: &str) -> Self {
         static STARTED: AtomicUsize = AtomicUsize::new(0);
         require_kubectl();
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let dir =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("kubectl-{}-{number}", std::process::id()));
         fs::create_dir_all(&dir).expect("a folder");
-        let mut server =
-            Process::start(command("apiserver --port 0 --kubeconfig").arg(dir.join("kubeconfig")), "");
+        let line = format!("apiserver --port 0{flags} --kubeconfig");
+        let mut server = Process::start(command(&line).arg(dir.join("kubeconfig")), "");
         let ready = server.line_with("ready https://");
         let url = ready.split_whitespace().nth(1).expect("the line has the address").to_owned();
         Self { server, dir, url }
@@ -53,6 +68,19 @@ impl Cluster {
     #[track_caller]
     pub(crate) fn kubectl(&self, line: &str) -> Answer {
         self.feed(line, "")
+    }
+
+    /// Asks until the answer is as it should be, and returns it.
+    #[track_caller]
+    pub(crate) fn until(&self, line: &str, is_good: impl Fn(&str) -> bool) -> String {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let answer = self.kubectl(line).output();
+            if is_good(&answer) {
+                return answer;
+            }
+            assert!(Instant::now() < deadline, "kubectl {line} still says\n{answer}");
+        }
     }
 
     /// The same, with a text to read.

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Far more than anything here takes; only what hangs gets there.
-const DEADLINE: Duration = Duration::from_mins(1);
+pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 
 /// All that can be seen of a process that has ended.
 pub(crate) struct Ended {

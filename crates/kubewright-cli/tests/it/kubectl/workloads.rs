@@ -1,0 +1,272 @@
+//! A whole cluster, as a user of kubectl sees it: `--controllers all`, and nobody plays a controller's part.
+
+use super::cluster::Cluster;
+
+/// The images of the pods that are not on their way out, or another field of each.
+fn of_pods(field: &str) -> String {
+    format!(
+        "get pods -o go-template='{{{{range .items}}}}{{{{if not .metadata.deletionTimestamp}}}}{field} {{{{end}}}}{{{{end}}}}'"
+    )
+}
+
+const IMAGE: &str = "{{(index .spec.containers 0).image}}";
+const NAME: &str = "{{.metadata.name}}";
+const NODE: &str = "{{.spec.nodeName}}";
+
+#[track_caller]
+fn rolled_out(cluster: &Cluster) {
+    let said = cluster.kubectl("rollout status deployment web --timeout=50s").output();
+    assert!(said.ends_with("deployment \"web\" successfully rolled out\n"), "{said}");
+}
+
+fn sorted(words: &str) -> Vec<&str> {
+    let mut words: Vec<&str> = words.split_whitespace().collect();
+    words.sort_unstable();
+    words
+}
+
+#[test]
+fn a_deployment_is_scaled_updated_and_taken_back() {
+    let cluster = Cluster::with_nodes(2);
+    cluster.kubectl("create deployment web --image=web:1 --replicas=3").result();
+    rolled_out(&cluster);
+    for size in [1, 3] {
+        cluster.kubectl(&format!("scale deployment web --replicas={size}")).result();
+        cluster
+            .kubectl(&format!(
+                "wait --for=jsonpath={{.status.readyReplicas}}={size} deployment web --timeout=50s"
+            ))
+            .output();
+        cluster.until(&of_pods(NAME), |names| sorted(names).len() == size);
+    }
+    insta::assert_snapshot!(cluster.kubectl("get deployment web"), @"
+    NAME   READY   UP-TO-DATE   AVAILABLE   AGE
+    web    3/3     3            3           <AGE>
+    ");
+    cluster.kubectl("set image deployment web web=web:2").result();
+    rolled_out(&cluster);
+    assert_eq!(sorted(&cluster.kubectl(&of_pods(IMAGE)).result()), ["web:2"; 3]);
+    cluster.kubectl("rollout undo deployment web").result();
+    rolled_out(&cluster);
+    assert_eq!(sorted(&cluster.kubectl(&of_pods(IMAGE)).result()), ["web:1"; 3]);
+    insta::assert_snapshot!(cluster.kubectl("rollout history deployment web"), @"
+    deployment.apps/web
+    REVISION  CHANGE-CAUSE
+    2         <none>
+    3         <none>
+    ");
+}
+
+#[test]
+fn a_deployment_that_is_deleted_takes_its_pods_with_it_or_leaves_them() {
+    let cluster = Cluster::with_nodes(1);
+    let create = || {
+        cluster.kubectl("create deployment web --image=web:1 --replicas=2").result();
+        rolled_out(&cluster);
+    };
+    create();
+    cluster.kubectl("delete deployment web --cascade=background").output();
+    cluster.until("get replicasets,pods -o name", str::is_empty);
+
+    create();
+    cluster.kubectl("delete deployment web --cascade=foreground").output();
+    assert_eq!(cluster.kubectl("get replicasets,pods -o name").output(), "");
+
+    create();
+    let names = cluster.kubectl(&of_pods(NAME)).result();
+    cluster.kubectl("delete deployment web --cascade=orphan").output();
+    let owners = "get replicasets -o jsonpath={.items[*].metadata.ownerReferences}";
+    assert_eq!(cluster.kubectl(owners).result(), "", "nobody owns the replica set");
+    cluster.kubectl("delete replicaset --all --cascade=orphan").output();
+    let owners = "get pods -o jsonpath={.items[*].metadata.ownerReferences}";
+    assert_eq!(cluster.kubectl(owners).result(), "", "nobody owns the pods");
+    create();
+    assert_eq!(sorted(&cluster.kubectl(&of_pods(NAME)).result()), sorted(&names), "they were adopted");
+}
+
+#[test]
+fn an_image_that_cannot_be_pulled_stops_a_rollout_and_the_old_pods_stay() {
+    let cluster = Cluster::with_nodes(1);
+    cluster.create(WEB);
+    rolled_out(&cluster);
+    cluster.kubectl("set image deployment web web=web:broken").result();
+    let failed = cluster.kubectl("rollout status deployment web --timeout=50s");
+    assert_eq!(failed.failure(), "error: deployment \"web\" exceeded its progress deadline");
+    cluster.until("get pods", |pods| pods.contains("ImagePullBackOff"));
+    assert_eq!(sorted(&cluster.kubectl(&of_pods(IMAGE)).result()), ["web:1", "web:1", "web:broken"]);
+    cluster.kubectl("rollout undo deployment web").result();
+    rolled_out(&cluster);
+    assert_eq!(sorted(&cluster.kubectl(&of_pods(IMAGE)).result()), ["web:1"; 2]);
+}
+
+#[test]
+fn a_cron_job_makes_a_job_whose_lines_can_be_read_when_it_is_done() {
+    let cluster = Cluster::with_nodes(1);
+    cluster.create(REPORT);
+    cluster.kubectl("create job now --from=cronjob/report").result();
+    cluster.kubectl("wait --for=condition=complete job/now --timeout=50s").output();
+    insta::assert_snapshot!(cluster.session("
+        logs job/now
+        logs job/now --tail=1
+        get job now -o jsonpath={.status.succeeded},{.metadata.ownerReferences[0].kind}
+    "), @"
+    $ kubectl logs job/now
+    begun
+    12 reports
+    $ kubectl logs job/now --tail=1
+    12 reports
+    $ kubectl get job now -o jsonpath={.status.succeeded},{.metadata.ownerReferences[0].kind}
+    1,CronJob
+    ");
+}
+
+#[test]
+fn a_plain_cron_job_and_a_plain_job_are_made_by_kubectl_alone() {
+    let cluster = Cluster::with_nodes(1);
+    insta::assert_snapshot!(cluster.session("
+        create cronjob tick --image=web:1 --schedule='*/5 * * * *'
+        create job once --image=web:1
+        get cronjob tick -o jsonpath={.spec.schedule},{.spec.concurrencyPolicy},{.spec.suspend}
+    "), @"
+    $ kubectl create cronjob tick --image=web:1 --schedule='*/5 * * * *'
+    cronjob.batch/tick created
+    $ kubectl create job once --image=web:1
+    job.batch/once created
+    $ kubectl get cronjob tick -o jsonpath={.spec.schedule},{.spec.concurrencyPolicy},{.spec.suspend}
+    */5 * * * *,Allow,false
+    ");
+    cluster.kubectl("wait --for=condition=complete job/once --timeout=50s").output();
+    cluster.kubectl("delete job once").output();
+    cluster.until("get pods -o name", str::is_empty);
+}
+
+#[test]
+fn logs_are_followed_until_the_pod_is_gone_and_what_has_none_says_why() {
+    let cluster = Cluster::with_nodes(1);
+    cluster.create(PODS);
+    cluster.kubectl("wait --for=condition=Ready pod talker --timeout=50s").output();
+    let mut logs = cluster.background("logs talker -c main -f");
+    logs.line_with("hello");
+    cluster
+        .feed(
+            "patch pod talker --patch-file=/dev/stdin",
+            "metadata: {annotations: {kubewright.dev/logs: \"hello\\nworld\"}}",
+        )
+        .result();
+    logs.line_with("world");
+    cluster.kubectl("delete pod talker --now").output();
+    insta::assert_snapshot!(logs.end(), @"
+    hello
+    world
+    ");
+    cluster.until("get pod slow -o jsonpath={.status.containerStatuses[0].state.waiting.reason}", |why| {
+        why == "ContainerCreating"
+    });
+    insta::assert_snapshot!(cluster.session("
+        logs slow
+        logs slow -c nope
+        logs slow --previous
+    "), @r#"
+    $ kubectl logs slow
+    --- stderr
+    Error from server (BadRequest): container "web" in pod "slow" is waiting to start: ContainerCreating
+    --- exit status 1
+    $ kubectl logs slow -c nope
+    --- stderr
+    error: container nope is not valid for pod slow
+    --- exit status 1
+    $ kubectl logs slow --previous
+    --- stderr
+    Error from server (BadRequest): previous terminated container "web" in pod "slow" not found
+    --- exit status 1
+    "#);
+}
+
+#[test]
+fn a_node_is_drained_and_gets_pods_again_when_it_is_uncordoned() {
+    let cluster = Cluster::with_nodes(2);
+    cluster.kubectl("create deployment web --image=web:1 --replicas=4").result();
+    rolled_out(&cluster);
+    assert_eq!(sorted(&cluster.kubectl(&of_pods(NODE)).result()), ["node-1", "node-1", "node-2", "node-2"]);
+    let drained = cluster.kubectl("drain node-1 --timeout=50s").output();
+    assert!(drained.ends_with("node/node-1 drained\n"), "{drained}");
+    rolled_out(&cluster);
+    assert_eq!(sorted(&cluster.kubectl(&of_pods(NODE)).result()), ["node-2"; 4]);
+    cluster.kubectl("cordon node-2").result();
+    cluster.kubectl("uncordon node-1").result();
+    cluster.kubectl("scale deployment web --replicas=5").result();
+    rolled_out(&cluster);
+    let nodes = cluster.kubectl(&of_pods(NODE)).result();
+    assert_eq!(sorted(&nodes), ["node-1", "node-2", "node-2", "node-2", "node-2"]);
+}
+
+#[test]
+fn describe_tells_what_happened_to_a_pod() {
+    let cluster = Cluster::with_nodes(1);
+    cluster.kubectl("run web --image=web:1").result();
+    let told = cluster.until("describe pod web", |told| told.contains("Started container web"));
+    let events = told.split("Events:").nth(1).unwrap_or_default();
+    for (reason, message) in [
+        ("Scheduled", "Successfully assigned default/web to node-1"),
+        ("Pulled", "Container image \"web:1\" already present on machine"),
+        ("Created", "Created container: web"),
+        ("Started", "Started container web"),
+    ] {
+        assert!(
+            events.lines().any(|line| line.contains(reason) && line.ends_with(message)),
+            "no {reason} in {events}"
+        );
+    }
+}
+
+#[test]
+fn pods_find_the_authority_of_the_servers_certificate_in_every_namespace() {
+    let cluster = Cluster::with_nodes(1);
+    cluster.kubectl("create namespace team").result();
+    let told = cluster.until(
+        "get configmaps -n team --field-selector metadata.name=kube-root-ca.crt -o jsonpath={.items[*].data.ca\\.crt}",
+        |told| !told.is_empty(),
+    );
+    let own = "config view --raw -o go-template='{{index (index .clusters 0).cluster \"certificate-authority-data\" | base64decode}}'";
+    assert_eq!(told, cluster.kubectl(own).result());
+}
+
+const WEB: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  progressDeadlineSeconds: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata:
+      labels: {app: web}
+      annotations: {kubewright.dev/bad-images: web:broken}
+    spec: {containers: [{name: web, image: 'web:1'}]}
+";
+
+const REPORT: &str = "\
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: report}
+spec:
+  schedule: 0 0 1 1 *
+  jobTemplate:
+    spec:
+      template:
+        metadata: {annotations: {kubewright.dev/logs: \"begun\\n12 reports\"}}
+        spec: {restartPolicy: Never, containers: [{name: report, image: 'report:1'}]}
+";
+
+const PODS: &str = "\
+apiVersion: v1
+kind: Pod
+metadata: {name: talker, annotations: {kubewright.dev/logs: hello}}
+spec: {containers: [{name: main, image: 'web:1'}, {name: side, image: 'web:1'}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: slow, annotations: {kubewright.dev/start-delay: 10m}}
+spec: {containers: [{name: web, image: 'web:1'}]}
+";
