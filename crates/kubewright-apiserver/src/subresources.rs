@@ -1,5 +1,6 @@
 //! Subresources: `status` and its like, and the verbs in disguise (binding, eviction, token).
 
+mod eviction;
 mod logs;
 
 use std::sync::Arc;
@@ -9,15 +10,14 @@ use http::{Method, Response, StatusCode};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::selector::LabelSelector;
-use kubewright_apimachinery::status::{ApiError, Cause, Qualified};
+use kubewright_apimachinery::status::{ApiError, Qualified};
 use kubewright_apimachinery::{facts, time};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::auth::User;
 use crate::body::Body;
 use crate::input;
-use crate::options::{DeleteOptions, WriteKind, WriteOptions};
+use crate::options::{WriteKind, WriteOptions};
 use crate::output;
 use crate::request::{Request, ResourcePath};
 use crate::resources::Served;
@@ -27,7 +27,6 @@ use crate::write::{Update, Written};
 const TOKEN_REQUEST: Gvk<'static> =
     Gvk { group: "authentication.k8s.io", version: "v1", kind: "TokenRequest" };
 const BINDING: Gvk<'static> = Gvk { group: "", version: "v1", kind: "Binding" };
-const EVICTION: Gvk<'static> = Gvk { group: "policy", version: "v1", kind: "Eviction" };
 
 impl Inner {
     pub(crate) fn subresource(
@@ -143,88 +142,6 @@ impl Inner {
         let status =
             json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
         Ok(output::respond_json(StatusCode::CREATED, &status))
-    }
-
-    /// Deletes a pod, if the disruption budgets that cover it allow.
-    fn evict(
-        self: &Arc<Self>,
-        request: &Request,
-        served: &Served,
-        namespace: &str,
-        name: &str,
-        body: &Bytes,
-    ) -> Result<Response<Body>, ApiError> {
-        let options = WriteOptions::read(&request.query, WriteKind::Create)?;
-        let ty = facts::type_named("policy.v1.Eviction").ok_or_else(|| ApiError::internal("no Eviction"))?;
-        let decoded = input::decode_as(EVICTION, ty, input::media(request)?, body)?;
-        let eviction = decoded.value;
-        if eviction.str_at("metadata.name") != name && !eviction.str_at("metadata.name").is_empty() {
-            return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
-        }
-        let version = self.find(served, namespace, name)?;
-        let pod = version.object();
-        let ended = matches!(pod.str_at("status.phase"), "Succeeded" | "Failed" | "Pending");
-        if !ended && !pod.has("metadata.deletionTimestamp") {
-            self.use_budget(namespace, &pod, options.dry_run)?;
-        }
-        let mut delete = DeleteOptions::from_body(eviction.at("deleteOptions"))?;
-        delete.dry_run |= options.dry_run;
-        self.delete_object(served, namespace, name, &delete)?;
-        let status =
-            json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-        Ok(output::respond_json(StatusCode::CREATED, &status))
-    }
-
-    /// Takes one disruption off the budget that covers a pod, if it has one to spare.
-    fn use_budget(&self, namespace: &str, pod: &Value, dry_run: bool) -> Result<(), ApiError> {
-        let listing = self.store.list("policy/poddisruptionbudgets", &format!("{namespace}/"), None);
-        let budgets: Vec<Value> = listing
-            .into_iter()
-            .flat_map(|listing| listing.items)
-            .map(|version| version.object())
-            .filter(|budget| {
-                LabelSelector::from_object(budget.at("spec.selector")).is_ok_and(|selector| {
-                    budget.has("spec.selector") && selector.matches(pod.at("metadata.labels"))
-                })
-            })
-            .collect();
-        if budgets.len() > 1 {
-            return Err(ApiError::internal(
-                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
-            ));
-        }
-        let Some(budget) = budgets.first() else { return Ok(()) };
-        let name = budget.str_at("metadata.name");
-        let allowed = budget.int_at("status.disruptionsAllowed").unwrap_or_default();
-        let outdated = budget.int_at("status.observedGeneration") < budget.int_at("metadata.generation");
-        if allowed > 0 && !outdated {
-            let registry = self.registry();
-            let budgets = registry.find("policy", "v1", "poddisruptionbudgets");
-            if let Some(budgets) = budgets.filter(|_| !dry_run) {
-                let now = time::format_rfc3339(self.clock.now());
-                self.edit(budgets, &budgets.key(namespace, name), |budget| {
-                    budget.set_at("status.disruptionsAllowed", allowed - 1);
-                    let disrupted = budget.object_mut("status.disruptedPods");
-                    disrupted.insert(pod.str_at("metadata.name").to_owned(), now.as_str().into());
-                });
-            }
-            return Ok(());
-        }
-        let why = if outdated {
-            format!("The disruption budget {name} is still being processed by the server.")
-        } else {
-            let healthy = budget.int_at("status.currentHealthy").unwrap_or_default();
-            let desired = budget.int_at("status.desiredHealthy").unwrap_or_default();
-            format!("The disruption budget {name} needs {desired} healthy pods and has {healthy} currently")
-        };
-        let message = "Cannot evict pod as it would violate the pod's disruption budget.";
-        let error = ApiError::new(429, "TooManyRequests", message).with_causes(vec![Cause {
-            reason: "DisruptionBudget".to_owned(),
-            message: why,
-            field: String::new(),
-        }]);
-        let error = if outdated { error.with_retry_after(10) } else { error };
-        Err(error)
     }
 
     /// A token for a service account.

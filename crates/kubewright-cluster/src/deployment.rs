@@ -22,6 +22,7 @@ use kubewright_runtime::{
 };
 use serde_json::json;
 
+pub(crate) use self::rolling::scaled;
 use self::rolling::{Limits, Resize, size};
 use self::status::{Claim, PROGRESSING};
 use crate::{claim, pod};

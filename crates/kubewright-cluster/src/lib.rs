@@ -11,8 +11,9 @@
 //! - [`deployment`] makes ReplicaSets, [`replicaset`] and [`job`] make Pods, [`scheduler`] gives them
 //!   nodes, [`cronjob`] makes Jobs;
 //! - [`endpoints`] says where the pods of a Service are, [`namespace`] fills namespaces;
+//! - [`disruption`] says how many pods may be evicted;
 //! - [`node`] and [`kubelet`] simulate the machines;
-//! - `claim` finds out whose a pod is, `pod` says how one is.
+//! - `claim` finds out whose a pod is, `pod` says how one is, `scale` how many of them somebody wants.
 //!
 //! What a controller decides is a pure function of what is there; the reconciler around it reads and writes.
 //!
@@ -23,6 +24,7 @@
 mod claim;
 pub mod cronjob;
 pub mod deployment;
+pub mod disruption;
 pub mod endpoints;
 mod hash;
 pub mod job;
@@ -31,6 +33,7 @@ pub mod namespace;
 pub mod node;
 mod pod;
 pub mod replicaset;
+mod scale;
 pub mod scheduler;
 
 use std::sync::Arc;
@@ -62,6 +65,8 @@ pub struct Options {
     pub services: bool,
     /// Whether each namespace has its ServiceAccount `default` and its ConfigMap `kube-root-ca.crt`.
     pub namespaces: bool,
+    /// Whether disruption budgets are counted.
+    pub policies: bool,
     /// The certificate authority of the API server, in PEM, for those ConfigMaps. Empty where nobody listens.
     pub root_ca: String,
 }
@@ -75,6 +80,7 @@ impl Default for Options {
             scheduler: true,
             services: true,
             namespaces: true,
+            policies: true,
             root_ca: String::new(),
         }
     }
@@ -98,6 +104,9 @@ pub fn register(manager: &Manager, options: &Options) -> Result<(), RegisterErro
     }
     if options.namespaces {
         namespace::register(manager, &options.root_ca)?;
+    }
+    if options.policies {
+        disruption::register(manager)?;
     }
     Ok(())
 }

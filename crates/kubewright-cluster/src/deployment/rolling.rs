@@ -61,7 +61,7 @@ pub(super) fn is_rolling(deployment: &Deployment) -> bool {
 }
 
 /// A number, or a percentage of one.
-fn scaled(value: &IntOrString, of: i32, up: bool) -> i32 {
+pub(crate) fn scaled(value: &IntOrString, of: i32, up: bool) -> i32 {
     match value {
         IntOrString::Int(value) => *value,
         IntOrString::String(text) => {

@@ -2,6 +2,7 @@
 
 mod cronjob;
 mod deployment;
+mod disruption;
 mod endpoints;
 mod envtest;
 mod faults;

@@ -201,6 +201,19 @@ fn a_node_is_drained_and_gets_pods_again_when_it_is_uncordoned() {
 }
 
 #[test]
+fn a_node_is_drained_no_faster_than_a_budget_allows() {
+    let cluster = Cluster::with_nodes(2);
+    cluster.kubectl("create deployment web --image=web:1 --replicas=2").result();
+    cluster.kubectl("create poddisruptionbudget web --selector=app=web --min-available=2").result();
+    rolled_out(&cluster);
+    let mut drain = cluster.background("drain node-1 --timeout=50s");
+    drain.line_with("Cannot evict pod as it would violate the pod's disruption budget.");
+    cluster.kubectl("scale deployment web --replicas=3").result();
+    drain.line_with("node/node-1 drained");
+    assert_eq!(sorted(&cluster.until(&of_pods(NODE), |nodes| sorted(nodes).len() == 3)), ["node-2"; 3]);
+}
+
+#[test]
 fn describe_tells_what_happened_to_a_pod() {
     let cluster = Cluster::with_nodes(1);
     cluster.kubectl("run web --image=web:1").result();

@@ -1,0 +1,136 @@
+//! Disruption budgets: how many pods of a set may be evicted now.
+//!
+//! The controller writes what the budget allows; the API server takes it off there with each eviction, and notes the pod.
+//! Both write the status, so each write is of the version that was read. What the status is to be is decided by `status`,
+//! a pure function.
+
+mod status;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kubewright_runtime::client::ignore_not_found;
+use kubewright_runtime::owner::controller_of;
+use kubewright_runtime::{
+    Context, Key, LabelSelector, List, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
+};
+
+use crate::claim;
+use crate::scale::{Found, Target};
+
+/// Gives the manager the controller of disruption budgets.
+pub fn register(manager: &Manager) -> Result<(), RegisterError> {
+    manager
+        .controller(Budgets)
+        .named("disruption")
+        .watches::<Pod>(|pod, cache| claim::selecting::<PodDisruptionBudget>(pod, cache, selector))
+        .register()
+}
+
+/// Whom a budget covers: an empty selector covers every pod of the namespace, and none covers nobody.
+fn selector(budget: &PodDisruptionBudget) -> Option<LabelSelector> {
+    let selector = budget.spec.as_ref()?.selector.clone()?;
+    LabelSelector::try_from(selector).ok()
+}
+
+struct Budgets;
+
+impl Reconciler for Budgets {
+    type Object = PodDisruptionBudget;
+
+    async fn reconcile(&self, budget: Arc<PodDisruptionBudget>, cx: &Context) -> Result<Outcome> {
+        let namespace = cx.key().namespace().unwrap_or_default();
+        let pods = match selector(&budget) {
+            Some(selector) => {
+                cx.client().list::<Pod>(&List::namespace(namespace).matching(&selector)).await?
+            }
+            None => Vec::new(),
+        };
+        if pods.is_empty() {
+            cx.events().normal(&*budget, "NoPods", "Sync", "No matching pods found");
+        }
+        let expected = if status::needs_scale(&budget) { expected_scale(&pods, cx).await? } else { Ok(0) };
+        let next = match expected {
+            Ok(scale) => status::next(&budget, &pods, scale, cx.now()),
+            Err(why) => {
+                let note = format_args!("Failed to calculate the number of expected pods: {why}");
+                cx.events().warning(&*budget, "CalculateExpectedPodCountFailed", "Sync", note);
+                status::failed(&budget, &why, cx.now())
+            }
+        };
+        for pod in &next.not_deleted {
+            let name = budget.metadata.name.as_deref().unwrap_or_default();
+            let note = format_args!("Pod was expected by PDB {namespace}/{name} to be deleted but it wasn't");
+            cx.events().warning(&**pod, "NotDeleted", "Sync", note);
+        }
+        let mut wanted = (*budget).clone();
+        wanted.status = Some(next.status);
+        let patch = Patch::between(&*budget, &wanted)?;
+        if !patch.is_empty() {
+            let version = budget.metadata.resource_version.as_deref().unwrap_or_default();
+            ignore_not_found(cx.client().status().patch(&*budget, &patch.optimistic(version)).await)?;
+        }
+        Ok(next.wake.map_or(Outcome::done(), Outcome::requeue_after))
+    }
+}
+
+/// How many pods the owners of these want, or why nobody can say.
+async fn expected_scale(pods: &[Arc<Pod>], cx: &Context) -> Result<Result<i32, String>> {
+    let mut scales = BTreeMap::new();
+    for pod in pods {
+        // A pod that nobody would replace is not expected to come back.
+        let Some(owner) = controller_of(&**pod) else { continue };
+        if scales.contains_key(&owner.uid) {
+            continue;
+        }
+        match scale_of(owner, cx).await? {
+            Ok(Some((uid, scale))) => {
+                scales.insert(owner.uid.clone(), (uid, scale));
+            }
+            Ok(None) => {
+                let name = pod.metadata.name.as_deref().unwrap_or_default();
+                return Ok(Err(format!("found no controllers for pod {name:?}")));
+            }
+            Err(why) => return Ok(Err(why)),
+        }
+    }
+    // The replica sets of one Deployment stand for the one number that it wants.
+    let by_owner: BTreeMap<String, i32> = scales.into_values().collect();
+    Ok(Ok(by_owner.into_values().sum()))
+}
+
+/// The uid of who decides, and the number: for a replica set of a Deployment, that is the Deployment.
+async fn scale_of(owner: &OwnerReference, cx: &Context) -> Result<Result<Option<(String, i32)>, String>> {
+    let key = |name: &str| Key::namespaced(cx.key().namespace().unwrap_or_default(), name);
+    if owner.kind == "ReplicaSet" && owner.api_version.starts_with("apps/") {
+        let Some(set) = cx.client().get_opt::<ReplicaSet>(&key(&owner.name)).await? else {
+            return Ok(Ok(None));
+        };
+        let deployment = controller_of(&*set).filter(|above| above.kind == "Deployment");
+        let Some(above) = deployment else {
+            let replicas = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+            let is_same = set.metadata.uid.as_ref() == Some(&owner.uid);
+            return Ok(Ok(is_same.then(|| (owner.uid.clone(), replicas))));
+        };
+        let deployment = cx.client().get_opt::<Deployment>(&key(&above.name)).await?;
+        let deployment = deployment.filter(|it| it.metadata.uid.as_ref() == Some(&above.uid));
+        return Ok(Ok(deployment
+            .map(|it| (above.uid.clone(), it.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1)))));
+    }
+    let target = match Target::named(cx.client(), &owner.api_version, &owner.kind, &key(&owner.name)).await {
+        Ok(target) => target,
+        Err(error) if error.is_unknown_kind() => return Ok(Ok(None)),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(match target.get(cx.client()).await? {
+        Found::NotScalable => Err(format!("{} does not implement the scale subresource", target.resource())),
+        Found::Scale(scale) if scale.metadata.uid.as_ref() == Some(&owner.uid) => {
+            Ok(Some((owner.uid.clone(), scale.spec.and_then(|spec| spec.replicas).unwrap_or_default())))
+        }
+        Found::Scale(_) | Found::Gone => Ok(None),
+    })
+}

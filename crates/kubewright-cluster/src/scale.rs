@@ -1,0 +1,71 @@
+//! How many replicas an owner wants, whatever its kind: what its `scale` subresource says.
+
+use k8s_openapi::api::autoscaling::v1::Scale;
+use kube::api::{Api, ApiResource, DynamicObject};
+use kubewright_runtime::{Client, Gvk, Key, Result, client};
+
+/// Something that may be scaled.
+pub(crate) struct Target {
+    api: Api<DynamicObject>,
+    gvk: Gvk,
+    key: Key,
+    /// The resource with its group, such as `jobs.batch`.
+    resource: String,
+}
+
+/// What was found where a scale should be.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Scale(Box<Scale>),
+    /// The object is not there.
+    Gone,
+    /// The object is there and has no scale.
+    NotScalable,
+}
+
+impl Target {
+    /// Names an object. Fails if the server does not know its kind.
+    pub(crate) async fn named(
+        client: &Client,
+        api_version: &str,
+        kind: &str,
+        key: &Key,
+    ) -> Result<Self, client::Error> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let gvk = Gvk::new(group, version, kind);
+        let found = client.kind(&gvk).await?;
+        let resource = ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            plural: found.plural().to_owned(),
+        };
+        let name =
+            if group.is_empty() { resource.plural.clone() } else { format!("{}.{group}", resource.plural) };
+        let namespace = key.namespace().unwrap_or_default();
+        let api = Api::namespaced_with(client.kube().clone(), namespace, &resource);
+        Ok(Self { api, gvk, key: key.clone(), resource: name })
+    }
+
+    /// The resource with its group, such as `jobs.batch`.
+    pub(crate) fn resource(&self) -> &str {
+        &self.resource
+    }
+
+    /// Reads the scale.
+    pub(crate) async fn get(&self, client: &Client) -> Result<Found> {
+        match self.api.get_scale(self.key.name()).await {
+            Ok(scale) => Ok(Found::Scale(Box::new(scale))),
+            // Either is missing, the object or its scale.
+            Err(kube::Error::Api(status)) if status.code == 404 => {
+                match client.uncached().get_dynamic(&self.gvk, &self.key).await {
+                    Ok(_) => Ok(Found::NotScalable),
+                    Err(error) if error.is_not_found() => Ok(Found::Gone),
+                    Err(error) => Err(error.into()),
+                }
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
