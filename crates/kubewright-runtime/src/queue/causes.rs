@@ -3,10 +3,15 @@
 //! Owns [`Causes`]: the first few different ones, and how many more there were. One cause, the common case, needs
 //! no allocation, and no number of adds needs more than one.
 
-/// How many different causes are kept.
-const KEPT: usize = 4;
+use std::fmt;
 
-/// Why an item was added, for logs and debug pages: the first four different causes in their order, and how many
+/// How many different causes are kept.
+const KEPT: usize = 8;
+
+/// How many of them are written where they are written as text.
+const SHOWN: usize = 3;
+
+/// Why an item was added, for logs and debug pages: the first eight different causes in their order, and how many
 /// adds there were in all.
 ///
 /// An item that is added often while it waits must not grow, so later causes are only counted. Do not decide
@@ -16,6 +21,8 @@ pub struct Causes<C> {
     first: Option<C>,
     others: Option<Box<[Option<C>; KEPT - 1]>>,
     adds: u32,
+    /// How many of the adds had a cause that is not kept.
+    left_out: u32,
 }
 
 impl<C> Causes<C> {
@@ -28,6 +35,11 @@ impl<C> Causes<C> {
     pub fn adds(&self) -> u32 {
         self.adds
     }
+
+    /// How many adds had a cause that is not kept, because there were enough.
+    pub fn left_out(&self) -> u32 {
+        self.left_out
+    }
 }
 
 impl<C: PartialEq> Causes<C> {
@@ -39,6 +51,7 @@ impl<C: PartialEq> Causes<C> {
     /// Appends causes that came later.
     pub(super) fn merge(&mut self, later: Self) {
         self.adds = self.adds.saturating_add(later.adds);
+        self.left_out = self.left_out.saturating_add(later.left_out);
         let others = later.others.map(|others| *others).into_iter().flatten().flatten();
         later.first.into_iter().chain(others).for_each(|cause| self.keep(cause));
     }
@@ -54,13 +67,28 @@ impl<C: PartialEq> Causes<C> {
         let others = self.others.get_or_insert_default();
         if let Some(free) = others.iter_mut().find(|other| other.is_none()) {
             *free = Some(cause);
+        } else {
+            self.left_out = self.left_out.saturating_add(1);
+        }
+    }
+}
+
+/// The first few, and how many more there were: `a; b; c; 2 more`.
+impl<C: fmt::Display> fmt::Display for Causes<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, cause) in self.iter().take(SHOWN).enumerate() {
+            write!(f, "{}{cause}", if at > 0 { "; " } else { "" })?;
+        }
+        match self.iter().skip(SHOWN).count() + self.left_out as usize {
+            0 => Ok(()),
+            more => write!(f, "; {more} more"),
         }
     }
 }
 
 impl<C> Default for Causes<C> {
     fn default() -> Self {
-        Self { first: None, others: None, adds: 0 }
+        Self { first: None, others: None, adds: 0, left_out: 0 }
     }
 }
 
@@ -77,17 +105,25 @@ mod tests {
     }
 
     #[test]
-    fn the_first_four_different_causes_are_kept_and_every_add_is_counted() {
-        let causes = of(&[3, 3, 1, 2, 3, 9, 8, 7]);
-        assert_eq!(causes.iter().collect::<Vec<_>>(), [&3, &1, &2, &9]);
-        assert_eq!(causes.adds(), 8);
+    fn the_first_eight_different_causes_are_kept_and_every_add_is_counted() {
+        let causes = of(&[3, 3, 1, 2, 3, 9, 8, 7, 6, 5, 4, 4, 1]);
+        assert_eq!(causes.iter().collect::<Vec<_>>(), [&3, &1, &2, &9, &8, &7, &6, &5]);
+        assert_eq!((causes.adds(), causes.left_out()), (13, 2));
+    }
+
+    #[test]
+    fn as_text_the_first_three_are_written_and_the_others_counted() {
+        assert_eq!(of(&[]).to_string(), "");
+        assert_eq!(of(&[3, 3, 1]).to_string(), "3; 1");
+        assert_eq!(of(&[3, 1, 2]).to_string(), "3; 1; 2");
+        assert_eq!(of(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 9]).to_string(), "1; 2; 3; 7 more");
     }
 
     #[test]
     fn merging_is_adding_one_after_the_other() {
         let mut merged = of(&[1, 2]);
-        merged.merge(of(&[2, 3, 4, 5]));
-        assert_eq!(merged, of(&[1, 2, 2, 3, 4, 5]));
+        merged.merge(of(&[2, 3, 4, 5, 6, 7, 8, 9]));
+        assert_eq!(merged, of(&[1, 2, 2, 3, 4, 5, 6, 7, 8, 9]));
     }
 
     #[test]

@@ -258,9 +258,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let key = || prop::sample::select(&KEYS[..]).prop_map(key);
     let priority = || prop::sample::select(vec![-100, 0, 0, 5]);
     let step = prop_oneof![
-        60 => (key(), priority(), 0..6u8).prop_map(|(key, priority, cause)| Step::Add(key, priority, cause)),
-        30 => (key(), priority(), 0..6u8, 0..12u64).prop_map(|(key, priority, cause, delay)| Step::AddAfter(key, priority, cause, delay)),
-        30 => (key(), priority(), 0..6u8).prop_map(|(key, priority, cause)| Step::AddRateLimited(key, priority, cause)),
+        60 => (key(), priority(), 0..12u8).prop_map(|(key, priority, cause)| Step::Add(key, priority, cause)),
+        30 => (key(), priority(), 0..12u8, 0..12u64).prop_map(|(key, priority, cause, delay)| Step::AddAfter(key, priority, cause, delay)),
+        30 => (key(), priority(), 0..12u8).prop_map(|(key, priority, cause)| Step::AddRateLimited(key, priority, cause)),
         10 => key().prop_map(Step::Forget),
         80 => Just(Step::Next),
         30 => key().prop_map(Step::Done),
@@ -283,11 +283,11 @@ fn options() -> impl Strategy<Value = Options> {
     })
 }
 
-/// The first four different ones.
+/// The first eight different ones.
 fn kept(causes: &[u8]) -> Vec<u8> {
     let mut kept = Vec::new();
     for cause in causes {
-        if !kept.contains(cause) && kept.len() < 4 {
+        if !kept.contains(cause) && kept.len() < 8 {
             kept.push(*cause);
         }
     }
