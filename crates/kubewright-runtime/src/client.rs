@@ -16,6 +16,7 @@ mod write;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::future::Either;
 use http::{Request, header};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject};
@@ -34,6 +35,7 @@ pub use self::upsert::Upsert;
 use self::write::Applied;
 use crate::cache::Cache;
 use crate::fence::Fence;
+use crate::journal::Trail;
 use crate::query::{self, Query};
 use crate::{Gvk, Key, Kind, List, Object, Scope, wire};
 
@@ -46,6 +48,8 @@ pub struct Client {
     settings: Settings,
     fence: Fence,
     ledger: Option<Ledger>,
+    /// Of the reconcile that this client is for, if somebody follows it.
+    trail: Option<Arc<Trail>>,
 }
 
 struct Shared {
@@ -149,7 +153,13 @@ impl Client {
 
     fn on(kube: kube::Client, cache: Option<Cache>) -> Self {
         let shared = Shared { kube, cache, mapper: Mapper::default(), applied: Applied::default() };
-        Self { shared: Arc::new(shared), settings: Settings::default(), fence: Fence::open(), ledger: None }
+        Self {
+            shared: Arc::new(shared),
+            settings: Settings::default(),
+            fence: Fence::open(),
+            ledger: None,
+            trail: None,
+        }
     }
 
     /// The same client, whose writes leave only while a fence is open.
@@ -210,9 +220,22 @@ impl Client {
         other
     }
 
-    /// The same client, noting its writes.
-    pub(crate) fn noting(&self, ledger: Ledger) -> Self {
-        Self { ledger: Some(ledger), ..self.clone() }
+    /// The same client for one reconcile: its writes are noted, and its requests leave a trail if there is one.
+    pub(crate) fn noting(&self, ledger: Ledger, trail: Option<Arc<Trail>>) -> Self {
+        Self { ledger: Some(ledger), trail, ..self.clone() }
+    }
+
+    /// Sends a request and reads the whole answer. Everything that a client asks goes through here.
+    pub(crate) fn send(&self, request: Request<Vec<u8>>) -> impl Future<Output = Result<Bytes, Error>> + '_ {
+        let kube = &self.shared.kube;
+        match &self.trail {
+            None => Either::Left(wire::send(kube, request)),
+            // Boxed: hardly any request is followed, and every future would have to have room for it.
+            Some(trail) => {
+                let asking = trail.asks(&request);
+                Either::Right(Box::pin(wire::send_followed(kube, request, asking)))
+            }
+        }
     }
 
     /// One object. From the cache if it watches the type, else from the server.
@@ -251,7 +274,7 @@ impl Client {
 
     /// Where a kind that is known at run time only is served.
     pub async fn kind(&self, gvk: &Gvk) -> Result<Kind, Error> {
-        self.shared.mapper.kind(&self.shared.kube, gvk).await
+        self.shared.mapper.kind(self, gvk).await
     }
 
     /// One object of a kind that is known at run time only.
@@ -310,7 +333,7 @@ impl Client {
     async fn fetch(&self, kind: &Kind, key: &Key, metadata_only: bool) -> Result<Bytes, Error> {
         let accept = if metadata_only { wire::METADATA } else { "application/json" };
         let request = Request::get(path(kind, key, None)).header(header::ACCEPT, accept).body(Vec::new());
-        wire::send(&self.shared.kube, request.map_err(Error::Build)?).await
+        self.send(request.map_err(Error::Build)?).await
     }
 
     async fn fetch_all<T>(
@@ -336,7 +359,7 @@ impl Client {
                 query.push("continue", &token);
             }
             let request = Request::get(query.as_str()).header(header::ACCEPT, accept).body(Vec::new());
-            let body = match wire::send(&self.shared.kube, request.map_err(Error::Build)?).await {
+            let body = match self.send(request.map_err(Error::Build)?).await {
                 // The rest of the list is forgotten: all of it in one piece, which cannot be.
                 Err(error) if error.is_expired() && !token.is_empty() => {
                     (found, token, in_pages) = (Vec::new(), String::new(), false);

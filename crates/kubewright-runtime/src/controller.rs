@@ -20,10 +20,13 @@
 //! # }
 //! ```
 
+mod cause;
+mod changed;
 mod debts;
 mod event;
 mod metrics;
 mod predicate;
+mod pump;
 mod runner;
 mod source;
 
@@ -33,13 +36,15 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 
+pub use self::cause::{Cause, What};
+pub use self::changed::Changed;
 pub use self::event::Event;
 pub(crate) use self::metrics::ControllerMetrics;
 pub use self::predicate::Predicate;
 use self::runner::Reconcile;
 pub(crate) use self::runner::{Controller, Surroundings};
 pub(crate) use self::source::Role;
-pub use self::source::{Cause, Watch, What};
+pub use self::source::Watch;
 use self::source::{ChannelSource, KindSource};
 use crate::cache::Cache;
 use crate::manager::{Manager, RegisterError};

@@ -10,7 +10,7 @@
 //! - [`queue`] decides what runs next: priorities, fairness, backoff.
 //! - [`cache`] keeps what is watched, with indexes; [`client`] reads from it and writes to the server.
 //! - [`Election`] has one of several replicas lead, and [`Fence`] keeps the others from writing.
-//! - [`events`], [`health`], [`metrics`] and [`logs`] tell what goes on.
+//! - [`events`], [`health`], [`metrics`], [`logs`] and the [`journal`] tell what goes on.
 //! - [`owner`], [`finalizer`], [`condition`] and [`apply`] are for what most reconcilers do.
 //! - [`connect`] and [`serve`] are the network on both sides.
 //!
@@ -78,6 +78,7 @@ mod eventually;
 mod fence;
 pub mod finalizer;
 pub mod health;
+pub mod journal;
 mod key;
 mod kind;
 mod list;

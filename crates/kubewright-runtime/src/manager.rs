@@ -21,6 +21,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use http::Request;
 use tokio_util::sync::CancellationToken;
@@ -39,6 +40,7 @@ use crate::election::{Election, ElectionMetrics};
 use crate::events::{Broadcaster, Recorder};
 use crate::fence::Fence;
 use crate::health::{self, Checks};
+use crate::journal::Journal;
 use crate::metrics::{Guard, Metrics};
 use crate::queue::{Causes, QueueMetrics};
 use crate::reconcile::{self, Context, ReconcileId};
@@ -430,6 +432,14 @@ impl Manager {
         let mut groups = Groups::default();
         self.serve(&mut groups.servers).await?;
         let (kube, stop) = (self.events_client(election.is_some()), groups.events.stop.clone());
+        // With the servers, which end last: it tells of the others to their end.
+        let journal = inner.options.journal.map(|address| {
+            let (journal, writer) = Journal::new(address, inner.options.clock.clone());
+            let names = controllers.iter().map(|controller| controller.name.to_string()).collect();
+            let written = writer.run(inner.options.name.clone(), names, groups.servers.stop.clone());
+            groups.servers.spawn("journal", written.map(Ok));
+            journal
+        });
         groups.events.spawn("events", async move {
             broadcaster.run(kube, stop.cancelled()).await;
             Ok(())
@@ -449,6 +459,7 @@ impl Manager {
                 clock: inner.options.clock.clone(),
                 queue_metrics: inner.queue_metrics.clone(),
                 metrics: inner.controller_metrics.clone(),
+                journal: journal.clone(),
                 rng: rng.fork(),
             };
             let start: Start = Box::new(move |group: &mut Group| {

@@ -10,6 +10,8 @@ use kube::client::Body;
 use kube::core::Status;
 
 use crate::client::Error;
+use crate::error::Chain;
+use crate::journal::Asking;
 
 /// What metadata alone is asked for with.
 pub(crate) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
@@ -22,6 +24,27 @@ const SHOWN: usize = 512;
 /// Sends a request and reads the whole answer.
 pub(crate) async fn send(client: &kube::Client, request: Request<Vec<u8>>) -> Result<Bytes, Error> {
     read(open(client, request).await?.into_body()).await
+}
+
+/// The same, and tells who follows the request how it went.
+pub(crate) async fn send_followed(
+    client: &kube::Client,
+    request: Request<Vec<u8>>,
+    asking: Asking,
+) -> Result<Bytes, Error> {
+    let answer = match open(client, request).await {
+        Ok(answer) => {
+            let code = answer.status().as_u16();
+            read(answer.into_body()).await.map(|body| (code, body))
+        }
+        Err(error) => Err(error),
+    };
+    asking.answered(match &answer {
+        Ok((code, _)) => Ok(*code),
+        Err(Error::Status(status)) => Ok(status.code),
+        Err(error) => Err(Chain(error).to_string()),
+    });
+    answer.map(|(_, body)| body)
 }
 
 /// Sends a request and hands out its answer as it arrives, once the server has said that all is well.

@@ -11,8 +11,8 @@ use http::Request;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::Error;
-use crate::{Gvk, Kind, Scope, wire};
+use super::{Client, Error};
+use crate::{Gvk, Kind, Scope};
 
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -37,7 +37,7 @@ struct Resource {
 }
 
 impl Mapper {
-    pub(crate) async fn kind(&self, client: &kube::Client, gvk: &Gvk) -> Result<Kind, Error> {
+    pub(crate) async fn kind(&self, client: &Client, gvk: &Gvk) -> Result<Kind, Error> {
         let id = (gvk.group.clone(), gvk.version.clone());
         if let Some((kinds, asked)) = self.groups().get(&id) {
             match kinds.get(&gvk.kind) {
@@ -52,7 +52,7 @@ impl Mapper {
             format!("/apis/{}", gvk.api_version())
         };
         let request = Request::get(path).body(Vec::new()).map_err(Error::Build)?;
-        let kinds = match wire::send(client, request).await {
+        let kinds = match client.send(request).await {
             Ok(body) => read(&body, gvk)?,
             Err(error) if error.is_not_found() => BTreeMap::new(),
             Err(error) => return Err(error),

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use super::write::Answer;
 use super::{Client, Error, Patch, Writable, path, read};
 use crate::query::Query;
-use crate::{Key, Kind, Object, wire};
+use crate::{Key, Kind, Object};
 
 /// A part of objects, such as their status.
 ///
@@ -57,7 +57,7 @@ impl Subresource<'_> {
     pub async fn get<K: Object, P: DeserializeOwned>(&self, key: &Key) -> Result<P, Error> {
         let (kind, _, path) = self.path::<K>(key)?;
         let request = Request::get(path).body(Vec::new()).map_err(Error::Build)?;
-        let body = wire::send(self.client.kube(), request).await?;
+        let body = self.client.send(request).await?;
         read(&kind, &body)
     }
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::ledger::Wrote;
 use super::{Client, Delete, Error, Patch, Writable, path, read, selection};
 use crate::query::Query;
-use crate::{Key, Kind, List, Object, wire};
+use crate::{Key, Kind, List, Object};
 
 /// The manager of fields that were written without naming one.
 const OWNER: &str = "kubewright";
@@ -179,7 +179,7 @@ impl Client {
             .header(header::ACCEPT, "application/json")
             .body(body)
             .map_err(Error::Build)?;
-        self.fence.guard(wire::send(&self.shared.kube, request)).await.map_err(|_| Error::Fenced)?
+        self.fence.guard(self.send(request)).await.map_err(|_| Error::Fenced)?
     }
 
     pub(super) fn parameters(&self, mut query: Query) -> Query {

@@ -14,25 +14,25 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument as _, debug, error, info, info_span, warn};
+use tracing::{Instrument as _, Level, debug, enabled, error, field, info, info_span, warn};
 
+use super::cause::{Cause, What};
 use super::debts::Debts;
 use super::metrics::{ControllerMetrics, Counts};
-use super::source::{Cause, ChannelSource, KindSource, Requests, What};
+use super::pump::{Pump, pump_channel};
+use super::source::{ChannelSource, KindSource, Requests};
 use super::{ControllerError, Options};
 use crate::cache::{Cache, Informer};
 use crate::client::Client;
 use crate::client::ledger::{Debt, Ledger};
 use crate::events::Recorder;
-use crate::queue::{DEFAULT_PRIORITY, QueueMetrics, Taken};
+use crate::journal::{self, Ending, Journal, Reconciles};
+use crate::queue::{Causes, QueueMetrics, Taken};
 use crate::reconcile::{Context, Error, Outcome, ReconcileId};
 use crate::{Clock, Key, Kind};
 
 /// How long a key waits for the cache to see its own writes, before it is reconciled all the same.
 const OWN_WRITES: Duration = Duration::from_secs(10);
-
-/// How many keys of a channel are queued at once, at most.
-const AT_ONCE: usize = 64;
 
 /// A reconciler without its type.
 pub(crate) trait Reconcile: Send + Sync {
@@ -57,6 +57,7 @@ pub(crate) struct Surroundings {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) queue_metrics: QueueMetrics,
     pub(crate) metrics: ControllerMetrics,
+    pub(crate) journal: Option<Journal>,
     pub(crate) rng: fastrand::Rng,
 }
 
@@ -73,7 +74,7 @@ impl Controller {
         let mut pumps = JoinSet::new();
         let informer =
             self.sources.first().filter(|_| self.kind.is_some()).map(|it| it.informer(&around.cache));
-        let told = self.follow(&around.cache, &queue, &mut pumps);
+        let told = self.follow(&around, &queue, &mut pumps);
         tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(()),
@@ -84,6 +85,9 @@ impl Controller {
         let shared = Arc::new(Shared {
             counts,
             name: self.name.clone(),
+            journal: around
+                .journal
+                .map(|journal| Reconciles::new(journal, self.name.clone(), self.kind.clone())),
             kind: self.kind,
             informer,
             reconciler: self.reconciler,
@@ -105,6 +109,7 @@ impl Controller {
             () = cancel.cancelled() => {}
             // Sources end with the cache only, so this is the cache's end.
             () = async { while pumps.join_next().await.is_some() {} }, if !pumps.is_empty() => {}
+            () = shared.tell_of_queue(), if shared.journal.is_some() => {}
         }
         queue.close();
         pumps.shutdown().await;
@@ -120,7 +125,7 @@ impl Controller {
     /// Begins to queue what sources tell. Each says when it has told what was there at the start.
     fn follow(
         &mut self,
-        cache: &Cache,
+        around: &Surroundings,
         queue: &Requests,
         pumps: &mut JoinSet<()>,
     ) -> Vec<(Arc<Informer>, watch::Receiver<bool>)> {
@@ -128,9 +133,16 @@ impl Controller {
             pumps.spawn(pump_channel(channel, queue.clone()));
         }
         let sources = self.sources.drain(..).map(|source| {
-            let informer = source.informer(cache);
+            let informer = source.informer(&around.cache);
             let (told, telling) = watch::channel(false);
-            pumps.spawn(pump(source, informer.clone(), cache.clone(), queue.clone(), told));
+            let pump = Pump {
+                source,
+                informer: informer.clone(),
+                cache: around.cache.clone(),
+                queue: queue.clone(),
+                journal: around.journal.clone(),
+            };
+            pumps.spawn(pump.run(told));
             (informer, telling)
         });
         sources.collect()
@@ -161,49 +173,6 @@ impl Controller {
     }
 }
 
-/// Hands changes to the queue, as long as there are any.
-async fn pump(
-    source: KindSource,
-    informer: Arc<Informer>,
-    cache: Cache,
-    queue: Requests,
-    told: watch::Sender<bool>,
-) {
-    let inbox = informer.follow();
-    let mut synced = false;
-    while let Some(batch) = inbox.take(synced).await {
-        for change in &batch.changes {
-            // A panic of a predicate or of a mapping is about one object: the others must not go unheard for it.
-            let handled = AssertUnwindSafe(|| source.handle(change, &informer, &cache, &queue));
-            if let Err(panic) = std::panic::catch_unwind(handled) {
-                error!(
-                    kind = informer.kind().name(),
-                    object = %change.latest().key(),
-                    panic = said(&*panic),
-                    "a predicate or a mapping panicked; whom this concerns is not reconciled",
-                );
-            }
-        }
-        if batch.synced && !synced {
-            synced = true;
-            told.send_replace(true);
-        }
-    }
-}
-
-async fn pump_channel(mut channel: ChannelSource, queue: Requests) {
-    let mut keys = Vec::with_capacity(AT_ONCE);
-    while channel.recv_many(&mut keys, AT_ONCE).await > 0 {
-        let asked = keys.drain(..).map(|key| {
-            let cause = Cause { what: What::Asked, kind: None, object: key.clone() };
-            (key, cause)
-        });
-        queue.add_all(asked, DEFAULT_PRIORITY);
-    }
-    // A channel that nobody can send to any more is no reason to stop.
-    std::future::pending::<()>().await;
-}
-
 /// What the workers of a controller share.
 struct Shared {
     name: Arc<str>,
@@ -211,6 +180,7 @@ struct Shared {
     /// Where the objects are that the controller is for.
     informer: Option<Arc<Informer>>,
     reconciler: Arc<dyn Reconcile>,
+    journal: Option<Reconciles>,
     timeout: Option<Duration>,
     client: Client,
     recorder: Recorder,
@@ -227,6 +197,29 @@ enum End {
     Failed(Error),
     Panicked(String),
     TimedOut,
+}
+
+impl End {
+    fn is_failure(&self) -> bool {
+        matches!(
+            self,
+            Self::Outcome(Outcome::Terminal) | Self::Failed(_) | Self::Panicked(_) | Self::TimedOut
+        )
+    }
+
+    /// How it ended, and what went wrong, for the journal.
+    fn told(&self) -> (Ending, Option<String>) {
+        match self {
+            Self::Outcome(Outcome::Done) => (Ending::Done, None),
+            Self::Outcome(Outcome::After(_)) => (Ending::Requeue, None),
+            Self::Outcome(Outcome::Backoff) => (Ending::Backoff, None),
+            Self::Outcome(Outcome::Terminal) => (Ending::Terminal, None),
+            Self::Failed(error) if error.is_terminal() => (Ending::Terminal, Some(error.to_string())),
+            Self::Failed(error) => (Ending::Error, Some(error.to_string())),
+            Self::Panicked(message) => (Ending::Panic, Some(message.clone())),
+            Self::TimedOut => (Ending::Timeout, None),
+        }
+    }
 }
 
 impl Shared {
@@ -269,10 +262,24 @@ impl Shared {
             controller_kind = self.kind.as_ref().map(Kind::name),
             object = %key,
             reconcile_id = %id,
+            because = field::Empty,
         );
+        let because = |causes: &Causes<Cause>| {
+            span.record("because", field::display(causes));
+        };
+        // Who reads every line is told why at once, others when it matters.
+        let at_once = each_is_logged();
+        if at_once {
+            because(&taken.causes);
+            span.in_scope(|| debug!("reconciling"));
+        }
+        let trail = self.journal.as_ref().and_then(|journal| {
+            journal.queue(|| self.depth());
+            journal.started(id, &taken)
+        });
         let ledger = Ledger::default();
         let cx = Context {
-            client: self.client.noting(ledger.clone()),
+            client: self.client.noting(ledger.clone(), trail.clone()),
             key: taken.item,
             informer: self.informer.clone(),
             id,
@@ -289,12 +296,41 @@ impl Shared {
         self.counts.active.dec();
         self.counts.time.observe(started.elapsed().as_secs_f64());
         self.debts.put(&key, ledger.unpaid());
-        if let End::Outcome(Outcome::Done) = end {
+        if !at_once && end.is_failure() {
+            because(&cx.causes);
+        }
+        let is_done = matches!(end, End::Outcome(Outcome::Done));
+        let again_in = if is_done {
             self.counts.success.inc();
+            None
+        } else {
+            span.in_scope(|| self.follow_up(&key, taken.priority, &end))
+        };
+        if let Some(trail) = trail {
+            let (ending, error) = end.told();
+            trail.ended(ending, again_in, error);
+        }
+        if is_done {
             self.queue.succeeded(&key);
         } else {
-            span.in_scope(|| self.follow_up(&key, taken.priority, end));
             self.queue.done(&key);
+        }
+        if let Some(journal) = &self.journal {
+            journal.queue(|| self.depth());
+        }
+    }
+
+    /// How many keys wait and run.
+    fn depth(&self) -> (usize, usize) {
+        self.queue.inspect(|queue, _| (queue.len(), queue.running().count()))
+    }
+
+    /// Tells the journal of the queue, for as long as this is polled.
+    async fn tell_of_queue(&self) {
+        let Some(journal) = &self.journal else { return };
+        loop {
+            journal.queue(|| self.depth());
+            tokio::time::sleep(journal::PAUSE).await;
         }
     }
 
@@ -315,21 +351,24 @@ impl Shared {
         run.catch_unwind().await.unwrap_or_else(|panic| End::Panicked(said(&*panic)))
     }
 
-    /// Counts, logs, and queues what follows. The key is still running, so it is queued for afterwards.
-    fn follow_up(&self, key: &Key, priority: i32, end: End) {
+    /// Counts, logs, and queues what follows, and tells how soon. The key is still running, so it is queued for
+    /// afterwards.
+    fn follow_up(&self, key: &Key, priority: i32, end: &End) -> Option<Duration> {
         let counts = &self.counts;
         match end {
-            End::Outcome(Outcome::Done) => {}
+            End::Outcome(Outcome::Done) => None,
             End::Outcome(Outcome::After(time)) => {
                 counts.requeue_after.inc();
                 self.queue.forget(key);
-                self.queue.add_after(key.clone(), priority, self.again(key, What::Requeued), time);
+                self.queue.add_after(key.clone(), priority, self.again(key, What::Requeued), *time);
+                Some(*time)
             }
             End::Outcome(Outcome::Backoff) => {
                 counts.requeue.inc();
                 let pause =
                     self.queue.add_rate_limited(key.clone(), priority, self.again(key, What::Requeued));
                 debug!(again_in = ?pause, "reconcile asks for another");
+                Some(pause)
             }
             End::Outcome(Outcome::Terminal) => {
                 counts.error.inc();
@@ -337,6 +376,7 @@ impl Shared {
                 counts.terminal_errors.inc();
                 self.queue.forget(key);
                 error!("reconcile failed; waiting for a change");
+                None
             }
             End::Failed(failure) if failure.is_terminal() => {
                 counts.error.inc();
@@ -344,20 +384,24 @@ impl Shared {
                 counts.terminal_errors.inc();
                 self.queue.forget(key);
                 error!(error = %failure, "reconcile failed; waiting for a change");
+                None
             }
             End::Failed(failure) => {
                 let pause = self.retry(key, priority);
                 error!(error = %failure, again_in = ?pause, "reconcile failed");
+                Some(pause)
             }
             End::Panicked(message) => {
                 counts.panics.inc();
                 let pause = self.retry(key, priority);
                 error!(panic = message, again_in = ?pause, "reconcile panicked");
+                Some(pause)
             }
             End::TimedOut => {
                 counts.timeouts.inc();
                 let pause = self.retry(key, priority);
                 error!(timeout = ?self.timeout, again_in = ?pause, "reconcile took too long, and was ended");
+                Some(pause)
             }
         }
     }
@@ -369,11 +413,16 @@ impl Shared {
     }
 
     fn again(&self, key: &Key, what: What) -> Cause {
-        Cause { what, kind: self.kind.clone(), object: key.clone() }
+        Cause::new(what, self.kind.clone(), key.clone())
     }
 }
 
-fn said(panic: &(dyn std::any::Any + Send)) -> String {
+/// Whether each reconcile begins with a line in the log.
+pub(super) fn each_is_logged() -> bool {
+    enabled!(Level::DEBUG)
+}
+
+pub(super) fn said(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

@@ -6,56 +6,12 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
+use super::cause::{Cause, Looked};
 use super::event::Event;
 use super::predicate::Predicate;
 use crate::cache::{Cache, Change, Informer, Occasion, Selection};
 use crate::queue::{DEFAULT_PRIORITY, LOW_PRIORITY, SharedQueue};
 use crate::{Key, Kind, Object, Scope};
-
-/// Why a key is reconciled.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cause {
-    /// What happened.
-    pub what: What,
-    /// The kind of the object that it happened to; none for channels, and for what controllers of keys ask for.
-    pub kind: Option<Kind>,
-    /// The object that it happened to; the key itself for retries.
-    pub object: Key,
-}
-
-/// What happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
-    /// The object was there when the controller started.
-    Found,
-    /// The object was created.
-    Created,
-    /// The object was changed.
-    Changed,
-    /// The object was deleted.
-    Deleted,
-    /// Nothing: all objects are looked at again from time to time.
-    Resync,
-    /// A channel asked for it.
-    Asked,
-    /// The last reconcile asked for it.
-    Requeued,
-    /// The last reconcile failed.
-    Retried,
-}
-
-impl Cause {
-    fn of(change: &Change, kind: &Kind) -> Self {
-        let what = match (change.occasion, &change.old, &change.new) {
-            (_, _, None) => What::Deleted,
-            (Occasion::Initial, _, _) => What::Found,
-            (Occasion::Resync, _, _) => What::Resync,
-            (Occasion::Event, None, _) => What::Created,
-            (Occasion::Event, Some(_), _) => What::Changed,
-        };
-        Self { what, kind: Some(kind.clone()), object: change.latest().key().clone() }
-    }
-}
 
 pub(crate) type Requests = SharedQueue<Key, Cause>;
 
@@ -227,13 +183,20 @@ impl KindSource {
     }
 
     /// Queues what a change concerns.
-    pub(crate) fn handle(&self, change: &Change, informer: &Informer, cache: &Cache, queue: &Requests) {
+    pub(crate) fn handle(
+        &self,
+        change: &Change,
+        informer: &Arc<Informer>,
+        cache: &Cache,
+        queue: &Requests,
+        looked: Looked,
+    ) {
         let priority = match change.occasion {
             Occasion::Initial | Occasion::Resync if change.new.is_some() => LOW_PRIORITY,
             _ => self.priority,
         };
         (self.handle)(change, informer, cache, &mut |key| {
-            queue.add(key, priority, Cause::of(change, &self.kind));
+            queue.add(key, priority, Cause::of(change, informer, looked));
         });
     }
 }

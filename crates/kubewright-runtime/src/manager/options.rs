@@ -1,5 +1,6 @@
 //! What a manager is started with. The operator's entry point fills this from its flags.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +44,9 @@ pub struct ManagerOptions {
     pub leader_election: Option<ElectionOptions>,
     /// How long what runs may take to end. For ever if none.
     pub graceful_shutdown_timeout: Option<Duration>,
+    /// Who is told of every reconcile as it happens: the address of a program that reads a [journal](crate::journal).
+    /// Nobody by default.
+    pub journal: Option<SocketAddr>,
     /// Where things are counted.
     pub metrics: Metrics,
     /// Tells the time, for what is written into objects.
@@ -65,6 +69,7 @@ impl ManagerOptions {
             health_probe_bind_address: BindAddress::OFF,
             leader_election: None,
             graceful_shutdown_timeout: Some(Duration::from_secs(30)),
+            journal: None,
             metrics: Metrics::new(),
             clock: Arc::new(SystemClock),
             seed: None,

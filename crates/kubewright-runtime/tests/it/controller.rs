@@ -414,7 +414,7 @@ async fn a_reconcile_is_told_why_it_runs() -> Result<()> {
         std::mem::take(&mut *causes.lock().unwrap())
     };
     let (key, child) = (Key::namespaced("default", "a"), Key::namespaced("default", "one"));
-    let cause = |what, kind: Option<Kind>, object: &Key| Cause { what, kind, object: object.clone() };
+    let cause = |what, kind: Option<Kind>, object: &Key| Cause::new(what, kind, object.clone());
     let (widgets, maps) = (Some(Kind::of::<Widget>()), Some(Kind::of::<ConfigMap>()));
 
     assert_eq!(told().await, [[cause(What::Found, widgets.clone(), &key)]]);

@@ -17,6 +17,7 @@ mod events;
 mod faults;
 mod finalizer;
 mod health;
+mod journal;
 mod manager;
 mod manager_proofs;
 mod manager_serving;

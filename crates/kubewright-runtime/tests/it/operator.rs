@@ -222,12 +222,14 @@ pub(crate) struct Log {
 impl Log {
     /// Everything that is logged from now on, on the runtime of a test.
     pub(crate) fn keep() -> Result<Self> {
+        Self::keep_from("debug")
+    }
+
+    /// The same from a level on.
+    pub(crate) fn keep_from(level: &str) -> Result<Self> {
         let lines = Lines::default();
-        let options = logs::Options {
-            format: Format::Text,
-            level: Some("debug".to_owned()),
-            color: logs::Color::Never,
-        };
+        let options =
+            logs::Options { format: Format::Text, level: Some(level.to_owned()), color: logs::Color::Never };
         let subscriber = logs::subscriber(&options, lines.clone())?;
         Ok(Self { lines, _set: tracing::subscriber::set_default(subscriber) })
     }

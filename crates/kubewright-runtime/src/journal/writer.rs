@@ -1,0 +1,110 @@
+//! The connection of the journal.
+//!
+//! Owns [`Writer`], the one task that talks to the listener: it connects, says hello, and writes what comes. Nothing
+//! that goes wrong here is told or ends anything; it is tried again.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::{Hello, Journal, Record};
+
+/// How long a listener may take to accept a connection, or to read.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long it is not tried where nobody listened.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How many bytes are written at once, about.
+const AT_ONCE: usize = 64 * 1024;
+
+/// Writes the journal.
+pub(crate) struct Writer {
+    address: SocketAddr,
+    journal: Journal,
+    records: mpsc::Receiver<Record>,
+}
+
+/// Why a connection ended.
+enum Talk {
+    /// The listener went.
+    Gone,
+    /// Everything was written, and there is no more.
+    Over,
+}
+
+impl Writer {
+    pub(super) fn new(address: SocketAddr, journal: Journal, records: mpsc::Receiver<Record>) -> Self {
+        Self { address, journal, records }
+    }
+
+    /// Runs until stopped; what was recorded before is written, if that takes no longer than a moment.
+    pub(crate) async fn run(mut self, operator: String, controllers: Vec<String>, stop: CancellationToken) {
+        loop {
+            let connected = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                connected = timeout(PATIENCE, TcpStream::connect(self.address)) => connected,
+            };
+            if let Ok(Ok(stream)) = connected {
+                self.journal.set_heard(true);
+                let hello = Record::Hello(Hello {
+                    at: self.journal.0.clock.now(),
+                    operator: operator.clone(),
+                    pid: std::process::id(),
+                    controllers: controllers.clone(),
+                });
+                if let Ok(Talk::Over) = self.talk(stream, hello, &stop).await {
+                    return;
+                }
+            }
+            self.journal.set_heard(false);
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(PAUSE) => {}
+            }
+            // Nobody heard it, and who listens next would not know what it belongs to.
+            while self.records.try_recv().is_ok() {}
+        }
+    }
+
+    async fn talk(&mut self, stream: TcpStream, hello: Record, stop: &CancellationToken) -> io::Result<Talk> {
+        stream.set_nodelay(true)?;
+        let (mut reader, mut writer) = stream.into_split();
+        let (mut lines, mut said) = (Vec::new(), [0; 64]);
+        let mut next = Some(hello);
+        loop {
+            while let Some(record) = next {
+                serde_json::to_writer(&mut lines, &record)?;
+                lines.push(b'\n');
+                next = if lines.len() < AT_ONCE { self.records.try_recv().ok() } else { None };
+            }
+            match timeout(PATIENCE, writer.write_all(&lines)).await {
+                Ok(written) => written?,
+                Err(_) => return Ok(Talk::Gone),
+            }
+            lines.clear();
+            next = tokio::select! {
+                biased;
+                record = self.records.recv() => record,
+                () = stop.cancelled() => None,
+                // What a listener says is not for us, but that it hangs up is.
+                read = reader.read(&mut said) => match read? {
+                    0 => return Ok(Talk::Gone),
+                    _ => continue,
+                },
+            };
+            if next.is_none() {
+                let _ = timeout(PATIENCE, writer.shutdown()).await;
+                return Ok(Talk::Over);
+            }
+        }
+    }
+}
