@@ -143,6 +143,7 @@
 //! | kinds, rights and webhooks in the manifests | [`crds!`], [`schema`], [`macro@rbac`], [`macro@webhook`], [`declare`] |
 //! | one leader among replicas | [`ElectionOptions`]; `--leader-elect` |
 //! | probes and numbers | [`health`], [`metrics`] |
+//! | why something is reconciled | [`Context::causes`], [`journal`] |
 //! | the program | [`macro@main`], [`Operator`], [`Flags`], [`logs`], [`connect`] |
 
 mod flags;

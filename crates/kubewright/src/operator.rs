@@ -5,10 +5,11 @@
 
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use kubewright_runtime::connect::{self, ClientMetrics};
-use kubewright_runtime::{ElectionOptionsError, Error, Manager, ManagerError, ManagerOptions, logs};
+use kubewright_runtime::{ElectionOptionsError, Error, Manager, ManagerError, ManagerOptions, journal, logs};
 
 use crate::flags::{self, Flags, Settings};
 use crate::manifests;
@@ -172,6 +173,7 @@ impl Operator {
         let watch_namespace = std::env::var("WATCH_NAMESPACE").ok();
         let id = self.leader_election_id.as_deref().unwrap_or(&self.name);
         let mut settings = flags.settle(&self.name, id, watch_namespace.as_deref())?;
+        settings.manager.journal = journal_address(std::env::var_os(journal::VARIABLE))?;
         if settings.logs.format == logs::Format::Auto && !std::io::stderr().is_terminal() {
             settings.logs.format = logs::Format::Json;
         }
@@ -258,6 +260,13 @@ fn told(ended: Result<(), Error>, how: &Told) -> ExitCode {
     }
 }
 
+/// Where the journal is to be written, by what the environment says. Nothing and an empty text are nowhere.
+fn journal_address(variable: Option<OsString>) -> Result<Option<SocketAddr>, StartError> {
+    let Some(address) = variable.filter(|address| !address.is_empty()) else { return Ok(None) };
+    let read = address.to_str().and_then(|address| address.parse().ok());
+    read.map(Some).ok_or_else(|| StartError::Journal(address.to_string_lossy().into_owned()))
+}
+
 /// What is watched, for the log.
 fn namespaces(options: &ManagerOptions) -> String {
     match options.cache.namespaces.as_slice() {
@@ -279,6 +288,11 @@ enum StartError {
         "--leader-elect: this is no pod, whose namespace could be taken; give --leader-election-namespace"
     )]
     LeaseNamespace(#[source] std::io::Error),
+    #[error(
+        "{variable}: `{0}` is no address; give the IP address and the port of who listens, such as 127.0.0.1:4000, or unset it",
+        variable = journal::VARIABLE
+    )]
+    Journal(String),
 }
 
 /// How the error is told that ends the program.
@@ -340,6 +354,18 @@ mod tests {
         let told = |texts: &[&'static str]| one_line(&Error::new(error(texts)));
         assert_eq!(told(&["no manager", "no client", "no file"]), "no manager: no client: no file");
         assert_eq!(told(&["no client: no file", "no file"]), "no client: no file");
+    }
+
+    #[test]
+    fn a_journal_is_written_where_the_environment_says_and_nowhere_otherwise() {
+        let address = |text: &str| journal_address(Some(text.into()));
+        assert_eq!(address("127.0.0.1:4000").unwrap(), Some(([127, 0, 0, 1], 4000).into()));
+        assert_eq!((address("").unwrap(), journal_address(None).unwrap()), (None, None));
+        assert_eq!(
+            address("localhost").unwrap_err().to_string(),
+            "KUBEWRIGHT_JOURNAL: `localhost` is no address; give the IP address and the port of who listens, such as \
+             127.0.0.1:4000, or unset it"
+        );
     }
 
     #[test]
