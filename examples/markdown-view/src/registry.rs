@@ -1,4 +1,4 @@
-//! Every kind and every controller of this operator.
+//! Every kind and every controller of this operator. `kubewright create` and `kubewright delete` write this file.
 
 use kubewright::{Manager, RegisterError};
 
@@ -8,5 +8,6 @@ kubewright::crds!(api::v1::MarkdownView);
 
 /// Gives the manager all controllers.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
-    controllers::markdown_view::register(manager)
+    controllers::markdown_view::register(manager)?;
+    Ok(())
 }

@@ -128,7 +128,8 @@ fn only_what_changed_is_written_and_a_forgotten_run_is_found() {
     assert_eq!(project.manifests("--quiet").result(), "");
 
     // Another name: what the old one left behind is told, and removed when asked for.
-    project.edit("src/api/v1.rs", r#"kind = "MarkdownView","#, r#"kind = "MarkdownView", plural = "views","#);
+    let kind = "src/api/v1/markdown_view.rs";
+    project.edit(kind, r#"plural = "markdownviews""#, r#"plural = "views""#);
     let told = project.manifests("--quiet --dry-run");
     assert_eq!(told.status, 0, "{told}");
     assert!(
@@ -146,7 +147,7 @@ fn only_what_changed_is_written_and_a_forgotten_run_is_found() {
     assert!(!definition.exists());
 
     // What a cluster would refuse is not written.
-    project.edit("src/api/v1.rs", "schema::min_properties(1)", "schema::min_length(1)");
+    project.edit(kind, "schema::min_properties(1)", "schema::min_length(1)");
     let refused = project.manifests("--quiet");
     assert_eq!((refused.status, refused.stdout.as_str()), (1, ""), "{refused}");
     assert!(refused.stderr.contains("error[KW1"), "{refused}");

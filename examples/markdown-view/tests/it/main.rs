@@ -1,3 +1,4 @@
 //! Tests of the operator, against a control plane in the same process.
 
 mod markdown_view;
+mod operator;

@@ -1,83 +1,260 @@
 //! A MarkdownView gets what it needs, follows its spec, and says how it is.
+//!
+//! The same on every control plane: the embedded one has a cluster that moves, an existing one is one. Each test has a
+//! namespace of its own, and its manager looks nowhere else.
 
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kubewright::ManagerOptions;
 use kubewright::condition::{is_false, is_true};
 use kubewright::prelude::*;
-use kubewright_envtest::{Environment, eventually, matches_yaml};
+use kubewright_envtest::{Environment, Running, consistently, eventually, matches_yaml};
 use markdown_view::api::v1::MarkdownView;
-use markdown_view::registry;
+use markdown_view::controllers;
 
-const LIMIT: Duration = Duration::from_secs(10);
+/// A cluster may have to pull the image.
+const LIMIT: Duration = Duration::from_mins(1);
 const SAMPLE: &str = include_str!("../../config/samples/view_v1_markdownview.yaml");
 
-#[tokio::test]
-async fn a_view_has_pages_viewers_and_a_service() -> Result<()> {
-    let env = Environment::builder().crd::<MarkdownView>().start().await?;
-    let (namespace, client) = (env.namespace().await?, env.runtime_client());
-    let manager = env.manager("markdown-view")?;
-    registry::register(&manager)?;
+/// The operator at work on the sample.
+struct Operator {
+    running: Running,
+    namespace: String,
+    env: Environment,
+}
+
+/// A control plane with the operator, and the sample on it.
+async fn operator() -> Result<Operator> {
+    let env = Environment::builder().crd::<MarkdownView>().with_cluster().start().await?;
+    let namespace = env.namespace().await?;
+    let manager = env.manager_with(ManagerOptions::new("markdown-view").namespaces([&namespace]))?;
+    controllers::markdown_view::register(&manager)?;
     let running = env.run(manager);
     env.apply_yaml(&namespace, SAMPLE).await?;
-    let key = |name: &str| Key::namespaced(&namespace, name);
+    Ok(Operator { running, namespace, env })
+}
 
-    eventually(LIMIT, async || {
-        let map = client.get::<ConfigMap>(&key("markdowns-markdownview-sample")).await?;
-        ensure!(map.data.as_ref().is_some_and(|data| data.len() == 2), "{:?}", map.data);
-        let deployment = client.get::<Deployment>(&key("viewer-markdownview-sample")).await?;
-        matches_yaml(&*deployment, "{spec: {replicas: 1}}")?;
-        let service = client.get::<Service>(&key("viewer-markdownview-sample")).await?;
-        Ok(matches_yaml(&*service, "{spec: {ports: [{port: 80, targetPort: http}]}}")?)
-    })
-    .await?;
+impl Operator {
+    fn key(&self, name: &str) -> Key {
+        Key::namespaced(&self.namespace, name)
+    }
 
-    client.modify::<MarkdownView>(&key("markdownview-sample"), |view| view.spec.replicas = 3).await?;
-    eventually(LIMIT, async || {
-        let deployment = client.get::<Deployment>(&key("viewer-markdownview-sample")).await?;
-        anyhow::Ok(matches_yaml(&*deployment, "{spec: {replicas: 3}}")?)
-    })
-    .await?;
-    Ok(running.stop().await?)
+    /// Waits until an object is there and looks like this.
+    async fn sees<K: Object>(&self, name: &str, yaml: &str) -> Result<()> {
+        eventually(LIMIT, async || {
+            let object = self.env.runtime_client().get::<K>(&self.key(name)).await?;
+            anyhow::Ok(matches_yaml(&*object, yaml)?)
+        })
+        .await?;
+        Ok(())
+    }
+
+    async fn change(&self, change: impl Fn(&mut MarkdownView)) -> Result<()> {
+        self.env.runtime_client().modify(&self.key("markdownview-sample"), change).await?;
+        Ok(())
+    }
+
+    async fn conditions(&self) -> Result<Vec<Condition>> {
+        let view = self.env.runtime_client().get::<MarkdownView>(&self.key("markdownview-sample")).await?;
+        Ok(view.status.clone().unwrap_or_default().conditions)
+    }
+
+    async fn becomes_available(&self) -> Result<()> {
+        eventually(LIMIT, async || {
+            let conditions = self.conditions().await?;
+            ensure!(is_true(&conditions, "Available") && is_false(&conditions, "Degraded"), "{conditions:?}");
+            Ok(())
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// What the gauge of the sample shows.
+    fn gauge(&self) -> Option<f64> {
+        let labels = [("name", "markdownview-sample"), ("namespace", self.namespace.as_str())];
+        self.running.metrics().value("markdownview_available", &labels)
+    }
+
+    /// How often the controller ran.
+    fn runs(&self) -> f64 {
+        let labels = [("controller", "markdownview")];
+        self.running.metrics().value("controller_runtime_reconcile_total", &labels).unwrap_or(0.0)
+    }
+
+    /// The events about the sample.
+    async fn events(&self) -> Result<Vec<std::sync::Arc<Event>>> {
+        let mut events = self.env.runtime_client().list::<Event>(&List::namespace(&self.namespace)).await?;
+        events.retain(|event| {
+            event.regarding.as_ref().is_some_and(|about| about.kind.as_deref() == Some("MarkdownView"))
+        });
+        Ok(events)
+    }
+
+    async fn stop(self) -> Result<()> {
+        Ok(self.running.stop().await?)
+    }
 }
 
 #[tokio::test]
-async fn a_view_is_available_when_a_viewer_is() -> Result<()> {
-    let env = Environment::builder().crd::<MarkdownView>().start().await?;
-    let (namespace, client) = (env.namespace().await?, env.runtime_client());
-    let manager = env.manager("markdown-view")?;
-    registry::register(&manager)?;
-    let running = env.run(manager);
-    env.apply_yaml(&namespace, SAMPLE).await?;
-    let view = Key::namespaced(&namespace, "markdownview-sample");
-    let deployment = Key::namespaced(&namespace, "viewer-markdownview-sample");
+async fn a_view_has_a_config_map_with_its_pages() -> Result<()> {
+    let operator = operator().await?;
+    let owned =
+        "metadata: {ownerReferences: [{kind: MarkdownView, name: markdownview-sample, controller: true}]}";
+    operator.sees::<ConfigMap>("markdowns-markdownview-sample", owned).await?;
+    let pages = r##"{data: {SUMMARY.md: "# Summary\n\n- [Page1](page1.md)\n"}}"##;
+    operator.sees::<ConfigMap>("markdowns-markdownview-sample", pages).await?;
 
+    // A page that the view no longer has goes, and what others put there stays.
+    let client = operator.env.runtime_client();
+    let map = client.get::<ConfigMap>(&operator.key("markdowns-markdownview-sample")).await?;
+    let others = Patch::merge(serde_json::json!({ "data": { "theirs.md": "Not ours" } }))?;
+    client.field_owner("somebody").patch(&*map, &others).await?;
+    operator
+        .change(|view| {
+            view.spec.markdowns.remove("page1.md");
+            view.spec.markdowns.insert("page2.md".to_owned(), "# Page 2".to_owned());
+        })
+        .await?;
     eventually(LIMIT, async || {
-        let conditions =
-            client.get::<MarkdownView>(&view).await?.status.clone().unwrap_or_default().conditions;
-        ensure!(is_false(&conditions, "Available") && is_true(&conditions, "Degraded"), "{conditions:?}");
+        let map = client.get::<ConfigMap>(&operator.key("markdowns-markdownview-sample")).await?;
+        let files: Vec<&String> = map.data.iter().flatten().map(|(file, _)| file).collect();
+        ensure!(files == ["SUMMARY.md", "page2.md", "theirs.md"], "{files:?}");
         Ok(())
     })
     .await?;
-    let status = Patch::merge(
-        serde_json::json!({ "status": { "replicas": 1, "readyReplicas": 1, "availableReplicas": 1 } }),
-    )?;
-    client.status().patch(&*client.get::<Deployment>(&deployment).await?, &status).await?;
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_view_has_a_deployment_of_its_viewers() -> Result<()> {
+    let operator = operator().await?;
+    let deployment = "
+metadata: {ownerReferences: [{kind: MarkdownView, controller: true}]}
+spec:
+  replicas: 1
+  template:
+    spec:
+      containers: [{name: mdbook, image: 'peaceiris/mdbook:latest', ports: [{containerPort: 3000}]}]
+      volumes: [{name: markdowns, configMap: {name: markdowns-markdownview-sample}}]
+";
+    operator.sees::<Deployment>("viewer-markdownview-sample", deployment).await?;
+    operator.change(|view| view.spec.replicas = 3).await?;
+    operator.sees::<Deployment>("viewer-markdownview-sample", "{spec: {replicas: 3}}").await?;
+
+    // Whoever changes what the view says is overruled.
+    let client = operator.env.runtime_client().field_owner("somebody");
+    client
+        .modify::<Deployment>(&operator.key("viewer-markdownview-sample"), |it| {
+            it.spec.get_or_insert_default().replicas = Some(7);
+        })
+        .await?;
+    operator.sees::<Deployment>("viewer-markdownview-sample", "{spec: {replicas: 3}}").await?;
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_view_has_a_service_in_front_of_its_viewers() -> Result<()> {
+    let operator = operator().await?;
+    let service = "
+metadata: {ownerReferences: [{kind: MarkdownView, controller: true}]}
+spec:
+  type: ClusterIP
+  selector: {app.kubernetes.io/name: mdbook, app.kubernetes.io/instance: markdownview-sample}
+  ports: [{protocol: TCP, port: 80, targetPort: http}]
+";
+    operator.sees::<Service>("viewer-markdownview-sample", service).await?;
+    // One that was deleted comes back.
+    let client = operator.env.runtime_client();
+    let before = client.get::<Service>(&operator.key("viewer-markdownview-sample")).await?;
+    client.delete(&*before).await?;
     eventually(LIMIT, async || {
-        let conditions =
-            client.get::<MarkdownView>(&view).await?.status.clone().unwrap_or_default().conditions;
-        ensure!(is_true(&conditions, "Available") && is_false(&conditions, "Degraded"), "{conditions:?}");
+        let now = client.get::<Service>(&operator.key("viewer-markdownview-sample")).await?;
+        ensure!(now.uid() != before.uid(), "it is still the old one");
         Ok(())
     })
     .await?;
-    let events = eventually(LIMIT, async || {
-        let events = env.events(&namespace).await?;
-        ensure!(!events.is_empty(), "no event yet");
-        Ok(events)
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_view_says_that_it_is_available_and_tells_so_once() -> Result<()> {
+    let operator = operator().await?;
+    operator.becomes_available().await?;
+    eventually(LIMIT, async || {
+        ensure!(operator.gauge() == Some(1.0), "{:?}", operator.gauge());
+        let events = operator.events().await?;
+        ensure!(events.len() == 1 && events[0].reason.as_deref() == Some("Available"), "{events:?}");
+        Ok(())
     })
     .await?;
-    assert_eq!(events[0].reason.as_deref(), Some("Available"));
-    Ok(running.stop().await?)
+    let message = "1 of 1 viewers are available";
+    assert!(operator.conditions().await?.iter().all(|condition| condition.message == message));
+
+    // One of two is enough, so that this is no transition.
+    operator.change(|view| view.spec.replicas = 2).await?;
+    eventually(LIMIT, async || {
+        let conditions = operator.conditions().await?;
+        ensure!(conditions.iter().all(|it| it.message == "2 of 2 viewers are available"), "{conditions:?}");
+        Ok(())
+    })
+    .await?;
+    assert!(is_true(&operator.conditions().await?, "Available"));
+    assert_eq!(operator.events().await?.len(), 1);
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn nothing_is_written_when_nothing_changed() -> Result<()> {
+    let operator = operator().await?;
+    operator.becomes_available().await?;
+    let writes = || {
+        let children = ["configmaps", "deployments", "services"];
+        let of_children = |it: &kubewright_envtest::Asked| children.iter().any(|kind| it.is_of(kind));
+        operator.env.faults().count(|asked| asked.is_write() && of_children(asked))
+    };
+    let (runs, before) = (operator.runs(), writes());
+    assert!(before >= 3, "{before}");
+    operator.change(|view| view.labels_mut().extend([("touched".to_owned(), "true".to_owned())])).await?;
+    eventually(LIMIT, async || {
+        ensure!(operator.runs() > runs, "it has not run again");
+        Ok(())
+    })
+    .await?;
+    let unchanged = async || {
+        ensure!(writes() == before, "{} writes", writes() - before);
+        Ok(())
+    };
+    consistently(Duration::from_millis(200), unchanged).await?;
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn what_a_view_owns_goes_with_it_and_so_does_its_gauge() -> Result<()> {
+    let operator = operator().await?;
+    operator.becomes_available().await?;
+    let client = operator.env.runtime_client();
+    client
+        .delete_key::<MarkdownView>(&operator.key("markdownview-sample"), &kubewright::Delete::new())
+        .await?;
+    eventually(LIMIT, async || {
+        ensure!(operator.gauge().is_none(), "{:?}", operator.gauge());
+        Ok(())
+    })
+    .await?;
+    if operator.env.capabilities().garbage_collection {
+        eventually(LIMIT, async || {
+            let left = client.get_opt::<Deployment>(&operator.key("viewer-markdownview-sample")).await?;
+            ensure!(left.is_none(), "the Deployment is still there");
+            let left = client.get_opt::<ConfigMap>(&operator.key("markdowns-markdownview-sample")).await?;
+            ensure!(left.is_none(), "the ConfigMap is still there");
+            Ok(())
+        })
+        .await?;
+    }
+    operator.stop().await
 }

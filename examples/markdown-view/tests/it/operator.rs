@@ -1,0 +1,14 @@
+//! The operator as a whole.
+
+use anyhow::Result;
+use kubewright_envtest::Environment;
+
+use markdown_view::registry;
+
+#[tokio::test]
+async fn the_operator_starts_and_ends() -> Result<()> {
+    let env = Environment::start().await?;
+    let manager = env.manager("markdown-view")?;
+    registry::register(&manager)?;
+    Ok(env.run(manager).stop().await?)
+}
