@@ -12,12 +12,15 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, Args, ColorChoice, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::cli::examples::examples;
-use crate::commands::{apiserver, completion, create, delete, edit, envtest, help, init, manifests, version};
+use crate::commands::{
+    apiserver, completion, create, delete, dev, edit, envtest, help, init, manifests, version,
+};
 use crate::ui::{Verbosity, style};
 
 const EXAMPLES: &[(&str, &str)] = &[
     ("Start an operator in this folder", "kubewright init --domain example.com"),
     ("Add a kind and its controller", "kubewright create api --group shop --version v1 --kind Order"),
+    ("Run the operator in this folder, and again on each save", "kubewright dev"),
     ("Start a Kubernetes API server", "kubewright apiserver --port 6443"),
     ("Write the CRDs and roles of the operator in this folder", "kubewright manifests"),
     ("Print the version, and that of the Kubernetes API inside", "kubewright version"),
@@ -50,6 +53,7 @@ pub(crate) enum Command {
     Completion(completion::Args),
     Create(create::Args),
     Delete(delete::Args),
+    Dev(dev::Args),
     Edit(edit::Args),
     Envtest(envtest::Args),
     Init(init::Args),

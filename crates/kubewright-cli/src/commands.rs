@@ -8,6 +8,7 @@ mod change;
 pub(crate) mod completion;
 pub(crate) mod create;
 pub(crate) mod delete;
+pub(crate) mod dev;
 pub(crate) mod edit;
 pub(crate) mod envtest;
 pub(crate) mod help;
@@ -26,6 +27,7 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Result<()> {
         Command::Completion(args) => completion::run(&args, ui),
         Command::Create(args) => create::run(&args, ui),
         Command::Delete(args) => delete::run(&args, ui),
+        Command::Dev(args) => dev::run(args, ui),
         Command::Edit(args) => edit::run(&args, ui),
         Command::Envtest(args) => envtest::run(&args, ui),
         Command::Init(args) => init::run(&args, ui),

@@ -73,7 +73,8 @@ impl StdError for Hinted {
     }
 }
 
-fn render(failure: &Error) -> String {
+/// A failure as it is printed.
+pub(crate) fn render(failure: &Error) -> String {
     let mut text = String::new();
     let mut last = failure.to_string();
     push(&mut text, style::ERROR, "error:", &last);

@@ -7,7 +7,9 @@
 mod binaries;
 mod cli;
 mod commands;
+mod control_plane;
 mod descriptions;
+mod dev;
 mod error;
 mod output;
 mod private;

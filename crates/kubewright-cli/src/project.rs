@@ -1,6 +1,8 @@
 //! The project of an operator: where it is, how it is built, and how files get into it.
 
 mod build;
+pub(crate) mod manifests;
+mod metadata;
 pub(crate) mod project_file;
 mod writes;
 
@@ -12,10 +14,13 @@ use anyhow::{Context as _, Result, anyhow};
 
 use crate::error::Hint as _;
 
+pub(crate) use build::{Programs, not_started};
+pub(crate) use manifests::Manifests;
+pub(crate) use metadata::{Metadata, Sources};
 pub(crate) use writes::Writes;
 
 /// A package of cargo's, with an operator in it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Project {
     root: PathBuf,
 }

@@ -28,7 +28,7 @@ pub(crate) enum Verbosity {
 }
 
 /// The terminal, or whatever is in its place.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Ui {
     color: anstream::ColorChoice,
     verbosity: Verbosity,

@@ -3,22 +3,18 @@
 //! Standard output carries exactly one line, when the server is ready, so that scripts can wait for it; all
 //! else goes to standard error. The kubeconfig is there before that line is.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use kubewright_apiserver::auth::Authorization;
-use kubewright_apiserver::serve::{Listening, ServeError};
 use kubewright_apiserver::{ApiServer, Controllers, KubernetesVersion, Options};
-use kubewright_cluster::Nodes;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
 use crate::cli::examples::examples;
+use crate::control_plane::{self, ControlPlane};
 use crate::descriptions::KubernetesDescriptions;
 use crate::error::Hint as _;
-use crate::private;
 use crate::signals::Signals;
 use crate::ui::Ui;
 
@@ -113,9 +109,6 @@ enum Which {
     All,
 }
 
-/// How often nodes say that they are there, as kubelets do.
-const HEARTBEAT: Duration = Duration::from_secs(10);
-
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let started = Instant::now();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -141,7 +134,8 @@ async fn serve(args: &Args, ui: &Ui, started: Instant) -> Result<()> {
     };
     let server = match &args.data_dir {
         None => ApiServer::new(options),
-        Some(dir) => open(dir, options, ui)?,
+        Some(dir) => control_plane::open(dir, options, ui)
+            .hint("choose another folder with --data-dir, or end the server that uses this one")?,
     };
     let listening = Listening::open(server.clone(), args.port).await.map_err(|error| {
         let taken = matches!(error, ServeError::Bind { .. });
@@ -158,9 +152,13 @@ async fn serve(args: &Args, ui: &Ui, started: Instant) -> Result<()> {
     };
     private::write(&args.kubeconfig, &listening.kubeconfig())
         .with_context(|| format!("cannot write the kubeconfig to {}", args.kubeconfig.display()))
+    let nodes = matches!(args.controllers, Which::All).then_some(args.nodes);
+    let control_plane = ControlPlane::start(server, args.port, nodes).await?;
+    control_plane
+        .write_kubeconfig(&args.kubeconfig)
         .hint("choose a file that you may write with --kubeconfig FILE")?;
     ui.note(&format!("kubeconfig: {}", args.kubeconfig.display()));
-    ui.print(format!("ready {} in {} ms\n", listening.url(), started.elapsed().as_millis()).as_bytes())?;
+    ui.print(format!("ready {} in {} ms\n", control_plane.url(), started.elapsed().as_millis()).as_bytes())?;
 
     signals.any().await;
     if let Some(cluster) = cluster {
@@ -211,6 +209,7 @@ fn open(dir: &Path, options: Options, ui: &Ui) -> Result<ApiServer> {
         ));
     }
     Ok(server)
+    control_plane.close().await.hint("make room on the disk of --data-dir")
 }
 
 #[cfg(test)]

@@ -6,18 +6,15 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail};
-use kubewright_manifests::crd;
-use kubewright_manifests::declarations::Declarations;
-use kubewright_manifests::files::{self, Changes, Files, Plan};
-use kubewright_manifests::lint::{self, Finding, Level};
+use anyhow::{Context as _, Result};
+use kubewright_manifests::files::Changes;
 
 use crate::cli::examples::examples;
 use crate::error::Hint as _;
-use crate::project::{Project, Writes};
-use crate::ui::{Ui, escape, style};
+use crate::project::{Manifests, Project, manifests};
+use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
     ("Write the manifests of the operator in this folder", "kubewright manifests"),
@@ -74,93 +71,20 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         None => String::new(),
     };
     let declarations = project.declarations(args.bin.as_deref(), &args.cargo, ui)?;
-    let (definitions, mut findings) = definitions(&declarations, args.max_description_length);
-    let plan = Plan::new(&declarations, &definitions, &header);
-    let changes = plan.against(&disk(project.root())?);
-    findings.extend(lint::check(&declarations, &definitions));
-    for (file, source) in project.sources()? {
-        // What cargo has compiled can be read; a file that it has not is nobody's.
-        findings.extend(crd::dropped_validators(&file, &source).unwrap_or_default());
-    }
-    if !args.prune {
-        findings.extend(changes.findings(&declarations));
-    }
-    tell(&mut findings, ui);
-    let errors = findings.iter().filter(|finding| finding.level == Level::Error).count();
-    if errors > 0 {
-        let what = if errors == 1 { "an error".to_owned() } else { format!("{errors} errors") };
-        bail!("{what} in what the operator declares; nothing was written");
-    }
+    let options = manifests::Options {
+        max_description_length: args.max_description_length,
+        header: &header,
+        prune: args.prune,
+    };
+    let manifests = project.manifests(&declarations, &options)?;
+    manifests.tell(ui)?;
     if args.check {
-        return check(&project, &changes, ui);
+        return check(&project, &manifests.changes, ui);
     }
     if args.dry_run {
-        return ui.print_styled(&diff(&project, &changes, args.prune)?);
+        return ui.print_styled(&diff(&project, &manifests.changes, args.prune)?);
     }
-    write(&project, &changes, args.prune, ui)
-}
-
-/// The definitions of all kinds with their files, and what was found while they were made.
-fn definitions(
-    declarations: &Declarations,
-    longest: Option<usize>,
-) -> (Vec<(String, serde_json::Value)>, Vec<Finding>) {
-    let crd::Merged { definitions, findings } = crd::merge(declarations.kinds().cloned().collect());
-    let definitions = definitions.into_iter().map(|mut made| {
-        if let Some(longest) = longest {
-            crd::limit_descriptions(&mut made.definition, longest);
-        }
-        (made.file, made.definition)
-    });
-    (definitions.collect(), findings)
-}
-
-/// The files that could have come from an earlier run.
-fn disk(root: &Path) -> Result<Files> {
-    let mut found = Files::new();
-    let mut paths: Vec<String> = files::FIXED.iter().map(ToString::to_string).collect();
-    match fs::read_dir(root.join(files::DEFINITIONS)) {
-        Ok(entries) => {
-            for entry in entries {
-                let entry = entry.with_context(|| format!("cannot read {}", files::DEFINITIONS))?;
-                if let Some(name) = entry.file_name().to_str() {
-                    paths.push(format!("{}/{name}", files::DEFINITIONS));
-                }
-            }
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(error).with_context(|| format!("cannot read {}", files::DEFINITIONS)),
-    }
-    for path in paths {
-        match fs::read_to_string(root.join(&path)) {
-            Ok(text) => {
-                found.insert(path, text);
-            }
-            // What is no text is not ours, and is written over where it stands in our way.
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidData) => {}
-            Err(error) => return Err(error).with_context(|| format!("cannot read {path}")),
-        }
-    }
-    Ok(found)
-}
-
-fn tell(findings: &mut Vec<Finding>, ui: &Ui) {
-    lint::sort(findings);
-    for finding in findings {
-        let label = match finding.level {
-            Level::Error => style::ERROR,
-            Level::Warning => style::CAUSE,
-        };
-        let text = finding.to_string();
-        let mut lines = text.lines().map(escape);
-        let first = lines.next().unwrap_or_default();
-        let (head, rest) = first.split_once(' ').unwrap_or((&first, ""));
-        let mut told = format!("{label}{head}{label:#} {rest}\n");
-        for line in lines {
-            told.extend([&line, "\n"]);
-        }
-        ui.print_styled_error(&told);
-    }
+    write(&project, &manifests, args.prune, ui)
 }
 
 fn check(project: &Project, changes: &Changes, ui: &Ui) -> Result<()> {
@@ -194,16 +118,10 @@ fn diff(project: &Project, changes: &Changes, prune: bool) -> Result<String> {
     Ok(text)
 }
 
-fn write(project: &Project, changes: &Changes, prune: bool, ui: &Ui) -> Result<()> {
+fn write(project: &Project, manifests: &Manifests, prune: bool, ui: &Ui) -> Result<()> {
+    manifests.write(project, prune)?;
+    let changes = &manifests.changes;
     let stale: &[String] = if prune { &changes.stale } else { &[] };
-    let mut writes = Writes::new(project.root());
-    for (path, text) in &changes.write {
-        writes.write(path, text)?;
-    }
-    for path in stale {
-        writes.remove(path);
-    }
-    writes.commit()?;
     let mut told = String::new();
     for path in changes.write.keys() {
         let _ = writeln!(told, "wrote {path}");

@@ -4,6 +4,7 @@
 //! read. The operator's program is given no cluster, no input and little time.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -43,23 +44,28 @@ impl Project {
     /// Builds the operator, and has its program say what it declares.
     pub(crate) fn declarations(&self, bin: Option<&str>, cargo: &[String], ui: &Ui) -> Result<Declarations> {
         let program = self.build(bin, cargo, ui)?;
-        let kept = Kept::of(&program, self.watched_namespace().as_deref());
+        self.declared_by(&program)
+    }
+
+    /// What a program of the operator declares.
+    pub(crate) fn declared_by(&self, program: &Path) -> Result<Declarations> {
+        let kept = Kept::of(program, self.watched_namespace().as_deref());
         if let Some(declarations) = kept.as_ref().and_then(Kept::read) {
             return Ok(declarations);
         }
-        let text = self.ask(&program)?;
+        let text = self.ask(program)?;
         let declarations = Declarations::read(&text)
-            .with_context(|| format!("cannot read what {} declares", shown(&program)))?;
+            .with_context(|| format!("cannot read what {} declares", shown(program)))?;
         if let Some(kept) = kept {
             kept.write(&text);
         }
         Ok(declarations)
     }
 
-    /// Builds the programs of the package, and tells where the operator's is.
-    fn build(&self, bin: Option<&str>, arguments: &[String], ui: &Ui) -> Result<PathBuf> {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = Command::new(&cargo);
+    /// Has cargo build the programs of the package: its standard output is what [`Programs`] reads, its standard error
+    /// is for people.
+    pub(crate) fn build_command(&self, bin: Option<&str>, arguments: &[String], ui: &Ui) -> Command {
+        let mut command = Command::new(cargo());
         command.current_dir(self.root()).args(["build", "--message-format=json-render-diagnostics"]);
         match bin {
             Some(name) => command.args(["--bin", name]),
@@ -69,36 +75,22 @@ impl Project {
             command.arg("--quiet");
         }
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| {
-            let missing = error.kind() == ErrorKind::NotFound;
-            let error = anyhow!(error).context(format!("cannot start {}", Path::new(&cargo).display()));
-            if missing { error.hint("install Rust, or set CARGO to the path of cargo") } else { error }
-        })?;
-        let mut programs = BTreeMap::new();
+        command
+    }
+
+    /// Builds the programs of the package, and tells where the operator's is.
+    fn build(&self, bin: Option<&str>, arguments: &[String], ui: &Ui) -> Result<PathBuf> {
+        let mut child = self.build_command(bin, arguments, ui).spawn().map_err(not_started)?;
+        let mut programs = Programs::default();
         let stdout = child.stdout.take().context("cargo has no standard output")?;
         for line in BufReader::new(stdout).lines() {
-            let line = line.context("cannot read what cargo says")?;
-            // Build scripts and wrappers may print lines of their own.
-            let Ok(message) = serde_json::from_str::<Message>(&line) else { continue };
-            if let (true, Some(target), Some(executable)) =
-                (message.reason == "compiler-artifact", message.target, message.executable)
-                && target.kind.iter().any(|kind| kind == "bin")
-            {
-                programs.insert(target.name, executable);
-            }
+            programs.read(&line.context("cannot read what cargo says")?);
         }
         let status = child.wait().context("cannot wait for cargo")?;
         if !status.success() {
             bail!("the operator does not build");
         }
-        let names: Vec<&str> = programs.keys().map(String::as_str).collect();
-        match names[..] {
-            [] => Err(anyhow!("the package in {} has no program", self.root().display()))
-                .hint("an operator has a src/main.rs with `#[kubewright::main]`"),
-            [_] => programs.into_values().next().context("a program was found"),
-            _ => Err(anyhow!("the package has several programs: {}", names.join(", ")))
-                .hint("choose the operator's with --bin"),
-        }
+        programs.operator(self)
     }
 
     /// What a program prints of itself.
@@ -139,10 +131,61 @@ impl Project {
 
 impl Project {
     /// The namespace that PROJECT has the operator watch, if it is not for all.
-    fn watched_namespace(&self) -> Option<String> {
+    pub(crate) fn watched_namespace(&self) -> Option<String> {
         let file = ProjectFile::load(self.root()).ok()?;
         scaffold::watched(&file)
     }
+}
+
+/// The cargo to call.
+pub(super) fn cargo() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// Why cargo did not start, and what to do.
+pub(crate) fn not_started(error: std::io::Error) -> anyhow::Error {
+    let missing = error.kind() == ErrorKind::NotFound;
+    let error = anyhow!(error).context(format!("cannot start {}", Path::new(&cargo()).display()));
+    if missing { error.hint("install Rust, or set CARGO to the path of cargo") } else { error }
+}
+
+/// The programs that a build made, as cargo tells of them.
+#[derive(Debug, Default)]
+pub(crate) struct Programs(BTreeMap<String, PathBuf>);
+
+impl Programs {
+    /// Takes a line of cargo's standard output.
+    pub(crate) fn read(&mut self, line: &str) {
+        // Build scripts and wrappers may print lines of their own.
+        let Ok(message) = serde_json::from_str::<Message>(line) else { return };
+        if let (true, Some(target), Some(executable)) =
+            (message.reason == "compiler-artifact", message.target, message.executable)
+            && target.kind.iter().any(|kind| kind == "bin")
+        {
+            self.0.insert(target.name, executable);
+        }
+    }
+
+    /// The operator's: the only one.
+    pub(crate) fn operator(self, project: &Project) -> Result<PathBuf> {
+        let names: Vec<&str> = self.0.keys().map(String::as_str).collect();
+        match names[..] {
+            [] => Err(no_program(project)),
+            [_] => self.0.into_values().next().context("a program was found"),
+            _ => Err(several_programs(&names)),
+        }
+    }
+}
+
+/// A package that is no operator's.
+pub(super) fn no_program(project: &Project) -> anyhow::Error {
+    anyhow!("the package in {} has no program", project.root().display())
+        .hint("an operator has a src/main.rs with `#[kubewright::main]`")
+}
+
+pub(super) fn several_programs(names: &[&str]) -> anyhow::Error {
+    anyhow!("the package has several programs: {}", names.join(", "))
+        .hint("choose the operator's with --bin")
 }
 
 /// What a program said of itself, kept beside it: the same program says the same again, and definitions with a whole

@@ -1,0 +1,100 @@
+//! The development loop: a cluster, an operator that runs on it, and a new operator on each save.
+//!
+//! - [`cluster`] is what it works on, kept in a [`folder`] between runs; [`definitions`] and [`samples`] get into it.
+//! - [`watcher`] tells of saves, [`builder`] has cargo build, [`operator`] runs the [`program`] that comes of it; both
+//!   are a [`group`] of processes.
+//! - [`readiness`] says whether the samples are, [`waiting`] how long to ask.
+//! - [`session`] is the loop itself, and [`report`] the lines that it says.
+//!
+//! The invariants: **an operator that works is replaced by one that was built, and by nothing else**; a save is never
+//! lost; whatever way the loop ends, nothing that it started is left, and nothing else has ended.
+
+mod answer;
+mod builder;
+mod cluster;
+mod definitions;
+mod folder;
+mod group;
+mod operator;
+mod program;
+mod readiness;
+mod report;
+mod samples;
+mod session;
+mod waiting;
+mod watcher;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use kubewright_runtime::logs;
+
+pub(crate) use self::cluster::Where;
+use self::report::{Lines, Voice};
+use self::session::Session;
+use crate::signals::Signals;
+use crate::ui::Ui;
+
+/// What to run, and where.
+#[derive(Debug)]
+pub(crate) struct Options {
+    /// A folder of the project.
+    pub(crate) project: PathBuf,
+    /// The operator's program, where there are several.
+    pub(crate) bin: Option<String>,
+    /// Arguments for cargo.
+    pub(crate) cargo: Vec<String>,
+    pub(crate) operator_args: Vec<String>,
+    pub(crate) cluster: Where,
+    /// Whether to apply the samples; if nobody says, when the cluster has not had them.
+    pub(crate) samples: Option<bool>,
+    /// To end when the samples are ready, which may take so long.
+    pub(crate) once: Option<Duration>,
+}
+
+/// Runs the loop until it is interrupted, or has done what it was to do once.
+pub(crate) fn run(options: Options, ui: Ui) -> Result<()> {
+    listen_to_the_cluster(ui)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the threads of the cluster")?;
+    runtime.block_on(async {
+        let mut signals = Signals::listen()?;
+        let once = options.once.is_some();
+        let mut session = tokio::select! {
+            biased;
+            () = signals.any() => return interrupted(once),
+            session = Session::start(options, ui) => session?,
+        };
+        let ran = tokio::select! {
+            biased;
+            () = signals.any() => interrupted(once),
+            ran = session.run() => ran,
+        };
+        let ended = session.end(&mut signals).await;
+        ran.and(ended)
+    })
+}
+
+/// How a loop ends that was told to.
+fn interrupted(once: bool) -> Result<()> {
+    if once {
+        bail!("interrupted before the samples were ready");
+    }
+    Ok(())
+}
+
+/// Has the warnings of the API server and the controllers in this process shown; with `--verbose`, more.
+fn listen_to_the_cluster(ui: Ui) -> Result<()> {
+    let level = if ui.is_verbose() { "info" } else { "warn" };
+    let options = logs::Options {
+        format: logs::Format::Text,
+        level: Some(level.to_owned()),
+        color: logs::Color::Never,
+    };
+    let subscriber = logs::subscriber(&options, move || Lines { ui, voice: Voice::Cluster })
+        .context("cannot listen to the cluster")?;
+    tracing::subscriber::set_global_default(subscriber).context("cannot listen to the cluster")
+}

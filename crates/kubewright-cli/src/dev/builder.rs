@@ -1,0 +1,90 @@
+//! A build of the operator by cargo, which can be given up.
+//!
+//! cargo speaks to people itself, on standard error. A [`Build`] that is dropped or abandoned leaves no process behind,
+//! and cargo's target folder as cargo can go on from.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{ChildStdout, Command};
+
+use super::group::Group;
+use crate::project::{Programs, Project, not_started};
+use crate::ui::Ui;
+
+/// How long cargo and the compiler may take to end when they are told to.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How an operator is built.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    pub(crate) project: Project,
+    pub(crate) bin: Option<String>,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) ui: Ui,
+}
+
+impl Builder {
+    /// Starts a build. A bar of progress is left out where others write to the terminal meanwhile.
+    pub(crate) fn start(&self, alone: bool) -> Result<Build> {
+        let mut command =
+            Command::from(self.project.build_command(self.bin.as_deref(), &self.arguments, &self.ui));
+        if !alone {
+            command.env("CARGO_TERM_PROGRESS_WHEN", "never");
+        }
+        let mut group = Group::spawn(&mut command).map_err(not_started)?;
+        let stdout = group.child().stdout.take().context("cargo has no standard output")?;
+        Ok(Build {
+            group,
+            lines: Some(BufReader::new(stdout).lines()),
+            programs: Programs::default(),
+            project: self.project.clone(),
+            started: Instant::now(),
+        })
+    }
+}
+
+/// A build that is under way.
+#[derive(Debug)]
+pub(crate) struct Build {
+    group: Group,
+    lines: Option<Lines<BufReader<ChildStdout>>>,
+    programs: Programs,
+    project: Project,
+    started: Instant,
+}
+
+/// How a build ended.
+#[derive(Debug)]
+pub(crate) struct Built {
+    /// The operator's program; none if the build failed, of which cargo has told why.
+    pub(crate) program: Option<PathBuf>,
+    pub(crate) took: Duration,
+}
+
+impl Build {
+    /// Waits for the end. Can be given up and called again.
+    pub(crate) async fn finish(&mut self) -> Result<Built> {
+        while let Some(lines) = &mut self.lines {
+            match lines.next_line().await.context("cannot read what cargo says")? {
+                Some(line) => self.programs.read(&line),
+                None => self.lines = None,
+            }
+        }
+        let status = self.group.wait().await.context("cannot wait for cargo")?;
+        let took = self.started.elapsed();
+        if !status.success() {
+            return Ok(Built { program: None, took });
+        }
+        let program = std::mem::take(&mut self.programs).operator(&self.project)?;
+        Ok(Built { program: Some(program), took })
+    }
+
+    /// Ends it.
+    pub(crate) async fn abandon(mut self) -> Result<()> {
+        self.group.end(GRACE).await.context("cannot end cargo")?;
+        Ok(())
+    }
+}

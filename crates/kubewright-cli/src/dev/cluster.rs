@@ -1,0 +1,171 @@
+//! The cluster that the operator works on: one in this process that is kept between runs, or one that is there already.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use kube::config::Kubeconfig;
+use kubewright_apiserver::{Controllers, Options};
+use kubewright_runtime::connect;
+
+use super::folder::Folder;
+use super::report::{Report, shown};
+use super::samples::Sample;
+use crate::control_plane::{self, ControlPlane};
+use crate::descriptions::KubernetesDescriptions;
+use crate::error::Hint as _;
+use crate::project::Metadata;
+use crate::ui::Ui;
+
+/// Which cluster to use.
+#[derive(Debug)]
+pub(crate) enum Where {
+    /// One in this process.
+    Embedded { port: u16, nodes: usize, fresh: bool },
+    /// One that is there.
+    Existing(connect::Source),
+}
+
+pub(crate) struct Cluster {
+    client: kube::Client,
+    /// `kubectl`, with what it needs to find this cluster.
+    kubectl: String,
+    /// What the operator needs to find it.
+    pub(crate) arguments: Vec<String>,
+    pub(crate) variables: Vec<(&'static str, OsString)>,
+    embedded: Option<(ControlPlane, Folder)>,
+}
+
+impl Cluster {
+    /// Starts or finds it, and says which it is, before anything is written to it.
+    pub(crate) async fn start(which: Where, metadata: &Metadata, report: &Report, ui: &Ui) -> Result<Self> {
+        match which {
+            Where::Embedded { port, nodes, fresh } => {
+                Self::embedded(port, nodes, Folder::open(&metadata.target, &metadata.name, fresh)?, report, ui).await
+            }
+            Where::Existing(source) => Self::existing(source, report).await,
+        }
+    }
+
+    async fn embedded(port: u16, nodes: usize, folder: Folder, report: &Report, ui: &Ui) -> Result<Self> {
+        let started = Instant::now();
+        let options = Options {
+            controllers: Controllers::Core,
+            descriptions: Arc::new(KubernetesDescriptions),
+            ..Options::default()
+        };
+        let kept = folder.objects().exists();
+        let server = control_plane::open(&folder.objects(), options, ui)
+            .hint("begin with a new cluster: --fresh; see also whether the disk is full")?;
+        let control_plane = ControlPlane::start(server, port, Some(nodes)).await?;
+        let kubeconfig = folder.kubeconfig();
+        control_plane
+            .write_kubeconfig(&kubeconfig)
+            .hint("see whether the disk is full, or set CARGO_TARGET_DIR to a folder that you may write")?;
+        let which = if kept { "kept from the last run" } else { "new" };
+        let took = shown(started.elapsed());
+        report.step("cluster", &format!("{} in {took}, {which}", control_plane.url()))?;
+        Ok(Self {
+            client: control_plane.client(),
+            kubectl: format!("kubectl --kubeconfig {}", quoted(&kubeconfig)),
+            arguments: Vec::new(),
+            variables: vec![("KUBECONFIG", kubeconfig.into_os_string())],
+            embedded: Some((control_plane, folder)),
+        })
+    }
+
+    async fn existing(source: connect::Source, report: &Report) -> Result<Self> {
+        let config = connect::infer(&source).await.context("there is no cluster to use")?;
+        let url = config.cluster_url.to_string();
+        let context = match &source.context {
+            Some(context) => Some(context.clone()),
+            // What cannot be read here was read above, or is not there: then this is a pod.
+            None => match &source.kubeconfig {
+                Some(file) => Kubeconfig::read_from(file),
+                None => Kubeconfig::read(),
+            }
+            .ok()
+            .and_then(|kubeconfig| kubeconfig.current_context),
+        };
+        let context = context.map_or_else(|| "no context".to_owned(), |context| format!("context {context}"));
+        report.result("cluster", &format!("{}: {context}; this one is written to", url.trim_end_matches('/')))?;
+        let mut arguments = Vec::new();
+        let mut kubectl = "kubectl".to_owned();
+        if let Some(file) = &source.kubeconfig {
+            let file = std::path::absolute(file).context("cannot find the kubeconfig")?;
+            kubectl.push_str(&format!(" --kubeconfig {}", quoted(&file)));
+            arguments.push(format!("--kubeconfig={}", file.display()));
+        }
+        if let Some(context) = &source.context {
+            kubectl.push_str(&format!(" --context {}", quoted(Path::new(context))));
+            arguments.push(format!("--context={context}"));
+        }
+        let options = connect::Options {
+            user_agent: connect::user_agent("kubewright-dev", env!("CARGO_PKG_VERSION")),
+            ..connect::Options::default()
+        };
+        let client = connect::client(config, options).context("cannot connect to the cluster")?;
+        Ok(Self { client, kubectl, arguments, variables: Vec::new(), embedded: None })
+    }
+
+    pub(crate) fn client(&self) -> &kube::Client {
+        &self.client
+    }
+
+    /// A line for another terminal, which shows objects of some kinds.
+    pub(crate) fn kubectl(&self, plurals: &[String]) -> String {
+        let kinds: Vec<&str> = plurals.iter().map(String::as_str).chain(["pods"]).collect();
+        format!("{} get {}", self.kubectl, kinds.join(","))
+    }
+
+    /// Whether this cluster has not had the samples yet.
+    pub(crate) async fn wants(&self, samples: &[Sample]) -> Result<bool> {
+        if let Some((_, folder)) = &self.embedded {
+            return Ok(!folder.is_sampled());
+        }
+        for sample in samples {
+            if sample.place(&self.client).await?.exists(&self.client).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Remembers that it has had the samples.
+    pub(crate) fn sampled(&self) -> Result<()> {
+        match &self.embedded {
+            Some((_, folder)) => folder.sampled(),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends what was started here.
+    pub(crate) async fn close(self) -> Result<()> {
+        match self.embedded {
+            Some((control_plane, _folder)) => {
+                control_plane.close().await.hint("make room on the disk of the target folder")
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let path = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%=,".contains(c);
+    if path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_with_blanks_is_pasted_whole() {
+        assert_eq!(quoted(Path::new("/a/b-c_1.kubeconfig")), "/a/b-c_1.kubeconfig");
+        assert_eq!(quoted(Path::new("/my shop/it's")), r"'/my shop/it'\''s'");
+    }
+}

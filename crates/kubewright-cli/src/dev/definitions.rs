@@ -1,0 +1,111 @@
+//! The CustomResourceDefinitions of the operator in the cluster.
+//!
+//! They are applied when they differ from those that were applied last, and served when [`Definitions::apply`] returns.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::answer::told;
+use super::samples::MANAGER;
+use crate::error::Hint as _;
+
+/// How long the API server may take to serve a kind.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What was applied last.
+#[derive(Debug, Default)]
+pub(crate) struct Definitions {
+    applied: Vec<Value>,
+}
+
+/// A kind that the operator defines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) plural: String,
+    /// Whether it has a status that its controller writes.
+    pub(crate) has_status: bool,
+}
+
+impl Definitions {
+    /// Brings them into the cluster. Tells how many of them changed there.
+    pub(crate) async fn apply(
+        &mut self,
+        client: &kube::Client,
+        definitions: &[(String, Value)],
+    ) -> Result<usize> {
+        let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let mut changed = 0;
+        for (_, definition) in definitions.iter().filter(|(_, definition)| !self.applied.contains(definition)) {
+            let name = definition.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            changed += usize::from(install(&api, name, definition).await?);
+        }
+        self.applied = definitions.iter().map(|(_, definition)| definition.clone()).collect();
+        Ok(changed)
+    }
+
+    /// The kinds in the versions that are served.
+    pub(crate) fn kinds(&self) -> Vec<Kind> {
+        self.applied.iter().flat_map(kinds).collect()
+    }
+}
+
+/// Applies one, and waits until its kind is served. Tells whether that changed something.
+async fn install(api: &Api<CustomResourceDefinition>, name: &str, definition: &Value) -> Result<bool> {
+    let failed = || format!("cannot install the CustomResourceDefinition {name}");
+    let before = api.get_opt(name).await.map_err(told).with_context(failed)?;
+    let parameters = PatchParams::apply(MANAGER).force();
+    let mut now = api
+        .patch(name, &parameters, &Patch::Apply(definition))
+        .await
+        .map_err(told)
+        .with_context(failed)
+        .hint("where the kind cannot be changed like that, delete its definition with kubectl, or begin with --fresh")?;
+    let changed = before.is_none_or(|before| before.metadata.generation != now.metadata.generation);
+    let deadline = Instant::now() + PATIENCE;
+    while !is_established(&now) {
+        if Instant::now() > deadline {
+            let conditions = now.status.and_then(|status| status.conditions).unwrap_or_default();
+            let reasons: Vec<String> = conditions
+                .into_iter()
+                .filter(|condition| condition.status != "True")
+                .map(|condition| format!("{}: {}", condition.type_, condition.message.unwrap_or_default()))
+                .collect();
+            return Err(anyhow!("the kind is not served after {PATIENCE:?}: {}", reasons.join("; "))).with_context(failed);
+        }
+        tokio::time::sleep(PAUSE).await;
+        now = api.get(name).await.map_err(told).with_context(failed)?;
+    }
+    Ok(changed)
+}
+
+fn is_established(definition: &CustomResourceDefinition) -> bool {
+    let conditions = definition.status.as_ref().and_then(|status| status.conditions.as_deref());
+    definition.metadata.deletion_timestamp.is_none()
+        && conditions.unwrap_or_default().iter().any(|condition| {
+            condition.type_ == "Established" && condition.status == "True"
+        })
+}
+
+fn kinds(definition: &Value) -> Vec<Kind> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let spec = &definition["spec"];
+    let served = spec["versions"].as_array().into_iter().flatten().filter(|version| version["served"] == true);
+    served
+        .map(|version| Kind {
+            group: text(&spec["group"]),
+            version: text(&version["name"]),
+            kind: text(&spec["names"]["kind"]),
+            plural: text(&spec["names"]["plural"]),
+            has_status: version["subresources"]["status"].is_object(),
+        })
+        .collect()
+}

@@ -1,0 +1,134 @@
+//! The rules of readiness, by example.
+
+use serde_json::json;
+
+use super::*;
+
+#[track_caller]
+fn ready(object: &Value) -> Option<&'static str> {
+    match of(object, true) {
+        Ready(by) => by,
+        NotReady(reason) => panic!("{reason}"),
+    }
+}
+
+#[track_caller]
+fn reason(object: &Value) -> String {
+    match of(object, true) {
+        Ready(by) => panic!("ready: {by:?}"),
+        NotReady(reason) => reason,
+    }
+}
+
+fn view(generation: i64, status: &Value) -> Value {
+    json!({
+        "apiVersion": "view.example.com/v1", "kind": "MarkdownView",
+        "metadata": { "name": "sample", "generation": generation }, "status": status
+    })
+}
+
+#[test]
+fn a_custom_object_is_ready_by_its_conditions() {
+    let with = |kind: &str, status: &str| {
+        view(1, &json!({ "conditions": [{ "type": kind, "status": status, "reason": "R", "message": "m" }] }))
+    };
+    assert_eq!(ready(&with("Available", "True")), Some("Available"));
+    assert_eq!(ready(&with("Ready", "True")), Some("Ready"));
+    assert_eq!(ready(&with("Degraded", "True")), None);
+    assert_eq!(reason(&with("Available", "False")), "Available is False: R: m");
+    assert_eq!(reason(&with("Ready", "Unknown")), "Ready is Unknown: R: m");
+    assert_eq!(reason(&with("Stalled", "True")), "Stalled is True: R: m");
+}
+
+#[test]
+fn a_status_of_an_older_generation_does_not_count() {
+    let seen = |generation: i64, observed: i64| view(generation, &json!({ "observedGeneration": observed }));
+    assert_eq!(reason(&seen(2, 1)), "its controller has not seen its last change");
+    assert_eq!(ready(&seen(2, 2)), None);
+    let condition = json!({ "conditions": [{ "type": "Ready", "status": "True", "observedGeneration": 1 }] });
+    assert_eq!(reason(&view(2, &condition)), "its condition Ready is about an older generation");
+}
+
+#[test]
+fn an_object_without_a_status_is_ready_once_its_controller_had_its_chance() {
+    let silent = view(1, &Value::Null);
+    assert_eq!(reason(&silent), "it has no status yet");
+    assert_eq!(of(&silent, false), Ready(None));
+    assert_eq!(ready(&view(1, &json!({}))), None);
+}
+
+#[test]
+fn an_object_that_is_being_deleted_is_not_ready() {
+    let mut object = view(1, &json!({}));
+    object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    assert_eq!(reason(&object), "it is being deleted");
+}
+
+#[test]
+fn a_deployment_is_ready_when_its_rollout_is_done() {
+    let with = |replicas: i64, updated: i64, available: i64, status: &str| {
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "generation": 1 },
+            "spec": { "replicas": 2 },
+            "status": {
+                "observedGeneration": 1, "replicas": replicas, "updatedReplicas": updated,
+                "availableReplicas": available,
+                "conditions": [{ "type": "Available", "status": status, "reason": "R" }]
+            }
+        })
+    };
+    assert_eq!(ready(&with(2, 2, 2, "True")), Some("Available"));
+    assert_eq!(reason(&with(2, 1, 2, "True")), "1 of 2 pods are up to date");
+    assert_eq!(reason(&with(3, 2, 2, "True")), "1 old pods are left");
+    assert_eq!(reason(&with(2, 2, 1, "True")), "1 of 2 pods are available");
+    assert_eq!(reason(&with(2, 2, 2, "False")), "Available is False: R");
+    let unseen = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "spec": {} });
+    assert_eq!(reason(&unseen), "its controller has not seen it");
+}
+
+#[test]
+fn a_pod_is_ready_when_it_runs_or_is_done() {
+    let with = |phase: &str, ready: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "status": { "phase": phase, "conditions": [{ "type": "Ready", "status": ready }] }
+        })
+    };
+    assert_eq!(ready(&with("Running", "True")), Some("Running"));
+    assert_eq!(ready(&with("Succeeded", "False")), Some("Succeeded"));
+    assert_eq!(reason(&with("Running", "False")), "its phase is Running");
+    let waits = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "status": {
+            "phase": "Pending",
+            "containerStatuses": [{ "state": { "waiting": { "reason": "ImagePullBackOff", "message": "m" } } }]
+        }
+    });
+    assert_eq!(reason(&waits), "a container waits: ImagePullBackOff: m");
+    let unscheduled = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "status": {
+            "phase": "Pending",
+            "conditions": [{ "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node" }]
+        }
+    });
+    assert_eq!(reason(&unscheduled), "PodScheduled is False: Unschedulable: no node");
+}
+
+#[test]
+fn other_workloads_are_ready_as_kubectl_says() {
+    let set = |kind: &str, status: &Value| {
+        json!({ "apiVersion": "apps/v1", "kind": kind, "spec": { "replicas": 1 }, "status": status })
+    };
+    assert_eq!(ready(&set("ReplicaSet", &json!({ "readyReplicas": 1, "availableReplicas": 1 }))), Some("all pods ready"));
+    assert_eq!(reason(&set("ReplicaSet", &json!({}))), "0 of 1 pods are ready");
+    let moving = json!({ "readyReplicas": 1, "currentRevision": "a", "updateRevision": "b" });
+    assert_eq!(reason(&set("StatefulSet", &moving)), "not all pods are up to date");
+    let daemons = json!({ "observedGeneration": 1, "desiredNumberScheduled": 2, "updatedNumberScheduled": 2, "numberAvailable": 1 });
+    assert_eq!(reason(&set("DaemonSet", &daemons)), "1 of 2 pods are available");
+    let job = |status: &Value| json!({ "apiVersion": "batch/v1", "kind": "Job", "status": status });
+    assert_eq!(reason(&job(&json!({}))), "it has not started");
+    assert_eq!(ready(&job(&json!({ "startTime": "t" }))), Some("started"));
+    let failed = json!({ "startTime": "t", "conditions": [{ "type": "Failed", "status": "True", "reason": "DeadlineExceeded" }] });
+    assert_eq!(reason(&job(&failed)), "Failed is True: DeadlineExceeded");
+}

@@ -1,0 +1,188 @@
+//! An object with everything that it owns, and whether all of it is ready.
+//!
+//! Ownership is followed through the kinds that run pods and through those that the operator defines. Objects are read,
+//! never written.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::Write as _;
+
+use anyhow::{Context as _, Result};
+use kube::api::{Api, DynamicObject, ListParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::ApiResource;
+use serde_json::Value;
+
+use super::{Readiness, of};
+use crate::dev::answer::told;
+use crate::dev::definitions::Kind;
+use crate::dev::report::count;
+use crate::dev::samples::Placed;
+
+/// The built-in kinds that have pods, and pods.
+const WORKLOADS: &[(&str, &str)] = &[
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "ReplicaSet"),
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "DaemonSet"),
+    ("batch/v1", "Job"),
+    ("v1", "Pod"),
+];
+
+/// How a sample is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// Kind and name of the sample.
+    pub(crate) sample: String,
+    /// What there is to say: by what it is ready, or what is missing.
+    pub(crate) text: String,
+    pub(crate) is_ready: bool,
+}
+
+/// How samples are, with what they own. One without a status is not ready while its controller `may_yet_speak`.
+pub(crate) async fn standings(
+    client: &kube::Client,
+    samples: &[Placed],
+    kinds: &[Kind],
+    may_yet_speak: bool,
+) -> Result<Vec<Standing>> {
+    let mut found = Vec::new();
+    let mut listed: BTreeMap<Option<String>, Vec<Value>> = BTreeMap::new();
+    for sample in samples {
+        let object = sample.api(client).get_opt(&sample.name).await.map_err(told);
+        let object = object.with_context(|| format!("cannot read {sample}"))?;
+        let Some(object) = object.map(|object| value(&object, &sample.resource)) else {
+            let text = "it is not in the cluster".to_owned();
+            found.push(Standing { sample: sample.to_string(), text, is_ready: false });
+            continue;
+        };
+        let others = match listed.get(&sample.namespace) {
+            Some(others) => others,
+            None => {
+                let others = list(client, sample.namespace.as_deref(), kinds).await?;
+                listed.entry(sample.namespace.clone()).or_insert(others)
+            }
+        };
+        let speaks = kinds.iter().any(|kind| {
+            kind.has_status && kind.kind == sample.resource.kind && kind.group == sample.resource.group
+        });
+        let owned = owned(&object, others);
+        found.push(standing(sample.to_string(), &object, &owned, speaks && may_yet_speak));
+    }
+    Ok(found)
+}
+
+/// All objects that may belong to a sample.
+async fn list(client: &kube::Client, namespace: Option<&str>, kinds: &[Kind]) -> Result<Vec<Value>> {
+    let built_in = WORKLOADS.iter().map(|(api_version, kind)| {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
+    });
+    // In whichever version: it is the same object.
+    let mut known = BTreeSet::new();
+    let ours = kinds.iter().filter(|kind| known.insert((&kind.group, &kind.kind))).map(|kind| {
+        let gvk = GroupVersionKind::gvk(&kind.group, &kind.version, &kind.kind);
+        ApiResource::from_gvk_with_plural(&gvk, &kind.plural)
+    });
+    let mut found = Vec::new();
+    for resource in built_in.chain(ours) {
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+        // What is cluster-wide is only found among all.
+        let is_ours = kinds.iter().any(|kind| kind.kind == resource.kind && kind.group == resource.group);
+        let api = match namespace {
+            Some(namespace) if !is_ours => Api::namespaced_with(client.clone(), namespace, &resource),
+            _ => api,
+        };
+        let objects = match api.list(&ListParams::default()).await {
+            // On a cluster of others not everything may be looked at.
+            Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => continue,
+            listed => listed.map_err(told).with_context(|| format!("cannot list {}", resource.plural))?,
+        };
+        found.extend(objects.items.iter().map(|object| value(object, &resource)));
+    }
+    Ok(found)
+}
+
+/// An object of a list does not say itself what it is.
+fn value(object: &DynamicObject, resource: &ApiResource) -> Value {
+    let mut value = serde_json::to_value(object).unwrap_or_default();
+    value["apiVersion"] = resource.api_version.as_str().into();
+    value["kind"] = resource.kind.as_str().into();
+    value
+}
+
+/// What an object owns, and what that owns.
+fn owned<'a>(object: &Value, others: &'a [Value]) -> Vec<&'a Value> {
+    let mut by_owner: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for other in others {
+        for owner in other["metadata"]["ownerReferences"].as_array().into_iter().flatten() {
+            by_owner.entry(owner["uid"].as_str().unwrap_or_default()).or_default().push(other);
+        }
+    }
+    let uid = |object: &'a Value| object["metadata"]["uid"].as_str().unwrap_or_default();
+    let root = object["metadata"]["uid"].as_str().unwrap_or_default();
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::from([root]);
+    let mut left = VecDeque::from([root]);
+    while let Some(owner) = left.pop_front() {
+        for child in by_owner.get(owner).into_iter().flatten() {
+            if seen.insert(uid(child)) {
+                left.push_back(uid(child));
+                found.push(*child);
+            }
+        }
+    }
+    found
+}
+
+fn standing(sample: String, object: &Value, owned: &[&Value], may_yet_speak: bool) -> Standing {
+    let by = match of(object, may_yet_speak) {
+        Readiness::Ready(by) => by,
+        Readiness::NotReady(text) => return Standing { sample, text, is_ready: false },
+    };
+    for part in owned {
+        if let Readiness::NotReady(reason) = of(part, false) {
+            let [kind, name] = [&part["kind"], &part["metadata"]["name"]].map(|text| text.as_str().unwrap_or("?"));
+            return Standing { sample, text: format!("{kind} {name}: {reason}"), is_ready: false };
+        }
+    }
+    let mut text = by.unwrap_or("applied").to_owned();
+    let mut parts: BTreeMap<&str, usize> = BTreeMap::new();
+    for part in owned {
+        *parts.entry(part["kind"].as_str().unwrap_or_default()).or_default() += 1;
+    }
+    for (kind, number) in parts {
+        let _ = write!(text, ", {} ready", count(number, kind));
+    }
+    Standing { sample, text, is_ready: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(kind: &str, uid: &str, owner: &str, status: &Value) -> Value {
+        let api_version = if kind == "Pod" { "v1" } else { "x.example.com/v1" };
+        json!({
+            "apiVersion": api_version, "kind": kind, "status": status,
+            "metadata": { "name": uid, "uid": uid, "ownerReferences": [{ "uid": owner }] }
+        })
+    }
+
+    #[test]
+    fn a_sample_waits_for_what_it_owns_at_any_depth_and_for_nothing_else() {
+        let sample = object("View", "view", "", &json!({}));
+        let running = json!({ "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] });
+        let mut others = vec![
+            object("Pod", "mine", "part", &json!({ "phase": "Pending" })),
+            object("Part", "part", "view", &json!({})),
+            object("Pod", "theirs", "other", &json!({ "phase": "Pending" })),
+        ];
+        let found = standing("View view".to_owned(), &sample, &owned(&sample, &others), true);
+        assert_eq!((found.is_ready, found.text.as_str()), (false, "Pod mine: its phase is Pending"));
+        others[0]["status"] = running;
+        let found = standing("View view".to_owned(), &sample, &owned(&sample, &others), true);
+        assert_eq!((found.is_ready, found.text.as_str()), (true, "applied, 1 Part ready, 1 Pod ready"));
+    }
+}
