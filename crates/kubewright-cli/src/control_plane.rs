@@ -38,7 +38,7 @@ impl ControlPlane {
                 error
             }
         })?;
-        let cluster = nodes.map(|nodes| Cluster::start(&server, nodes)).transpose()?;
+        let cluster = nodes.map(|nodes| Cluster::start(&server, nodes, listening.authority().pem())).transpose()?;
         Ok(Self { server, listening, cluster })
     }
 
@@ -87,9 +87,11 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn start(server: &ApiServer, nodes: usize) -> Result<Self> {
+    fn start(server: &ApiServer, nodes: usize, root_ca: &str) -> Result<Self> {
         let nodes = Nodes { heartbeat: Some(HEARTBEAT), ..Nodes::count(nodes) };
-        let options = kubewright_cluster::Options { nodes, ..kubewright_cluster::Options::default() };
+        let root_ca = root_ca.to_owned();
+        let options =
+            kubewright_cluster::Options { nodes, root_ca, ..kubewright_cluster::Options::default() };
         let client = kube::Client::new(server.clone(), "default");
         let cluster =
             kubewright_cluster::Cluster::new(client, &options).context("the cluster could not start")?;

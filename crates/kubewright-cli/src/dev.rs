@@ -4,7 +4,7 @@
 //! - [`watcher`] tells of saves, [`builder`] has cargo build, [`operator`] runs the [`program`] that comes of it; both
 //!   are a [`group`] of processes.
 //! - [`readiness`] says whether the samples are, [`waiting`] how long to ask.
-//! - [`session`] is the loop itself, and [`report`] the lines that it says.
+//! - [`session`] is the loop itself, [`report`] the lines that it says, and [`page`] what a browser shows of it.
 //!
 //! The invariants: **an operator that works is replaced by one that was built, and by nothing else**; a save is never
 //! lost; whatever way the loop ends, nothing that it started is left, and nothing else has ended.
@@ -16,6 +16,7 @@ mod definitions;
 mod folder;
 mod group;
 mod operator;
+mod page;
 mod program;
 mod readiness;
 mod report;

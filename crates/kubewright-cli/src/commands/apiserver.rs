@@ -137,21 +137,6 @@ async fn serve(args: &Args, ui: &Ui, started: Instant) -> Result<()> {
         Some(dir) => control_plane::open(dir, options, ui)
             .hint("choose another folder with --data-dir, or end the server that uses this one")?,
     };
-    let listening = Listening::open(server.clone(), args.port).await.map_err(|error| {
-        let taken = matches!(error, ServeError::Bind { .. });
-        let error = anyhow::Error::new(error).context("the API server could not start");
-        if taken {
-            error.hint("choose another port with --port, or let the system choose one with --port 0")
-        } else {
-            error
-        }
-    })?;
-    let cluster = match args.controllers {
-        Which::All => Some(Cluster::start(&server, args.nodes, listening.authority().pem())?),
-        Which::None | Which::Core => None,
-    };
-    private::write(&args.kubeconfig, &listening.kubeconfig())
-        .with_context(|| format!("cannot write the kubeconfig to {}", args.kubeconfig.display()))
     let nodes = matches!(args.controllers, Which::All).then_some(args.nodes);
     let control_plane = ControlPlane::start(server, args.port, nodes).await?;
     control_plane
@@ -161,54 +146,6 @@ async fn serve(args: &Args, ui: &Ui, started: Instant) -> Result<()> {
     ui.print(format!("ready {} in {} ms\n", control_plane.url(), started.elapsed().as_millis()).as_bytes())?;
 
     signals.any().await;
-    if let Some(cluster) = cluster {
-        cluster.end().await?;
-    }
-    listening.close().await;
-    server.close().context("the last writes could not be kept").hint("make room on the disk of --data-dir")
-}
-
-/// The controllers of a cluster, which talk to the server without a socket.
-struct Cluster {
-    stop: oneshot::Sender<()>,
-    task: JoinHandle<Result<(), kubewright_cluster::RunError>>,
-}
-
-impl Cluster {
-    fn start(server: &ApiServer, nodes: usize, root_ca: &str) -> Result<Self> {
-        let nodes = Nodes { heartbeat: Some(HEARTBEAT), ..Nodes::count(nodes) };
-        let root_ca = root_ca.to_owned();
-        let options =
-            kubewright_cluster::Options { nodes, root_ca, ..kubewright_cluster::Options::default() };
-        let client = kube::Client::new(server.clone(), "default");
-        let cluster =
-            kubewright_cluster::Cluster::new(client, &options).context("the cluster could not start")?;
-        let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(cluster.run_until(async {
-            // Dropping the other end is the sign.
-            let _ = stopped.await;
-        }));
-        Ok(Self { stop, task })
-    }
-
-    async fn end(self) -> Result<()> {
-        drop(self.stop);
-        self.task.await.context("the cluster panicked")?.context("the cluster failed")
-    }
-}
-
-/// A server on the objects that an earlier run left in a folder.
-fn open(dir: &Path, options: Options, ui: &Ui) -> Result<ApiServer> {
-    let (server, recovered) = ApiServer::open(dir, options)
-        .with_context(|| format!("cannot open the data folder {}", dir.display()))
-        .hint("choose another folder with --data-dir, or end the server that uses this one")?;
-    if recovered.truncated_bytes > 0 {
-        ui.note(&format!(
-            "the last run ended in the middle of a write: {} bytes that were never acknowledged are gone",
-            recovered.truncated_bytes
-        ));
-    }
-    Ok(server)
     control_plane.close().await.hint("make room on the disk of --data-dir")
 }
 

@@ -1,0 +1,107 @@
+// What the server told: entries by topic and id. Whoever shows them subscribes, and is called once per frame with what
+// changed. A lost stream resumes where it was; the server says when to begin again.
+
+const topics = ["status", "operator", "object", "event", "reconcile", "queue"];
+const empty = () => Object.fromEntries(topics.map((topic) => [topic, new Map()]));
+const nothing = () => Object.fromEntries(topics.map((topic) => [topic, new Set()]));
+
+export const model = {
+  ...empty(),
+  /** Whether the stream is open. */
+  connected: false,
+  /** Whether everything that was there at the start is there. */
+  ready: false,
+  get cluster() {
+    return this.status.get("") ?? { discovered: false, listing: 0, forbidden: [], unreadable: {}, lost: null };
+  },
+};
+
+const identify = {
+  status: () => "",
+  operator: (entry) => entry.name,
+  object: (entry) => entry.id,
+  event: (entry) => entry.id,
+  reconcile: (entry) => entry.id,
+  queue: (entry) => entry.controller,
+};
+
+/** Entries know their time as a number, which is asked for often. */
+const complete = {
+  object: (entry) => { entry.since = Date.parse(entry.created) || entry.changed; },
+  event: (entry) => { entry.since = Date.parse(entry.at) || 0; },
+  reconcile: (entry) => { entry.since = Date.parse(entry.at) || 0; },
+};
+
+const subscribers = [];
+let changed = nothing();
+let everything = false;
+let scheduled = false;
+
+/** Calls `show(changed, everything)`: sets of ids by topic, and whether all of it is new. */
+export function subscribe(show) {
+  subscribers.push(show);
+}
+
+function schedule() {
+  if (scheduled) return;
+  scheduled = true;
+  // Frames stop in a hidden tab, but its title and its lists should not grow stale.
+  if (document.hidden) setTimeout(flush, 250);
+  else requestAnimationFrame(flush);
+}
+
+function flush() {
+  scheduled = false;
+  const [now, all] = [changed, everything];
+  changed = nothing();
+  everything = false;
+  for (const show of subscribers) show(now, all);
+}
+
+let beginning = null;
+let last = "";
+
+function receive(message) {
+  last = message.lastEventId;
+  const batch = JSON.parse(message.data);
+  if (batch.reset) beginning = empty();
+  const target = beginning ?? model;
+  for (const [topic, entry] of batch.put) {
+    // A newer server may know more topics.
+    if (!(topic in identify)) continue;
+    const id = identify[topic](entry);
+    complete[topic]?.(entry);
+    target[topic].set(id, entry);
+    changed[topic].add(id);
+  }
+  for (const [topic, id] of batch.gone) {
+    target[topic]?.delete(id);
+    changed[topic]?.add(id);
+  }
+  if (batch.more) return;
+  if (beginning) {
+    Object.assign(model, beginning);
+    beginning = null;
+    everything = true;
+    model.ready = true;
+  }
+  schedule();
+}
+
+/** Opens the stream, and again whenever it is lost for good. */
+export function connect() {
+  const source = new EventSource(last ? `events?after=${encodeURIComponent(last)}` : "events");
+  const tell = (connected) => {
+    if (model.connected === connected) return;
+    model.connected = connected;
+    changed.status.add("");
+    schedule();
+  };
+  source.onopen = () => tell(true);
+  source.onmessage = receive;
+  source.onerror = () => {
+    tell(false);
+    // The browser tries again by itself, unless it was refused.
+    if (source.readyState === EventSource.CLOSED) setTimeout(connect, 1000);
+  };
+}

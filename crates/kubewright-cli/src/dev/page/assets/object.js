@@ -1,0 +1,246 @@
+// The pane of one object: its YAML with what changed last, its conditions, events and reconciles.
+
+import { EventList, eventsOf } from "./events.js";
+import { model } from "./model.js";
+import { ReconcileList, reconcilesOf } from "./reconciles.js";
+import { $, age, ageOf, badge, conditionMark, el, say, setState } from "./view.js";
+
+/** Lines that are drawn at first: definitions have tens of thousands. */
+const LINES = 2000;
+
+const pane = $("object");
+const parts = ["yaml", "conditions", "events", "reconciles"];
+
+let id = null;
+let part = "yaml";
+let detail = null;
+let allLines = false;
+let asking = false;
+let again = false;
+let events;
+let reconciles;
+let onOpen;
+
+export function setUp(open, close) {
+  onOpen = open;
+  events = new EventList($("object-events").querySelector("ul"), open);
+  reconciles = new ReconcileList($("object-reconciles").querySelector("ul"));
+  $("object-close").addEventListener("click", close);
+  $("object-change").addEventListener("click", () => {
+    choose("yaml");
+    nextChange(true);
+  });
+  const tabs = parts.map((name) => $(`part-${name}`));
+  tabs.forEach((tab, at) => {
+    tab.addEventListener("click", () => choose(parts[at]));
+    tab.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      const to = (at + step + tabs.length) % tabs.length;
+      choose(parts[to]);
+      tabs[to].focus();
+    });
+  });
+}
+
+/** Shows an object, or none. */
+export function show(next) {
+  if (next !== id) {
+    detail = null;
+    allLines = false;
+    $("object-yaml").replaceChildren();
+    $("object-yaml").scrollTop = 0;
+  }
+  id = next;
+  pane.hidden = id === null;
+  if (id === null) return;
+  update(true);
+}
+
+export const shown = () => id;
+
+/** After a change of the model. */
+export function update(itself) {
+  if (id === null) return;
+  const object = model.object.get(id);
+  pane.classList.toggle("gone", !object);
+  if (!object) {
+    setState($("object-state"), "unknown", "Deleted");
+    return;
+  }
+  const title = $("object-title");
+  if (title.dataset.id !== id) {
+    title.dataset.id = id;
+    title.replaceChildren(badge(object.kind, object.custom), el("span", { className: "ellipsis" }, object.name));
+  }
+  setState($("object-state"), object.readiness.level, object.readiness.word || "no status");
+  drawPath(object);
+  count("part-conditions", object.conditions.length);
+  count("part-events", events.show(eventsOf(object)));
+  count("part-reconciles", reconciles.show(reconcilesOf(object)));
+  for (const name of ["events", "reconciles"]) {
+    const panel = $(`object-${name}`);
+    panel.querySelector(".empty").hidden = panel.querySelector("li") !== null;
+  }
+  if (itself) ask();
+}
+
+function count(tab, number) {
+  say($(tab).querySelector("b"), number ? String(number) : "");
+}
+
+/** Who owns it, up to the root, then where it is. */
+function drawPath(object) {
+  const chain = [];
+  for (let at = object; at && chain.length < 10; ) {
+    const owner = at.owners.map((owner) => model.object.get(owner)).find(Boolean);
+    if (!owner || chain.includes(owner)) break;
+    chain.unshift(owner);
+    at = owner;
+  }
+  const path = $("object-path");
+  const key = [...chain.map((owner) => owner.id), id].join();
+  if (path.dataset.key === key) return;
+  path.dataset.key = key;
+  const links = chain.flatMap((owner) => {
+    const link = el("button", { className: "link", type: "button" }, `${owner.kind} ${owner.name}`);
+    link.addEventListener("click", () => onOpen(owner.id));
+    return [link, el("span", { className: "sep", "aria-hidden": "true" }, "›")];
+  });
+  const api = object.group ? `${object.group}/${object.version}` : object.version;
+  path.replaceChildren(...links, el("span", {}, object.kind), el("span", { className: "sep" }, "·"), el("span", {}, api),
+    el("span", { className: "sep" }, "·"), el("span", {}, object.namespace ? `namespace ${object.namespace}` : "no namespace"),
+    el("span", { className: "sep" }, "·"), ageOf(object.since));
+}
+
+function choose(next) {
+  part = next;
+  for (const name of parts) {
+    const is = name === part;
+    $(`part-${name}`).setAttribute("aria-selected", String(is));
+    $(`part-${name}`).tabIndex = is ? 0 : -1;
+    $(`object-${name}`).hidden = !is;
+  }
+}
+
+/** One request at a time; a change meanwhile asks once more. */
+async function ask() {
+  if (asking) {
+    again = true;
+    return;
+  }
+  asking = true;
+  const wanted = id;
+  try {
+    const answer = await fetch(`object?id=${encodeURIComponent(wanted)}`);
+    if (answer.ok && wanted === id) {
+      detail = await answer.json();
+      draw();
+    }
+  } catch {
+    // The stream says that the connection is lost, and brings the next change.
+  } finally {
+    asking = false;
+  }
+  if (again || wanted !== id) {
+    again = false;
+    if (id !== null) ask();
+  }
+}
+
+function draw() {
+  const yaml = $("object-yaml");
+  const scroll = yaml.scrollTop;
+  const text = el("div", { className: "yaml" });
+  let number = 0;
+  let changes = 0;
+  const lines = allLines ? detail.lines : detail.lines.slice(0, LINES);
+  for (const [mark, line] of lines) {
+    if (mark >= 0) number += 1;
+    if (mark !== 0) changes += 1;
+    text.append(lineOf(mark, line, mark >= 0 ? number : ""));
+  }
+  yaml.replaceChildren(text);
+  if (detail.lines.length > lines.length) {
+    const more = el("button", { className: "older", type: "button" }, `Show all ${detail.lines.length} lines`);
+    more.addEventListener("click", () => {
+      allLines = true;
+      draw();
+    });
+    yaml.append(more);
+  }
+  if (detail.managers) {
+    const code = el("div", { className: "yaml" });
+    for (const line of detail.managed.trimEnd().split("\n")) code.append(lineOf(0, line, ""));
+    const plural = detail.managers === 1 ? "manager" : "managers";
+    yaml.append(el("details", {}, el("summary", {}, `managedFields of ${detail.managers} ${plural}`), code));
+  }
+  yaml.scrollTop = scroll;
+  const change = $("object-change");
+  change.hidden = changes === 0;
+  change.dataset.changes = changes;
+  tick();
+  drawConditions();
+}
+
+/** The button that says what changed goes on counting. */
+export function tick() {
+  if (!detail) return;
+  const change = $("object-change");
+  const changes = change.dataset.changes;
+  say(change, `${changes} ${changes === "1" ? "line" : "lines"} changed ${age(detail.changed)} ago`);
+}
+
+const signs = { 1: "+", "-1": "−", 0: "" };
+const words = { 1: "added: ", "-1": "removed: " };
+
+function lineOf(mark, line, number) {
+  const element = el("div", { className: "code" },
+    el("span", { className: "no", "aria-hidden": "true" }, String(number)),
+    el("span", { className: "sign", "aria-hidden": "true" }, signs[mark]));
+  if (mark !== 0) {
+    element.dataset.mark = mark;
+    element.append(el("span", { className: "sr" }, words[mark]));
+  }
+  const split = /^(\s*(?:- )*)((?:"[^"]*"|[^\s"':#][^:]*):)(\s.*|)$/.exec(line);
+  const content = el("span", { className: "content" });
+  if (split) content.append(split[1], el("span", { className: "k" }, split[2]), valueOf(split[3]));
+  else content.append(line);
+  element.append(content);
+  return element;
+}
+
+function valueOf(text) {
+  const value = text.trim();
+  if (/^(true|false|null|-?\d+(\.\d+)?)$/.test(value)) return el("span", { className: "n" }, text);
+  return el("span", { className: "s" }, text);
+}
+
+function drawConditions() {
+  const holder = $("object-conditions");
+  if (!detail.conditions.length) {
+    holder.replaceChildren(el("p", { className: "empty" }, "It has no conditions."));
+    return;
+  }
+  const head = el("tr", {}, ...["Condition", "Status", "Reason", "Message", "Since"].map((name) => el("th", { scope: "col" }, name)));
+  const body = el("tbody", {});
+  for (const condition of detail.conditions) {
+    const since = Date.parse(condition.lastTransitionTime);
+    const status = el("td", { className: "condition" }, `${conditionMark(condition.status)} ${condition.status}`);
+    status.dataset.status = condition.status;
+    body.append(el("tr", {}, el("th", { scope: "row" }, condition.type ?? ""), status, el("td", {}, condition.reason ?? ""),
+      el("td", {}, condition.message ?? ""), el("td", {}, since ? ageOf(since) : "")));
+  }
+  holder.replaceChildren(el("table", { className: "conditions" }, el("thead", {}, head), body));
+}
+
+/** Brings the next changed line into sight. */
+export function nextChange(first = false) {
+  const yaml = $("object-yaml");
+  const marked = [...yaml.querySelectorAll("[data-mark]")];
+  if (!marked.length) return;
+  const top = yaml.getBoundingClientRect().top + yaml.clientHeight / 2;
+  const next = first ? marked[0] : (marked.find((line) => line.getBoundingClientRect().top > top + 14) ?? marked[0]);
+  next.scrollIntoView({ block: "center" });
+}

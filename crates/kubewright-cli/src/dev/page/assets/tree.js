@@ -1,0 +1,246 @@
+// The tree of objects by owner. Only the rows in sight exist, so that thousands of objects cost nothing.
+
+import { model } from "./model.js";
+import { $, ageOf, badge, conditionMark, el, matches, state } from "./view.js";
+
+/** Height of a row, as in page.css. */
+const ROW = 28;
+/** Rows beyond the edges, so that scrolling does not outrun drawing. */
+const SPARE = 12;
+
+const tree = $("tree");
+const rowsElement = $("rows");
+
+const ranks = [
+  (object) => object.custom,
+  (object) => object.group === "apps" || object.group === "batch",
+  (object) => object.kind === "Pod",
+  (object) => object.kind === "Service" || object.group === "networking.k8s.io",
+  (object) => object.kind === "ConfigMap" || object.kind === "Secret",
+  (object) => object.group !== "rbac.authorization.k8s.io" && object.kind !== "CustomResourceDefinition" && object.namespace,
+  (object) => object.kind === "Namespace" || object.kind === "Node",
+  (object) => object.kind !== "CustomResourceDefinition" && object.group !== "rbac.authorization.k8s.io",
+  (object) => object.kind === "CustomResourceDefinition",
+];
+
+function rank(object) {
+  const found = ranks.findIndex((is) => is(object));
+  return found < 0 ? ranks.length : found;
+}
+
+const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+const byPlace = (a, b) =>
+  a.rank - b.rank || compare(a.kind, b.kind) || compare(a.namespace, b.namespace) || compare(a.name, b.name) || compare(a.id, b.id);
+
+const collapsed = new Set();
+const shownRows = new Map();
+let rows = [];
+let index = new Map();
+let active = null;
+let opened = null;
+let look = { words: [], namespace: "", plumbing: false };
+let onOpen = () => {};
+
+/** The object under the cursor of the tree. */
+export const activeObject = () => active;
+
+export function setUp(open) {
+  onOpen = open;
+  tree.addEventListener("scroll", draw, { passive: true });
+  new ResizeObserver(draw).observe(tree);
+  tree.addEventListener("keydown", key);
+  tree.addEventListener("focus", () => {
+    if (!active && rows.length) move(0);
+    else draw();
+  });
+  rowsElement.addEventListener("click", (event) => {
+    const row = event.target.closest(".row");
+    if (!row) return;
+    const id = row.dataset.id;
+    active = id;
+    if (event.target.closest(".twist")) toggle(id);
+    else onOpen(id);
+    draw();
+  });
+}
+
+/** Builds the tree anew from the model: after changes, or for another filter. */
+export function rebuild(next = look) {
+  look = next;
+  const objects = [...model.object.values()].filter((object) => look.plumbing || !object.plumbing);
+  const visible = new Set(objects.map((object) => object.id));
+  const children = new Map();
+  const roots = [];
+  for (const object of objects) {
+    object.rank ??= rank(object);
+    const owner = object.owners.find((owner) => visible.has(owner) && owner !== object.id);
+    if (!owner) roots.push(object);
+    else if (children.has(owner)) children.get(owner).push(object);
+    else children.set(owner, [object]);
+  }
+  const wanted = (object) =>
+    (!look.namespace || object.namespace === look.namespace) &&
+    matches(look.words, () => `${object.kind} ${object.namespace}/${object.name} ${object.readiness.word}`);
+  const filtering = look.words.length > 0 || look.namespace !== "";
+  rows = [];
+  let found = 0;
+  const walked = new Set();
+  // Gives the rows of a branch, or none if nothing in it is wanted.
+  const walk = (siblings, level) => {
+    siblings.sort(byPlace);
+    const kept = [];
+    for (const object of siblings) {
+      if (walked.has(object.id)) continue;
+      walked.add(object.id);
+      const below = children.has(object.id) ? walk(children.get(object.id), level + 1) : [];
+      const is = wanted(object);
+      if (!is && below.length === 0) continue;
+      if (is) found += 1;
+      kept.push({ object, level, below, dim: !is });
+    }
+    return kept;
+  };
+  const place = (kept) => {
+    kept.forEach((node, at) => {
+      const parent = node.below.length > 0;
+      const open = parent && (look.words.length > 0 || !collapsed.has(node.object.id));
+      rows.push({ ...node, parent, open, at: at + 1, of: kept.length });
+      if (open) place(node.below);
+    });
+  };
+  const kept = walk(roots, 1);
+  // Owners that own each other have no root.
+  const lost = objects.filter((object) => !walked.has(object.id));
+  place(lost.length ? [...kept, ...walk(lost, 1)] : kept);
+  index = new Map(rows.map((row, at) => [row.object.id, at]));
+  if (active && !index.has(active)) active = null;
+  rowsElement.style.height = `${rows.length * ROW}px`;
+  draw();
+  const emptyNote = $("objects-empty");
+  emptyNote.hidden = rows.length > 0;
+  emptyNote.textContent = !model.ready
+    ? "Reading the cluster…"
+    : filtering
+      ? "Nothing matches the filter."
+      : "Nothing here yet. What you, your operator and its controllers create appears as it happens.";
+  return { found, of: objects.length };
+}
+
+/** Marks objects that just changed, if they are in sight. */
+export function flash(ids) {
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  for (const id of ids) {
+    shownRows.get(id)?.element.animate([{ backgroundColor: "var(--flash)" }, {}], { duration: 1200, easing: "ease-out" });
+  }
+}
+
+/** Which object the pane shows. */
+export function setOpened(id) {
+  opened = id;
+  if (id && index.has(id)) active = id;
+  draw();
+}
+
+function draw() {
+  const first = Math.max(0, Math.floor(tree.scrollTop / ROW) - SPARE);
+  const last = Math.min(rows.length, Math.ceil((tree.scrollTop + tree.clientHeight) / ROW) + SPARE);
+  const keep = new Set();
+  for (let at = first; at < last; at += 1) {
+    const row = rows[at];
+    const id = row.object.id;
+    keep.add(id);
+    let shown = shownRows.get(id);
+    const signature = [row.level, row.parent, row.open, row.dim];
+    if (!shown || shown.object !== row.object || signature.some((part, i) => part !== shown.signature[i])) {
+      const element = rowElement(row);
+      if (shown) shown.element.replaceWith(element);
+      else rowsElement.append(element);
+      shown = { element, object: row.object, signature };
+      shownRows.set(id, shown);
+    }
+    const { element } = shown;
+    element.style.transform = `translateY(${at * ROW}px)`;
+    element.setAttribute("aria-setsize", row.of);
+    element.setAttribute("aria-posinset", row.at);
+    element.setAttribute("aria-selected", String(id === opened));
+    element.classList.toggle("active", id === active);
+  }
+  for (const [id, { element }] of shownRows) {
+    if (keep.has(id)) continue;
+    element.remove();
+    shownRows.delete(id);
+  }
+  if (active && shownRows.has(active)) tree.setAttribute("aria-activedescendant", `o-${active}`);
+  else tree.removeAttribute("aria-activedescendant");
+}
+
+function rowElement({ object, level, parent, open, dim }) {
+  const { readiness } = object;
+  const conditions = el("span", { className: "c-conditions" });
+  for (const [type, status, reason] of object.conditions) {
+    const condition = el("span", { className: "condition", title: `${type}: ${status}${reason ? ` (${reason})` : ""}` }, `${conditionMark(status)} ${type}`);
+    condition.dataset.status = status;
+    conditions.append(condition);
+  }
+  const status = state(readiness.level, readiness.word);
+  if (!readiness.word) status.append(el("span", { className: "sr" }, "no status"));
+  const name = el("span", { className: "name" },
+    el("span", { className: "twist", "aria-hidden": "true" }, parent ? "›" : ""),
+    badge(object.kind, object.custom),
+    el("span", { className: "what", title: `${object.kind} ${object.name}` }, object.name, el("span", { className: "kind" }, ` ${object.kind}`)));
+  name.style.setProperty("--level", level);
+  const row = el("div", { id: `o-${object.id}`, className: "row tree-grid", role: "treeitem", "aria-level": level },
+    name, conditions, status,
+    el("span", { className: "c-namespace" }, object.namespace || "–"),
+    el("span", { className: "c-age" }, ageOf(object.since)));
+  row.dataset.id = object.id;
+  row.classList.toggle("dim", dim);
+  if (parent) row.setAttribute("aria-expanded", String(open));
+  return row;
+}
+
+function toggle(id, open = collapsed.has(id)) {
+  if (open) collapsed.delete(id);
+  else collapsed.add(id);
+  rebuild();
+}
+
+function move(to) {
+  if (!rows.length) return;
+  const at = Math.min(rows.length - 1, Math.max(0, to));
+  active = rows[at].object.id;
+  const top = at * ROW;
+  if (top < tree.scrollTop) tree.scrollTop = top;
+  else if (top + ROW > tree.scrollTop + tree.clientHeight) tree.scrollTop = top + ROW - tree.clientHeight;
+  draw();
+  if (opened) onOpen(active, { follow: true });
+}
+
+function key(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const at = active ? (index.get(active) ?? 0) : -1;
+  const row = rows[at];
+  const page = Math.max(1, Math.floor(tree.clientHeight / ROW) - 1);
+  const actions = {
+    ArrowDown: () => move(at + 1),
+    ArrowUp: () => move(at - 1),
+    Home: () => move(0),
+    End: () => move(rows.length - 1),
+    PageDown: () => move(at + page),
+    PageUp: () => move(at - page),
+    ArrowRight: () => {
+      if (row?.parent && !row.open) toggle(active, true);
+      else if (row?.parent) move(at + 1);
+    },
+    ArrowLeft: () => {
+      if (row?.open && !look.words.length) toggle(active, false);
+      else if (row) for (let up = at - 1; up >= 0; up -= 1) if (rows[up].level < row.level) return move(up);
+      return undefined;
+    },
+    Enter: () => row && onOpen(active),
+    " ": () => row && onOpen(active),
+  };
+  if (!(event.key in actions)) return;
+  event.preventDefault();
+  actions[event.key]();
+}

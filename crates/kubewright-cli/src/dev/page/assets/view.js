@@ -1,0 +1,146 @@
+// How things are written: elements, times, names. Text only ever becomes text.
+
+/** An element with properties, attributes (those with a dash, and `role`), and children. */
+export function el(tag, props = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (value === undefined || value === null) continue;
+    if (name.includes("-") || name === "role") element.setAttribute(name, value);
+    else element[name] = value;
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function svg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+export const $ = (id) => document.getElementById(id);
+
+/** Sets a text only where it differs: a selection survives, and nothing is laid out in vain. */
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** How long ago, as kubectl writes it. */
+export function age(since, now = Date.now()) {
+  const seconds = Math.max(0, Math.floor((now - since) / 1000));
+  if (seconds < 120) return `${seconds}s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 120) return `${minutes}m`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours}h` : `${Math.floor(hours / 24)}d`;
+}
+
+/** An age that goes on by itself, with the exact time behind it. */
+export function ageOf(since) {
+  const time = el("time", { className: "age", title: new Date(since).toLocaleString() }, age(since));
+  time.dataset.since = since;
+  return time;
+}
+
+export function tick() {
+  const now = Date.now();
+  for (const time of document.querySelectorAll("[data-since]")) say(time, age(Number(time.dataset.since), now));
+}
+
+const two = (number) => String(number).padStart(2, "0");
+
+/** The time of day, with milliseconds. */
+export function clock(since) {
+  const at = new Date(since);
+  const ms = String(at.getMilliseconds()).padStart(3, "0");
+  return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${ms}`;
+}
+
+export function duration(ms) {
+  if (ms === null || ms === undefined) return "";
+  if (ms < 10) return `${ms.toFixed(1)} ms`;
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  return `${Math.round(ms / 60_000)} min`;
+}
+
+const short = {
+  Deployment: "De", Pod: "Po", Service: "Sv", Secret: "Se", Namespace: "Ns", Node: "No", Job: "Jo", Ingress: "In",
+  Role: "Ro", Lease: "Le", Endpoints: "Ep", CustomResourceDefinition: "CRD",
+};
+const tones = {
+  workload: ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicationController"],
+  pod: ["Pod"],
+  network: ["Service", "Ingress", "EndpointSlice", "Endpoints", "NetworkPolicy"],
+  config: ["ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim"],
+};
+
+function tone(kind, custom) {
+  if (custom) return "custom";
+  return Object.keys(tones).find((name) => tones[name].includes(kind)) ?? "other";
+}
+
+/** The letters of a kind, in a little square. */
+export function badge(kind, custom) {
+  const capitals = kind.replace(/[^A-Z]/g, "");
+  const letters = short[kind] ?? (capitals.length > 1 ? capitals.slice(0, 3) : kind.slice(0, 2));
+  const element = el("span", { className: "badge", "aria-hidden": "true", title: kind }, letters);
+  element.dataset.tone = tone(kind, custom);
+  return element;
+}
+
+/** A dot and a word: the level is never told by colour alone. */
+export function state(level, word) {
+  const element = el("span", { className: "state" }, el("i", { className: "dot" }), el("span", { className: "say" }, word));
+  element.dataset.level = level;
+  return element;
+}
+
+export function setState(element, level, word) {
+  if (element.dataset.level !== level) element.dataset.level = level;
+  say(element.querySelector(".say"), word);
+}
+
+export const fullName = (thing) => (thing.namespace ? `${thing.namespace}/${thing.name}` : thing.name);
+
+const marks = { True: "✓", False: "–" };
+
+export const conditionMark = (status) => marks[status] ?? "?";
+
+/** Whether every word of the filter is in the text, which is asked for only if there is a word. */
+export function matches(words, text) {
+  if (!words.length) return true;
+  const lower = text().toLowerCase();
+  return words.every((word) => lower.includes(word));
+}
+
+/** One tab stop for a list, arrows inside it. */
+export function roving(list, selector) {
+  const stops = () => [...list.querySelectorAll(selector)];
+  list.addEventListener("focusin", (event) => {
+    const stop = event.target.closest(selector);
+    if (!stop) return;
+    for (const other of list.querySelectorAll(`${selector}[tabindex="0"]`)) other.tabIndex = -1;
+    stop.tabIndex = 0;
+  });
+  list.addEventListener("keydown", (event) => {
+    const steps = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity };
+    const stop = event.target.closest(selector);
+    if (!stop || !(event.key in steps)) return;
+    event.preventDefault();
+    const all = stops();
+    const to = Math.min(all.length - 1, Math.max(0, all.indexOf(stop) + steps[event.key]));
+    all[to]?.focus();
+  });
+}
+
+/** Keeps one element of a roving list reachable. */
+export function keepStop(list, selector) {
+  if (!list.querySelector(`${selector}[tabindex="0"]`)) {
+    const first = list.querySelector(selector);
+    if (first) first.tabIndex = 0;
+  }
+}

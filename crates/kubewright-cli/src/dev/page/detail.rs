@@ -1,0 +1,141 @@
+//! One object in full, with what its last change did to each line.
+//!
+//! Pure. The lines are those of the YAML, in order, with removed ones in between. What changes with every write and
+//! says nothing (`resourceVersion`, `managedFields`) is never marked.
+
+use kubewright_manifests::yaml;
+use serde::Serialize;
+use serde_json::Value;
+use similar::{Algorithm, ChangeTag, TextDiff};
+
+/// An object for the pane.
+#[derive(Debug, Serialize)]
+pub(super) struct Detail {
+    pub(super) id: String,
+    /// Each with its mark: 0 the same, 1 new, -1 no longer there.
+    pub(super) lines: Vec<(i8, String)>,
+    /// `managedFields`, which are longer than the object and folded away.
+    pub(super) managed: String,
+    pub(super) managers: usize,
+    /// Whether there is an earlier version to compare with.
+    pub(super) compared: bool,
+    /// When the last change was seen, in milliseconds since 1970.
+    pub(super) changed: u64,
+    pub(super) conditions: Value,
+}
+
+/// Takes `managedFields` off an object.
+pub(super) fn without_managed_fields(object: &mut Value) -> Value {
+    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+    metadata.and_then(|metadata| metadata.remove("managedFields")).unwrap_or_default()
+}
+
+/// Whether two versions differ in something that a reader would want to see.
+pub(super) fn differs(old: &Value, new: &Value) -> bool {
+    let without = |object: &Value| {
+        let mut object = object.clone();
+        without_managed_fields(&mut object);
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("resourceVersion");
+        }
+        object
+    };
+    without(old) != without(new)
+}
+
+/// The object as the pane shows it, compared with the version before.
+pub(super) fn detail(id: &str, mut current: Value, previous: Option<Value>, changed: u64) -> Detail {
+    let managed = without_managed_fields(&mut current);
+    let new = text(&current);
+    let lines = match &previous {
+        None => new.lines().map(|line| (0, line.to_owned())).collect(),
+        Some(previous) => {
+            let mut previous = previous.clone();
+            without_managed_fields(&mut previous);
+            compare(&text(&previous), &new)
+        }
+    };
+    Detail {
+        id: id.to_owned(),
+        lines,
+        managers: managed.as_array().map_or(0, Vec::len),
+        managed: if managed.is_null() { String::new() } else { text(&managed) },
+        compared: previous.is_some(),
+        changed,
+        conditions: current
+            .pointer("/status/conditions")
+            .cloned()
+            .unwrap_or_else(|| Value::Array(Vec::new())),
+    }
+}
+
+fn text(value: &Value) -> String {
+    let text = yaml::document(value);
+    text.strip_prefix("---\n").map_or_else(|| text.clone(), str::to_owned)
+}
+
+fn compare(old: &str, new: &str) -> Vec<(i8, String)> {
+    let difference = TextDiff::configure().algorithm(Algorithm::Patience).diff_lines(old, new);
+    let mut lines = Vec::new();
+    for change in difference.iter_all_changes() {
+        let line = change.value().trim_end_matches('\n').to_owned();
+        let is_version = line.starts_with("  resourceVersion: ");
+        match change.tag() {
+            ChangeTag::Delete if is_version => {}
+            ChangeTag::Insert if is_version => lines.push((0, line)),
+            ChangeTag::Equal => lines.push((0, line)),
+            ChangeTag::Insert => lines.push((1, line)),
+            ChangeTag::Delete => lines.push((-1, line)),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn version(number: &str, replicas: i64) -> Value {
+        json!({
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": { "name": "web", "resourceVersion": number, "managedFields": [{ "manager": "kubectl" }] },
+            "spec": { "replicas": replicas },
+        })
+    }
+
+    #[test]
+    fn the_line_that_changed_is_marked_and_what_it_was_is_shown() {
+        let detail = detail("u", version("8", 3), Some(version("7", 2)), 5);
+        let lines: Vec<String> = detail.lines.iter().map(|(mark, line)| format!("{mark:2} {line}")).collect();
+        assert_eq!(
+            lines,
+            [
+                " 0 apiVersion: apps/v1",
+                " 0 kind: Deployment",
+                " 0 metadata:",
+                " 0   name: web",
+                " 0   resourceVersion: \"8\"",
+                " 0 spec:",
+                "-1   replicas: 2",
+                " 1   replicas: 3",
+            ]
+        );
+        assert_eq!((detail.managers, detail.managed.as_str()), (1, "- manager: kubectl\n"));
+    }
+
+    #[test]
+    fn a_first_version_has_no_marks() {
+        let detail = detail("u", version("7", 2), None, 5);
+        assert!(!detail.compared && detail.lines.iter().all(|(mark, _)| *mark == 0));
+    }
+
+    #[test]
+    fn a_write_that_changes_nothing_to_see_is_no_difference() {
+        let mut managed = version("8", 2);
+        managed["metadata"]["managedFields"] = json!([]);
+        assert!(!differs(&version("7", 2), &managed));
+        assert!(differs(&version("7", 2), &version("8", 3)));
+    }
+}

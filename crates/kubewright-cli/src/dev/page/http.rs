@@ -1,0 +1,188 @@
+//! The page's HTTP server: a handful of files, one stream, and one object at a time.
+//!
+//! It only reads, and only for this machine: it listens on 127.0.0.1, and answers only who calls it by that name or
+//! `localhost`, so that a website cannot reach it under a name of its own. Nothing on the page comes from elsewhere, and
+//! the headers hold it to that.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::state::Shared;
+use super::stream;
+
+/// Connections at once. A tab has a few.
+const CONNECTIONS: usize = 128;
+/// Streams at once, one per tab.
+const STREAMS: usize = 32;
+/// How long a client may take to say what it wants.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Nothing inline, nothing from another host, no text that becomes markup.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// The files of the page: path, type, content.
+const FILES: &[(&str, &str, &str)] = &[
+    ("/", HTML, include_str!("assets/index.html")),
+    ("/page.css", CSS, include_str!("assets/page.css")),
+    ("/theme.js", SCRIPT, include_str!("assets/theme.js")),
+    ("/page.js", SCRIPT, include_str!("assets/page.js")),
+    ("/model.js", SCRIPT, include_str!("assets/model.js")),
+    ("/view.js", SCRIPT, include_str!("assets/view.js")),
+    ("/tree.js", SCRIPT, include_str!("assets/tree.js")),
+    ("/reconciles.js", SCRIPT, include_str!("assets/reconciles.js")),
+    ("/events.js", SCRIPT, include_str!("assets/events.js")),
+    ("/object.js", SCRIPT, include_str!("assets/object.js")),
+    ("/icon.svg", "image/svg+xml", include_str!("assets/icon.svg")),
+];
+
+type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// Serves the page for as long as it is polled.
+pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+    let streams = Arc::new(Semaphore::new(STREAMS));
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept(), if connections.len() < CONNECTIONS => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(connection(stream, shared.clone(), streams.clone()));
+                }
+                // Out of file descriptors, or a client that went away at once.
+                Err(_) => tokio::task::yield_now().await,
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, shared: Arc<Shared>, streams: Arc<Semaphore>) {
+    // Small messages must not wait for the acknowledgement of earlier ones; without it the page is only slower.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request| {
+        let answer = answer(&request, &shared, &streams);
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+    // A browser that goes away is no failure.
+    let _ = http.serve_connection(TokioIo::new(stream), service).await;
+}
+
+fn answer(
+    request: &hyper::Request<Incoming>,
+    shared: &Arc<Shared>,
+    streams: &Arc<Semaphore>,
+) -> Response<Body> {
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    if !is_local(host) {
+        let text = "this page is for this machine only: open it as http://127.0.0.1 or http://localhost, with its port\n";
+        return plain(StatusCode::FORBIDDEN, text);
+    }
+    if request.method() != Method::GET {
+        let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "this page only answers GET\n");
+        refusal.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET"));
+        return refusal;
+    }
+    let query = |name: &str| {
+        let query = request.uri().query().unwrap_or_default();
+        query
+            .split('&')
+            .find_map(|pair| pair.split_once('=').filter(|(key, _)| *key == name))
+            .map(|(_, value)| value)
+    };
+    match request.uri().path() {
+        "/events" => {
+            let Ok(place) = streams.clone().try_acquire_owned() else {
+                return plain(StatusCode::SERVICE_UNAVAILABLE, "too many tabs show this page: close some\n");
+            };
+            let header = request.headers().get("last-event-id").and_then(|id| id.to_str().ok());
+            let body = stream::body(shared.clone(), header.or_else(|| query("after")), place);
+            typed(StatusCode::OK, "text/event-stream", body.boxed_unsync())
+        }
+        "/object" => match query("id").and_then(|id| shared.read(|state| state.detail(id))) {
+            None => plain(StatusCode::NOT_FOUND, "there is no such object, or no longer\n"),
+            Some(detail) => match serde_json::to_string(&detail) {
+                Ok(text) => typed(StatusCode::OK, "application/json", full(text)),
+                Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
+            },
+        },
+        path => match FILES.iter().find(|(name, _, _)| *name == path) {
+            Some((_, sort, text)) => typed(StatusCode::OK, sort, full(*text)),
+            None => plain(StatusCode::NOT_FOUND, "there is nothing here\n"),
+        },
+    }
+}
+
+/// Whether a client called us by a name that only this machine can mean. The port may be one that was forwarded.
+fn is_local(host: &str) -> bool {
+    let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+    let name = name.map_or(host, |(name, _)| name);
+    name == "127.0.0.1" || name.eq_ignore_ascii_case("localhost")
+}
+
+fn full(text: impl Into<Bytes>) -> Body {
+    Full::new(text.into()).boxed_unsync()
+}
+
+fn plain(status: StatusCode, text: &str) -> Response<Body> {
+    typed(status, "text/plain; charset=utf-8", full(text.to_owned()))
+}
+
+fn typed(status: StatusCode, sort: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    for (name, value) in [
+        (header::CONTENT_TYPE, sort),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        // The next version of the program has other files under the same names.
+        (header::CACHE_CONTROL, "no-store"),
+        (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_local() {
+        for host in ["127.0.0.1", "127.0.0.1:8080", "localhost:1", "LOCALHOST"] {
+            assert!(is_local(host), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "evil.example:8080",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example:80",
+            "[::1]:80",
+            "localhost:evil",
+        ] {
+            assert!(!is_local(host), "{host}");
+        }
+    }
+}

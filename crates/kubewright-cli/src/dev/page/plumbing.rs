@@ -1,0 +1,120 @@
+//! Which objects every cluster has: the page hides them until it is asked.
+//!
+//! Pure. When in doubt an object is shown: one too many is seen at once, one that is missing is looked for.
+
+use serde_json::Value;
+
+const NAMESPACES: &[&str] = &["kube-system", "kube-public", "kube-node-lease"];
+
+/// Groups of Kubernetes itself. Everything else was brought by somebody.
+const BUILT_IN: &[&str] = &[
+    "",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "apps",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
+    "metrics.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+    "storagemigration.k8s.io",
+];
+
+/// Whether objects of this group are custom resources.
+pub(super) fn is_custom(group: &str) -> bool {
+    !BUILT_IN.contains(&group)
+}
+
+/// Whether this object is one that clusters have by themselves.
+pub(super) fn is_plumbing(group: &str, kind: &str, object: &Value) -> bool {
+    let metadata = &object["metadata"];
+    let name = metadata["name"].as_str().unwrap_or_default();
+    let namespace = metadata["namespace"].as_str().unwrap_or_default();
+    let label = |label: &str| metadata["labels"].get(label).and_then(Value::as_str);
+    if NAMESPACES.contains(&namespace) {
+        return true;
+    }
+    match (group, kind) {
+        ("", "Namespace") => name == "default" || NAMESPACES.contains(&name),
+        ("", "Service" | "Endpoints") if namespace == "default" && name == "kubernetes" => true,
+        // The same as EndpointSlices, in a form that nobody should read any more.
+        ("", "Endpoints") => true,
+        ("", "ConfigMap") => name == "kube-root-ca.crt",
+        ("", "ServiceAccount") => name == "default",
+        ("discovery.k8s.io", "EndpointSlice") => {
+            namespace == "default" && label("kubernetes.io/service-name") == Some("kubernetes")
+        }
+        ("rbac.authorization.k8s.io", _) => {
+            label("kubernetes.io/bootstrapping").is_some() || name.starts_with("system:")
+        }
+        ("apiregistration.k8s.io", "APIService") => {
+            label("kube-aggregator.kubernetes.io/automanaged").is_some()
+        }
+        ("scheduling.k8s.io", "PriorityClass") => name.starts_with("system-"),
+        ("coordination.k8s.io", "Lease" | "LeaseCandidate")
+        | ("storage.k8s.io", "CSINode" | "CSIStorageCapacity")
+        | ("networking.k8s.io", "ServiceCIDR" | "IPAddress")
+        | ("flowcontrol.apiserver.k8s.io" | "internal.apiserver.k8s.io", _) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn hidden(group: &str, kind: &str, metadata: &Value) -> bool {
+        is_plumbing(group, kind, &json!({ "metadata": metadata }))
+    }
+
+    #[test]
+    fn what_every_cluster_has_is_plumbing() {
+        let rbac = "rbac.authorization.k8s.io";
+        assert!(hidden("", "Namespace", &json!({ "name": "kube-system" })));
+        assert!(hidden("", "Secret", &json!({ "name": "x", "namespace": "kube-system" })));
+        assert!(hidden("", "Service", &json!({ "name": "kubernetes", "namespace": "default" })));
+        assert!(hidden("", "ConfigMap", &json!({ "name": "kube-root-ca.crt", "namespace": "mine" })));
+        assert!(hidden("coordination.k8s.io", "Lease", &json!({ "name": "node-1", "namespace": "mine" })));
+        assert!(hidden(rbac, "ClusterRole", &json!({ "name": "system:node" })));
+        let label = json!({ "name": "edit", "labels": { "kubernetes.io/bootstrapping": "rbac-defaults" } });
+        assert!(hidden(rbac, "ClusterRole", &label));
+    }
+
+    #[test]
+    fn what_people_made_is_not() {
+        assert!(!hidden("", "Namespace", &json!({ "name": "mine" })));
+        assert!(!hidden("", "Service", &json!({ "name": "kubernetes", "namespace": "mine" })));
+        assert!(!hidden("", "ConfigMap", &json!({ "name": "sample", "namespace": "default" })));
+        assert!(!hidden(
+            "rbac.authorization.k8s.io",
+            "Role",
+            &json!({ "name": "mine", "namespace": "default" })
+        ));
+        assert!(!hidden(
+            "view.example.com",
+            "MarkdownView",
+            &json!({ "name": "sample", "namespace": "default" })
+        ));
+    }
+
+    #[test]
+    fn groups_that_somebody_brought_are_custom() {
+        assert!(is_custom("view.example.com") && is_custom("gateway.networking.k8s.io"));
+        assert!(!is_custom("") && !is_custom("apps") && !is_custom("networking.k8s.io"));
+    }
+}

@@ -1,0 +1,428 @@
+//! Everything the page knows, and the one lock around it.
+//!
+//! What is shown goes to the [`Board`] as soon as it is known. What is kept beside it is what only the server needs:
+//! the last two versions of each object, and what belongs to which kind. All of it is bounded.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::board::{Board, Topic};
+use super::detail::{self, Detail};
+use super::plumbing;
+use super::readiness::{self, Readiness};
+use super::redact;
+use super::work::Work;
+
+/// Objects that are kept; a cluster with more is not what this page is for, and it says so.
+const OBJECTS: usize = 20_000;
+/// Events that are kept, the newest.
+const EVENTS: usize = 2_000;
+
+/// The state, and who waits for it to change.
+pub(super) struct Shared {
+    state: Mutex<State>,
+    changed: watch::Sender<u64>,
+    /// Tells this run from others whose numbers mean something else.
+    epoch: String,
+}
+
+impl Shared {
+    pub(super) fn new() -> Self {
+        let state = State::default();
+        let (changed, _) = watch::channel(0);
+        let shared = Self { state: Mutex::new(state), changed, epoch: format!("{:x}", now()) };
+        shared.update(State::tell_status);
+        shared
+    }
+
+    /// Changes the state, and wakes who waits if there is something to see.
+    pub(super) fn update<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = change(&mut state);
+        let position = state.board.position();
+        drop(state);
+        self.changed.send_if_modified(|last| std::mem::replace(last, position) != position);
+        result
+    }
+
+    /// Looks at the state.
+    pub(super) fn read<R>(&self, look: impl FnOnce(&State) -> R) -> R {
+        look(&self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    pub(super) fn epoch(&self) -> &str {
+        &self.epoch
+    }
+}
+
+/// Milliseconds since 1970.
+pub(super) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A kind that is watched, as the state needs to know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct KindName {
+    /// `deployments.apps`
+    pub(super) key: String,
+    pub(super) group: String,
+    pub(super) version: String,
+    pub(super) kind: String,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) board: Board,
+    pub(super) work: Work,
+    pub(super) status: Status,
+    objects: HashMap<String, Tracked>,
+    /// When each event was last seen, to the second, and the same the other way round.
+    event_times: HashMap<String, String>,
+    event_order: BTreeSet<(String, String)>,
+}
+
+/// What is known of one object.
+struct Tracked {
+    kind: String,
+    /// As JSON text, which takes a tenth of what a parsed object does.
+    current: Box<str>,
+    /// The version before the last change that is worth showing, without its `managedFields`.
+    previous: Option<Box<str>>,
+    changed: u64,
+}
+
+/// The connection to the cluster, and what cannot be shown.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Status {
+    /// Why there is no connection, if there is none, by what failed.
+    #[serde(serialize_with = "first_value")]
+    pub(super) lost: BTreeMap<String, String>,
+    /// Whether the kinds of the cluster are known.
+    pub(super) discovered: bool,
+    /// Kinds that are watched.
+    pub(super) kinds: usize,
+    /// Kinds whose objects are still being listed.
+    #[serde(serialize_with = "count")]
+    pub(super) listing: BTreeSet<String>,
+    /// Kinds that may not be listed.
+    pub(super) forbidden: BTreeSet<String>,
+    /// Kinds that the server fails to list, and why.
+    pub(super) unreadable: BTreeMap<String, String>,
+    /// Whether there are more objects than are kept.
+    pub(super) full: bool,
+}
+
+fn first_value<S: serde::Serializer>(
+    map: &BTreeMap<String, String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    map.values().next().serialize(serializer)
+}
+
+fn count<S: serde::Serializer>(set: &BTreeSet<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    set.len().serialize(serializer)
+}
+
+/// An object as the tree shows it.
+#[derive(Serialize)]
+struct ObjectEntry<'a> {
+    id: &'a str,
+    group: &'a str,
+    version: &'a str,
+    kind: &'a str,
+    namespace: &'a str,
+    name: &'a str,
+    created: &'a str,
+    owners: Vec<&'a str>,
+    readiness: Readiness,
+    conditions: Vec<[&'a str; 3]>,
+    custom: bool,
+    plumbing: bool,
+    changed: u64,
+}
+
+#[derive(Serialize)]
+struct EventEntry<'a> {
+    id: &'a str,
+    #[serde(rename = "type")]
+    sort: &'a str,
+    reason: &'a str,
+    message: &'a str,
+    count: i64,
+    at: &'a str,
+    source: &'a str,
+    object: EventObject<'a>,
+}
+
+#[derive(Serialize)]
+struct EventObject<'a> {
+    id: &'a str,
+    kind: &'a str,
+    namespace: &'a str,
+    name: &'a str,
+}
+
+impl State {
+    /// Puts the status on the board, after it changed.
+    pub(super) fn tell_status(&mut self) {
+        self.board.put(Topic::Status, "", &self.status);
+    }
+
+    /// An object was seen, in a list or because it changed.
+    pub(super) fn see(&mut self, kind: &KindName, mut object: Value, at: u64) {
+        let Some(id) = text(&object, "/metadata/uid").map(str::to_owned) else { return };
+        redact::redact(&kind.group, &kind.kind, &mut object);
+        let old = self.objects.remove(&id);
+        if old.is_none() && self.objects.len() >= OBJECTS {
+            self.status.full = true;
+            self.tell_status();
+            return;
+        }
+        let current = object.to_string().into_boxed_str();
+        let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
+        let (previous, changed) = match old {
+            None => (None, at),
+            Some(old) => match parsed(&old.current).filter(|before| detail::differs(before, &object)) {
+                None => (old.previous, old.changed),
+                Some(mut before) => {
+                    detail::without_managed_fields(&mut before);
+                    (Some(before.to_string().into_boxed_str()), at)
+                }
+            },
+        };
+        self.board.put(Topic::Object, &id, &object_entry(kind, &id, &object, changed));
+        self.objects.insert(id, Tracked { kind: kind.key.clone(), current, previous, changed });
+    }
+
+    /// An object is gone.
+    pub(super) fn gone(&mut self, id: &str) {
+        self.objects.remove(id);
+        self.board.remove(Topic::Object, id);
+    }
+
+    /// A list of all objects of a kind ended: others of that kind are gone.
+    pub(super) fn listed(&mut self, kind: &str, present: &BTreeSet<String>) {
+        let gone = |(id, object): (&String, &Tracked)| {
+            (object.kind == kind && !present.contains(id)).then(|| id.clone())
+        };
+        for id in self.objects.iter().filter_map(gone).collect::<Vec<_>>() {
+            self.gone(&id);
+        }
+    }
+
+    /// An event was seen.
+    pub(super) fn see_event(&mut self, event: &Value) {
+        let Some(id) = text(event, "/metadata/uid") else { return };
+        let entry = event_entry(id, event);
+        // Some times have fractions of a second and some do not; to the second they sort as text.
+        let second = entry.at.get(..19).unwrap_or(entry.at).to_owned();
+        self.board.put(Topic::Event, id, &entry);
+        if let Some(old) = self.event_times.insert(id.to_owned(), second.clone()) {
+            self.event_order.remove(&(old, id.to_owned()));
+        }
+        self.event_order.insert((second, id.to_owned()));
+        while self.event_order.len() > EVENTS {
+            let Some((_, oldest)) = self.event_order.pop_first() else { break };
+            self.event_times.remove(&oldest);
+            self.board.remove(Topic::Event, &oldest);
+        }
+    }
+
+    /// An event is gone.
+    pub(super) fn gone_event(&mut self, id: &str) {
+        if let Some(second) = self.event_times.remove(id) {
+            self.event_order.remove(&(second, id.to_owned()));
+        }
+        self.board.remove(Topic::Event, id);
+    }
+
+    /// A list of all events ended: others are gone.
+    pub(super) fn listed_events(&mut self, present: &BTreeSet<String>) {
+        for id in self.event_times.keys().filter(|id| !present.contains(*id)).cloned().collect::<Vec<_>>() {
+            self.gone_event(&id);
+        }
+    }
+
+    /// An object in full.
+    pub(super) fn detail(&self, id: &str) -> Option<Detail> {
+        let object = self.objects.get(id)?;
+        let parse = |text: &str| serde_json::from_str(text).ok();
+        Some(detail::detail(
+            id,
+            parse(&object.current)?,
+            object.previous.as_deref().and_then(parse),
+            object.changed,
+        ))
+    }
+}
+
+fn object_entry<'a>(kind: &'a KindName, id: &'a str, object: &'a Value, changed: u64) -> ObjectEntry<'a> {
+    let list = |path: &str| object.pointer(path).and_then(Value::as_array).into_iter().flatten();
+    let field = |value: &'a Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
+    ObjectEntry {
+        id,
+        group: &kind.group,
+        version: &kind.version,
+        kind: &kind.kind,
+        namespace: text(object, "/metadata/namespace").unwrap_or_default(),
+        name: text(object, "/metadata/name").unwrap_or_default(),
+        created: text(object, "/metadata/creationTimestamp").unwrap_or_default(),
+        owners: list("/metadata/ownerReferences").filter_map(|owner| owner.get("uid")?.as_str()).collect(),
+        readiness: readiness::readiness(&kind.group, &kind.kind, object),
+        conditions: list("/status/conditions")
+            .map(|condition| {
+                [field(condition, "type"), field(condition, "status"), field(condition, "reason")]
+            })
+            .collect(),
+        custom: plumbing::is_custom(&kind.group),
+        plumbing: plumbing::is_plumbing(&kind.group, &kind.kind, object),
+        changed,
+    }
+}
+
+fn event_entry<'a>(id: &'a str, event: &'a Value) -> EventEntry<'a> {
+    let first = |paths: &[&str]| {
+        paths.iter().find_map(|path| text(event, path).filter(|text| !text.is_empty())).unwrap_or_default()
+    };
+    let number = |path: &str| event.pointer(path).and_then(Value::as_i64);
+    EventEntry {
+        id,
+        sort: first(&["/type"]),
+        reason: first(&["/reason"]),
+        message: first(&["/message", "/note"]),
+        count: number("/series/count").or_else(|| number("/count")).unwrap_or(1).max(1),
+        at: first(&[
+            "/series/lastObservedTime",
+            "/lastTimestamp",
+            "/eventTime",
+            "/firstTimestamp",
+            "/metadata/creationTimestamp",
+        ]),
+        source: first(&["/reportingComponent", "/source/component"]),
+        object: EventObject {
+            id: first(&["/involvedObject/uid"]),
+            kind: first(&["/involvedObject/kind"]),
+            namespace: first(&["/involvedObject/namespace"]),
+            name: first(&["/involvedObject/name"]),
+        },
+    }
+}
+
+fn text<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
+    value.pointer(path)?.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn kind(group: &str, name: &str) -> KindName {
+        let key = format!("{}s.{group}", name.to_lowercase());
+        KindName { key, group: group.to_owned(), version: "v1".to_owned(), kind: name.to_owned() }
+    }
+
+    fn entries(state: &State, topic: &str) -> Vec<Value> {
+        let batch = state.board.after(0, usize::MAX).expect("there is something");
+        let batch: Value = serde_json::from_str(&batch.text).expect("it is JSON");
+        let put = batch["put"].as_array().expect("a list");
+        put.iter().filter(|put| put[0] == topic).map(|put| put[1].clone()).collect()
+    }
+
+    #[test]
+    fn an_object_keeps_the_version_before_its_last_change_that_shows() {
+        let mut state = State::default();
+        let map = kind("", "ConfigMap");
+        let version = |number: &str, page: &str| json!({ "kind": "ConfigMap", "metadata": { "uid": "u", "name": "m", "resourceVersion": number }, "data": { "page": page } });
+        state.see(&map, version("1", "one"), 10);
+        assert!(!state.detail("u").expect("it is there").compared);
+        state.see(&map, version("2", "two"), 20);
+        state.see(&map, version("3", "two"), 30);
+        let detail = state.detail("u").expect("it is there");
+        assert!(detail.lines.contains(&(-1, "  page: one".to_owned())));
+        assert!(detail.lines.contains(&(1, "  page: two".to_owned())));
+        assert_eq!(detail.changed, 20, "a write that changes nothing is no change");
+        state.gone("u");
+        assert!(state.detail("u").is_none());
+    }
+
+    #[test]
+    fn a_secret_is_redacted_before_it_is_kept() {
+        let mut state = State::default();
+        let secret =
+            json!({ "metadata": { "uid": "u", "name": "s" }, "data": { "password": "aHVudGVyMg==" } });
+        state.see(&kind("", "Secret"), secret, 1);
+        let detail = serde_json::to_string(&state.detail("u").expect("it is there")).expect("it is JSON");
+        assert!(detail.contains("password: (redacted)") && !detail.contains("aHVudGVyMg"), "{detail}");
+        assert!(!state.objects["u"].current.contains("aHVudGVyMg"));
+    }
+
+    #[test]
+    fn a_list_removes_what_is_no_longer_there_of_its_kind() {
+        let mut state = State::default();
+        for (sort, id) in [("ConfigMap", "a"), ("ConfigMap", "b"), ("Pod", "c")] {
+            state.see(&kind("", sort), json!({ "metadata": { "uid": id, "name": id } }), 1);
+        }
+        state.listed("configmaps.", &BTreeSet::from(["a".to_owned()]));
+        let left: Vec<_> = entries(&state, "object").iter().map(|entry| entry["id"].clone()).collect();
+        assert_eq!(left, ["a", "c"]);
+    }
+
+    #[test]
+    fn only_the_newest_events_are_kept() {
+        let mut state = State::default();
+        let event = |id: usize| {
+            let at = format!("2026-01-01T{:02}:{:02}:{:02}Z", id / 3600, id / 60 % 60, id % 60);
+            json!({ "metadata": { "uid": id.to_string() }, "reason": "R", "lastTimestamp": at })
+        };
+        for id in (0..EVENTS + 2).rev() {
+            state.see_event(&event(id));
+        }
+        let kept = entries(&state, "event");
+        assert_eq!(kept.len(), EVENTS);
+        assert!(kept.iter().all(|event| event["id"] != "0" && event["id"] != "1"));
+        state.gone_event("2");
+        assert_eq!(entries(&state, "event").len(), EVENTS - 1);
+    }
+
+    #[test]
+    fn events_of_both_forms_have_time_count_and_object() {
+        let object = json!({ "kind": "Pod", "namespace": "default", "name": "web", "uid": "p" });
+        let old = json!({
+            "metadata": { "uid": "1" }, "type": "Warning", "reason": "BackOff", "message": "no", "count": 4,
+            "lastTimestamp": "2026-01-01T00:00:01Z", "source": { "component": "kubelet" }, "involvedObject": object,
+        });
+        let new = json!({
+            "metadata": { "uid": "2" }, "type": "Normal", "reason": "Made", "message": "yes", "lastTimestamp": null,
+            "eventTime": "2026-01-01T00:00:00.5Z", "reportingComponent": "view", "involvedObject": object,
+            "series": { "count": 7, "lastObservedTime": "2026-01-01T00:00:02.5Z" },
+        });
+        let mut state = State::default();
+        state.see_event(&old);
+        state.see_event(&new);
+        let shown = |entry: &Value| format!("{} {} {}", entry["at"], entry["count"], entry["source"]);
+        let shown: Vec<_> = entries(&state, "event").iter().map(shown).collect();
+        assert_eq!(shown, [r#""2026-01-01T00:00:01Z" 4 "kubelet""#, r#""2026-01-01T00:00:02.5Z" 7 "view""#]);
+    }
+
+    #[test]
+    fn a_cluster_with_too_many_objects_is_cut_off_and_that_is_said() {
+        let mut state = State::default();
+        let map = kind("", "ConfigMap");
+        for id in 0..=OBJECTS {
+            state.see(&map, json!({ "metadata": { "uid": id.to_string(), "name": "m" } }), 1);
+        }
+        assert_eq!(state.objects.len(), OBJECTS);
+        assert_eq!(entries(&state, "status")[0]["full"], json!(true));
+    }
+}

@@ -1,0 +1,73 @@
+//! The stream of server-sent events: everything at first, then what changes, as often as a person can follow.
+//!
+//! Each stream is a position on the board and nothing else. Its `id` is the position, which the browser sends back when
+//! it reconnects.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream;
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::state::Shared;
+
+/// Entries in one message, so that a browser can draw between them.
+const ENTRIES: usize = 500;
+/// The least time between two messages when nothing waits.
+const PACE: Duration = Duration::from_millis(50);
+/// How often a quiet stream says that it is there.
+const ALIVE: Duration = Duration::from_secs(15);
+
+struct Reader {
+    shared: Arc<Shared>,
+    changes: watch::Receiver<u64>,
+    position: u64,
+    not_before: Instant,
+    /// Streams are counted.
+    _place: OwnedSemaphorePermit,
+}
+
+/// The body of an answer, from where the browser's last message was.
+pub(super) fn body(
+    shared: Arc<Shared>,
+    last: Option<&str>,
+    place: OwnedSemaphorePermit,
+) -> impl hyper::body::Body<Data = Bytes, Error = Infallible> + Send + 'static {
+    let position = last.and_then(|id| position(&shared, id)).unwrap_or(0);
+    let reader =
+        Reader { changes: shared.changes(), shared, position, not_before: Instant::now(), _place: place };
+    StreamBody::new(stream::unfold(reader, |mut reader| async {
+        let message = reader.next().await;
+        Some((Ok(Frame::data(Bytes::from(message))), reader))
+    }))
+}
+
+/// The position that an `id` of this run means.
+fn position(shared: &Shared, id: &str) -> Option<u64> {
+    let (epoch, position) = id.split_once('-')?;
+    (epoch == shared.epoch()).then(|| position.parse().ok())?
+}
+
+impl Reader {
+    async fn next(&mut self) -> String {
+        loop {
+            sleep_until(self.not_before).await;
+            self.changes.mark_unchanged();
+            if let Some(batch) = self.shared.read(|state| state.board.after(self.position, ENTRIES)) {
+                self.position = batch.position;
+                if !batch.more {
+                    self.not_before = Instant::now() + PACE;
+                }
+                return format!("id: {}-{}\ndata: {}\n\n", self.shared.epoch(), batch.position, batch.text);
+            }
+            if timeout(ALIVE, self.changes.changed()).await.is_err() {
+                return ":\n\n".to_owned();
+            }
+        }
+    }
+}

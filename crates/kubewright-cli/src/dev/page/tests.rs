@@ -1,0 +1,240 @@
+//! The page from outside: a real API server, a real cluster, real sockets, and a real browser.
+
+mod browser;
+mod driver;
+mod world;
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use http::StatusCode;
+use kubewright_apiserver::auth::Authorization;
+use kubewright_apiserver::certs::Authority;
+use kubewright_apiserver::serve::{Certificates, Listening, Serving};
+use kubewright_apiserver::{ApiServer, Options};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::Page;
+use world::{Call, Stream, World};
+
+/// Longer than anything here takes, even on a machine that has other things to do.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn who_calls_the_page_by_another_name_is_refused() {
+    let world = World::start().await;
+    for host in ["evil.example", "evil.example:80", "127.0.0.1.evil.example"] {
+        for path in ["/", "/events", "/object?id=x"] {
+            let answer = Call::get(path).host(host).send(&world.page).await;
+            assert_eq!(answer.status, StatusCode::FORBIDDEN, "{host} {path}");
+            assert!(answer.text.starts_with("this page is for this machine only"), "{}", answer.text);
+        }
+    }
+    assert_eq!(Call::get("/").host("localhost:1").send(&world.page).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn the_page_only_reads_and_its_headers_let_nothing_else_in() {
+    let world = World::start().await;
+    let refused = Call::get("/object?id=x").method("POST").send(&world.page).await;
+    assert_eq!(refused.status, StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(refused.headers["allow"], "GET");
+    for path in ["/", "/page.js", "/nothing"] {
+        let answer = Call::get(path).send(&world.page).await;
+        let policy = answer.headers["content-security-policy"].to_str().expect("it is text");
+        assert!(policy.starts_with("default-src 'none'; script-src 'self'"), "{path}: {policy}");
+        assert!(!policy.contains("unsafe"), "{path}: {policy}");
+        assert_eq!(answer.headers["x-content-type-options"], "nosniff");
+        assert!(!answer.headers.contains_key("access-control-allow-origin"));
+    }
+    let html = Call::get("/").send(&world.page).await.text;
+    assert!(!html.contains("http://") && !html.contains("https://"), "it asks no other host");
+}
+
+#[tokio::test]
+async fn a_browser_that_comes_back_gets_only_what_it_missed() {
+    let world = World::start().await;
+    world.config_map("first", &json!({})).await;
+    let mut stream = Stream::open(&world.page, None).await;
+    let (id, _) = stream.until(|batch| names(batch).contains(&"first".to_owned())).await;
+    // What the cluster has by itself may still be on its way.
+    let (id, _) = stream.until_quiet(id).await;
+    drop(stream);
+    world.config_map("second", &json!({})).await;
+    let mut stream = Stream::open(&world.page, Some(&id)).await;
+    let (_, batch) = stream.until(|batch| names(batch).contains(&"second".to_owned())).await;
+    assert_eq!(batch["reset"], json!(false));
+    assert_eq!(names(&batch), ["second"]);
+    let mut stream = Stream::open(&world.page, Some("another-5")).await;
+    let (_, batch) = stream.next().await;
+    assert_eq!(batch["reset"], json!(true), "an id of another run means nothing");
+}
+
+#[tokio::test]
+async fn kinds_that_are_defined_later_are_followed_and_forgotten_with_their_definition() {
+    let world = World::start().await;
+    let mut stream = Stream::open(&world.page, None).await;
+    let definition = world.define("View").await;
+    world
+        .create(
+            "/apis/example.com/v1/namespaces/default/views",
+            &json!({
+                "apiVersion": "example.com/v1", "kind": "View", "metadata": { "name": "sample" },
+            }),
+        )
+        .await;
+    let (_, batch) = stream.until(|batch| names(batch).contains(&"sample".to_owned())).await;
+    let view = object(&batch, "sample").expect("it is there");
+    assert_eq!((&view["custom"], &view["kind"]), (&json!(true), &json!("View")));
+    world.delete(&definition).await;
+    stream
+        .until(|batch| {
+            batch["gone"].as_array().is_some_and(|gone| gone.contains(&json!(["object", view["id"]])))
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn kinds_that_may_not_be_read_are_left_out_and_the_rest_is_shown() {
+    let server = ApiServer::new(Options { authorization: Authorization::Rbac, ..Options::default() });
+    let admin = kube::Client::new(server.clone(), "default");
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let role = json!({
+        "metadata": { "name": "reader" },
+        "rules": [{ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"] }],
+    });
+    world::create(&admin, &format!("{rbac}/clusterroles"), &role).await;
+    let binding = json!({
+        "metadata": { "name": "reader" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader" },
+        "subjects": [{ "kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "bob" }],
+    });
+    world::create(&admin, &format!("{rbac}/clusterrolebindings"), &binding).await;
+    world::create(
+        &admin,
+        "/api/v1/namespaces/default/configmaps",
+        &json!({ "metadata": { "name": "mine" } }),
+    )
+    .await;
+
+    let listening = Listening::open(server, 0).await.expect("a port is free");
+    let bob = listening.authority().client("bob", &[]).expect("a certificate");
+    let page = Page::start(world::connect(&listening.url(), listening.authority(), &bob).await, 0)
+        .await
+        .expect("a port is free");
+    let mut stream = Stream::open(&page, None).await;
+    let settled = |batch: &Value| {
+        status(batch)
+            .is_some_and(|status| status["discovered"] == json!(true) && status["listing"] == json!(0))
+    };
+    let (_, _) = stream.until(settled).await;
+    let all = stream.seen();
+    assert!(all.iter().any(|batch| names(batch).contains(&"mine".to_owned())));
+    let last = all.iter().rev().find_map(status).expect("a status");
+    let forbidden = last["forbidden"].as_array().expect("a list");
+    assert!(forbidden.contains(&json!("secrets.")) && !forbidden.contains(&json!("configmaps.")), "{last}");
+    assert_eq!(last["lost"], Value::Null);
+    page.stop().await;
+    listening.close().await;
+}
+
+#[tokio::test]
+async fn a_cluster_that_does_not_answer_is_told_and_followed_once_it_does() {
+    let authority = Authority::new().expect("an authority");
+    let (admin, own) = (
+        authority.client("admin", &["system:masters"]).expect("a certificate"),
+        authority.server(&[Ipv4Addr::LOCALHOST.into()]).expect("a certificate"),
+    );
+    let certificates = Certificates {
+        server: own.cert_pem.into_bytes(),
+        key: own.key_pem.into_bytes(),
+        clients: Some(authority.pem().as_bytes().to_vec()),
+    };
+    let server = ApiServer::new(Options::default());
+    let any = (Ipv4Addr::LOCALHOST, 0).into();
+    let serving = Serving::open_at(server.clone(), any, &certificates).await.expect("a port is free");
+    let address = serving.address();
+    let client = world::connect(&format!("https://{address}"), &authority, &admin).await;
+    serving.close().await;
+
+    let page = Page::start(client, 0).await.expect("the page starts all the same");
+    let mut stream = Stream::open(&page, None).await;
+    stream.until(|batch| status(batch).is_some_and(|status| status["lost"].is_string())).await;
+    let serving = Serving::open_at(server, address, &certificates).await.expect("the port is free again");
+    let back = |batch: &Value| {
+        status(batch).is_some_and(|status| status["lost"].is_null() && status["discovered"] == json!(true))
+    };
+    stream.until(back).await;
+    serving.close().await;
+    stream.until(|batch| status(batch).is_some_and(|status| status["lost"].is_string())).await;
+}
+
+#[tokio::test]
+async fn a_journal_that_does_not_begin_with_hello_is_not_read() {
+    let world = World::start().await;
+    let mut stream = Stream::open(&world.page, None).await;
+    let started = json!({
+        "type": "started", "at": "2026-01-01T00:00:00Z", "id": "forged", "controller": "c", "kind": "K", "name": "n",
+    });
+    let mut forger = world.journal().await;
+    forger.raw("POST / HTTP/1.1\r\n").await;
+    forger.write(&started).await;
+    forger.until_closed().await;
+    let mut journal = world.journal().await;
+    journal.hello("operator", &["c"]).await;
+    journal.raw("this is not JSON\n").await;
+    journal.write(&json!({ "type": "something new", "at": "2026-01-01T00:00:00Z" })).await;
+    journal.write(&json!({ "id": "real", "controller": "c", "type": "started", "at": "2026-01-01T00:00:00Z", "kind": "K", "name": "n" })).await;
+    stream.until(|batch| !entries(batch, "reconcile").is_empty()).await;
+    let ids: Vec<Value> = stream
+        .seen()
+        .iter()
+        .flat_map(|batch| entries(batch, "reconcile"))
+        .map(|entry| entry["id"].clone())
+        .collect();
+    assert!(
+        !ids.is_empty() && ids.iter().all(|id| id.as_str().is_some_and(|id| id.ends_with(":real"))),
+        "{ids:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_page_that_is_stopped_closes_what_it_opened() {
+    let world = World::start().await;
+    let (page, journal) = (world.page.address, world.page.journal);
+    let mut stream = Stream::open(&world.page, None).await;
+    stream.next().await;
+    world.page.stop().await;
+    timeout(DEADLINE, stream.until_closed()).await.expect("the stream ends");
+    for address in [page, journal] {
+        assert!(tokio::net::TcpStream::connect(address).await.is_err(), "{address} is closed");
+    }
+}
+
+#[tokio::test]
+async fn a_taken_port_says_what_to_do() {
+    let world = World::start().await;
+    let port = world.page.address.port();
+    let Err(error) = Page::start(world.client.clone(), port).await else { panic!("the port is taken") };
+    assert_eq!(error.to_string(), format!("the page cannot be served on 127.0.0.1:{port}"));
+}
+
+fn entries(batch: &Value, topic: &str) -> Vec<Value> {
+    let put = batch["put"].as_array().into_iter().flatten();
+    put.filter(|put| put[0] == topic).map(|put| put[1].clone()).collect()
+}
+
+fn status(batch: &Value) -> Option<Value> {
+    entries(batch, "status").pop()
+}
+
+fn object(batch: &Value, name: &str) -> Option<Value> {
+    entries(batch, "object").into_iter().find(|object| object["name"] == name)
+}
+
+/// The objects that are not the cluster's own.
+fn names(batch: &Value) -> Vec<String> {
+    let shown = entries(batch, "object").into_iter().filter(|object| object["plumbing"] == json!(false));
+    shown.filter_map(|object| object["name"].as_str().map(str::to_owned)).collect()
+}

@@ -1,0 +1,226 @@
+//! Headless Chromium, through ChromeDriver: as much of WebDriver as these tests say.
+//!
+//! By hand, since it is a dozen JSON requests: the crates that speak it bring a second HTTP client, or Mozilla's types
+//! under a licence that this repository does not take. Each test has a browser of its own, which ends with it.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::panic::AssertUnwindSafe;
+use std::process::{Child, Command, Stdio};
+
+use base64::Engine as _;
+use futures_util::FutureExt as _;
+use http::Request;
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+
+/// How long the browser may take to come to what a test waits for.
+const PATIENCE: u64 = 30_000;
+
+/// What the browser is started with: no sandbox (tests may run as root), and no requests of its own.
+const FLAGS: &[&str] = &[
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--force-color-profile=srgb",
+    // The pipe closes with the driver, and the browser with the pipe.
+    "--remote-debugging-pipe",
+];
+
+pub(super) struct Browser {
+    driver: Child,
+    address: SocketAddr,
+    session: String,
+}
+
+/// Gives a browser to a test, and takes it back however the test ends. The page must not have complained.
+pub(super) async fn browse<F>(width: u32, height: u32, test: F)
+where
+    F: AsyncFnOnce(&Browser),
+{
+    let browser = Browser::start(width, height).await;
+    let result = AssertUnwindSafe(async {
+        test(&browser).await;
+        let complaints = browser.console().await;
+        assert!(complaints.is_empty(), "the console is not clean: {complaints:#?}");
+    })
+    .catch_unwind()
+    .await;
+    browser.end().await;
+    if let Err(panic) = result {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+impl Browser {
+    async fn start(width: u32, height: u32) -> Self {
+        let missing = "install Chromium and its driver, on Debian with `apt-get install chromium chromium-driver`, or run `.ci/install`";
+        let mut driver = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("chromedriver does not start ({error}): {missing}"));
+        let output = driver.stdout.take().expect("it is piped");
+        let port = BufReader::new(output)
+            .lines()
+            .map_while(Result::ok)
+            .find_map(|line| {
+                line.strip_prefix("ChromeDriver was started successfully on port ")?
+                    .trim_end_matches('.')
+                    .parse()
+                    .ok()
+            })
+            .expect("chromedriver says its port");
+        let mut browser =
+            Self { driver, address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)), session: String::new() };
+        let mut flags: Vec<String> = FLAGS.iter().map(ToString::to_string).collect();
+        flags.push(format!("--window-size={width},{height}"));
+        let wanted = json!({
+            "browserName": "chrome",
+            "goog:chromeOptions": { "args": flags },
+            "goog:loggingPrefs": { "browser": "ALL" },
+            "timeouts": { "script": PATIENCE, "pageLoad": PATIENCE },
+        });
+        let capabilities = json!({ "capabilities": { "alwaysMatch": wanted } });
+        match browser.call("POST", "/session", &capabilities).await {
+            Ok(session) => session["sessionId"].as_str().expect("a session").clone_into(&mut browser.session),
+            Err(error) => {
+                browser.end().await;
+                panic!("Chromium does not start: {error}\n{missing}");
+            }
+        }
+        browser
+    }
+
+    async fn end(mut self) {
+        if !self.session.is_empty() {
+            let _ = self.command("DELETE", "", &json!({})).await;
+        }
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+
+    pub(super) async fn open(&self, url: &str) {
+        self.command("POST", "/url", &json!({ "url": url })).await.expect("the page opens");
+    }
+
+    /// What an expression is in the page.
+    pub(super) async fn eval(&self, expression: &str) -> Value {
+        let script = json!({ "script": format!("return ({expression});"), "args": [] });
+        self.command("POST", "/execute/sync", &script)
+            .await
+            .unwrap_or_else(|error| panic!("{expression}: {error}"))
+    }
+
+    /// Waits until an expression is true in the page.
+    pub(super) async fn until(&self, expression: &str) {
+        let script = format!(
+            "const done = arguments[0]; (function look() {{ if ({expression}) done(true); else setTimeout(look, 15); }})();"
+        );
+        let script = json!({ "script": script, "args": [] });
+        if let Err(error) = self.command("POST", "/execute/async", &script).await {
+            let page = self.eval("document.body.innerText").await;
+            panic!("never true: {expression}\n{error}\n{}", page.as_str().unwrap_or_default());
+        }
+    }
+
+    /// Presses keys, one after the other; names of keys that are not characters are those of WebDriver.
+    pub(super) async fn press(&self, keys: &[&str]) {
+        let steps = keys.iter().flat_map(|key| {
+            let value = match *key {
+                "Tab" => "\u{e004}",
+                "Enter" => "\u{e007}",
+                "Escape" => "\u{e00c}",
+                "End" => "\u{e010}",
+                "Home" => "\u{e011}",
+                "Left" => "\u{e012}",
+                "Up" => "\u{e013}",
+                "Right" => "\u{e014}",
+                "Down" => "\u{e015}",
+                character => character,
+            };
+            [json!({ "type": "keyDown", "value": value }), json!({ "type": "keyUp", "value": value })]
+        });
+        let actions =
+            json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": steps.collect::<Vec<_>>() }] });
+        self.command("POST", "/actions", &actions).await.expect("keys are pressed");
+    }
+
+    /// Clicks on the first element of a selector.
+    pub(super) async fn click(&self, selector: &str) {
+        let by = json!({ "using": "css selector", "value": selector });
+        let element =
+            self.command("POST", "/element", &by).await.unwrap_or_else(|error| panic!("{selector}: {error}"));
+        let id =
+            element.as_object().and_then(|element| element.values().next()?.as_str()).expect("an element");
+        let path = format!("/element/{id}/click");
+        self.command("POST", &path, &json!({})).await.unwrap_or_else(|error| panic!("{selector}: {error}"));
+    }
+
+    /// Lets the page believe that the system is light or dark.
+    pub(super) async fn prefer(&self, scheme: &str) {
+        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+        let command = json!({ "cmd": "Emulation.setEmulatedMedia", "params": { "features": features } });
+        self.command("POST", "/goog/cdp/execute", &command).await.expect("the scheme is set");
+    }
+
+    /// A picture of the window, as PNG.
+    pub(super) async fn picture(&self) -> Vec<u8> {
+        let picture = self.command("GET", "/screenshot", &Value::Null).await.expect("a picture");
+        base64::engine::general_purpose::STANDARD
+            .decode(picture.as_str().expect("it is text"))
+            .expect("it is base64")
+    }
+
+    /// What the page wrote to the console, violations of its policy included.
+    async fn console(&self) -> Vec<String> {
+        let log = self.command("POST", "/se/log", &json!({ "type": "browser" })).await.expect("a log");
+        let lines = log.as_array().expect("a list").iter();
+        lines.map(|line| format!("{} {}", line["level"], line["message"])).collect()
+    }
+
+    async fn command(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
+        self.call(method, &format!("/session/{}{path}", self.session), body).await
+    }
+
+    async fn call(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
+        let socket = TcpStream::connect(self.address).await.map_err(|error| error.to_string())?;
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(socket))
+            .await
+            .map_err(|error| error.to_string())?;
+        tokio::spawn(connection);
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", self.address.to_string())
+            .header("content-type", "application/json")
+            .header("content-length", body.len())
+            .body(Full::new(bytes::Bytes::from(body)))
+            .map_err(|error| error.to_string())?;
+        let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
+        let status = response.status();
+        let bytes = response.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
+        let mut answer: Value = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
+        let value = answer["value"].take();
+        if status.is_success() { Ok(value) } else { Err(format!("{}: {}", value["error"], value["message"])) }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // Has ended already, unless a test was given up in the middle.
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}

@@ -1,0 +1,356 @@
+//! Follows every kind of a cluster that can be listed and watched, and keeps the state up to date.
+//!
+//! The kinds are asked for at the start, when a definition changes, and now and then. Each has one task that lists and
+//! then watches. A failure never ends it: it is told on the page, and tried again with growing patience. What may not be
+//! read is left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use kube::Client;
+use kube::api::{DynamicObject, ListParams, WatchParams};
+use kube::core::{ApiResource, Request, WatchEvent};
+use kube::discovery::{Discovery, verbs};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, sleep};
+
+use super::state::{KindName, Shared, State, now};
+
+/// Lists that are asked for at once.
+const LISTS: usize = 8;
+/// Objects in one answer.
+const PAGE: u32 = 500;
+/// How long a watch lasts.
+const WATCH: u32 = 290;
+/// How long one discovery, or one page of a list, may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often the kinds are asked for when nothing says that they changed.
+const REDISCOVER: Duration = Duration::from_secs(30);
+/// Definitions come in groups, and the server needs a moment to serve them.
+const SETTLE: Duration = Duration::from_millis(200);
+/// Some servers need longer, so the kinds are asked for once more.
+const SETTLE_LONG: Duration = Duration::from_secs(2);
+/// How long to wait before a kind that may not be read is asked for again.
+const FORBIDDEN: Duration = Duration::from_secs(60);
+const RETRY_FIRST: Duration = Duration::from_millis(250);
+const RETRY_LAST: Duration = Duration::from_secs(5);
+
+const EVENTS: &str = "events.";
+/// Objects whose changes may bring other kinds, or take them away.
+const DEFINITIONS: &[&str] =
+    &["customresourcedefinitions.apiextensions.k8s.io", "apiservices.apiregistration.k8s.io"];
+
+/// A kind to follow.
+#[derive(Clone)]
+struct Kind {
+    name: KindName,
+    resource: ApiResource,
+}
+
+/// Follows the cluster for as long as it is polled.
+pub(super) async fn follow(client: Client, shared: Arc<Shared>) {
+    let definitions = Arc::new(Notify::new());
+    let lists = Arc::new(Semaphore::new(LISTS));
+    // Ends with this future, and all its tasks with it.
+    let mut tasks = JoinSet::new();
+    let mut followed: BTreeMap<String, (KindName, AbortHandle)> = BTreeMap::new();
+    let mut retry = RETRY_FIRST;
+    let mut soon = false;
+    loop {
+        match discover(&client).await {
+            Err(reason) => {
+                shared.update(|state| {
+                    state.status.lost.insert("discovery".to_owned(), reason);
+                    state.tell_status();
+                });
+                sleep(retry).await;
+                retry = (retry * 2).min(RETRY_LAST);
+                continue;
+            }
+            Ok(kinds) => {
+                retry = RETRY_FIRST;
+                followed.retain(|key, (name, task)| {
+                    let keep = kinds.get(key).is_some_and(|kind| kind.name == *name);
+                    if !keep {
+                        task.abort();
+                        shared.update(|state| forget(state, key));
+                    }
+                    keep
+                });
+                for (key, kind) in &kinds {
+                    if !followed.contains_key(key) {
+                        shared.update(|state| state.status.listing.insert(key.clone()));
+                        let follower = Follower {
+                            client: client.clone(),
+                            shared: shared.clone(),
+                            kind: kind.clone(),
+                            lists: lists.clone(),
+                            definitions: definitions.clone(),
+                        };
+                        let task = tasks.spawn(follower.run());
+                        followed.insert(key.clone(), (kind.name.clone(), task));
+                    }
+                }
+                shared.update(|state| {
+                    state.status.lost.remove("discovery");
+                    state.status.discovered = true;
+                    state.status.kinds = kinds.len();
+                    state.tell_status();
+                });
+            }
+        }
+        let wait = if std::mem::take(&mut soon) { SETTLE_LONG } else { REDISCOVER };
+        tokio::select! {
+            () = definitions.notified() => {
+                soon = true;
+                sleep(SETTLE).await;
+            }
+            () = sleep(wait) => {}
+        }
+        while tasks.try_join_next().is_some() {}
+    }
+}
+
+/// A kind is no longer served, and nothing of it is left.
+fn forget(state: &mut State, key: &str) {
+    state.listed(key, &BTreeSet::new());
+    state.status.lost.remove(key);
+    state.status.listing.remove(key);
+    state.status.forbidden.remove(key);
+    state.status.unreadable.remove(key);
+}
+
+/// The kinds of the cluster that can be followed, each in the version that the server prefers.
+async fn discover(client: &Client) -> Result<BTreeMap<String, Kind>, String> {
+    let ask = async {
+        match Discovery::new(client.clone()).run_aggregated().await {
+            Ok(found) => Ok(found),
+            // Servers from before 1.26 do not know it.
+            Err(_) => Discovery::new(client.clone()).run().await,
+        }
+    };
+    let found = tokio::time::timeout(PATIENCE, ask)
+        .await
+        .map_err(|_| "the server does not answer".to_owned())?
+        .map_err(|error| reason(&error))?;
+    let mut kinds = BTreeMap::new();
+    for group in found.groups() {
+        // A kind that the preferred version does not have is taken from the most stable one that has it.
+        for (resource, capabilities) in
+            group.recommended_resources().into_iter().chain(group.resources_by_stability())
+        {
+            let can = |verb| capabilities.supports_operation(verb);
+            // Events are served twice, and once is enough.
+            let again = resource.group == "events.k8s.io" && resource.plural == "events";
+            if !can(verbs::LIST) || !can(verbs::WATCH) || again {
+                continue;
+            }
+            let key = format!("{}.{}", resource.plural, resource.group);
+            kinds.entry(key.clone()).or_insert_with(|| Kind {
+                name: KindName {
+                    key,
+                    group: resource.group.clone(),
+                    version: resource.version.clone(),
+                    kind: resource.kind.clone(),
+                },
+                resource,
+            });
+        }
+    }
+    Ok(kinds)
+}
+
+/// What a person can do something with: the server's own words, or the last cause.
+fn reason(error: &kube::Error) -> String {
+    if let kube::Error::Api(status) = error {
+        return status.message.clone();
+    }
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}
+
+/// A page of a list, as far as it is read here.
+#[derive(Deserialize)]
+struct Page {
+    metadata: PageMeta,
+    #[serde(default)]
+    items: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PageMeta {
+    #[serde(default)]
+    resource_version: String,
+    #[serde(default, rename = "continue")]
+    token: String,
+}
+
+struct Follower {
+    client: Client,
+    shared: Arc<Shared>,
+    kind: Kind,
+    lists: Arc<Semaphore>,
+    definitions: Arc<Notify>,
+}
+
+impl Follower {
+    async fn run(self) {
+        let mut retry = RETRY_FIRST;
+        loop {
+            let Err(error) = self.list_and_watch(&mut retry).await;
+            match &error {
+                // The version is too old to go on from: the list says what is now.
+                kube::Error::Api(status) if status.code == 410 => {}
+                kube::Error::Api(status)
+                    if status.is_forbidden() || matches!(status.code, 401 | 403 | 405) =>
+                {
+                    self.settle(|state, key| {
+                        state.status.forbidden.insert(key.to_owned());
+                    });
+                    sleep(FORBIDDEN).await;
+                    continue;
+                }
+                kube::Error::Api(status) => {
+                    self.settle(|state, key| {
+                        // Not served yet, or no longer: discovery will tell.
+                        if !status.is_not_found() {
+                            state.status.unreadable.insert(key.to_owned(), status.message.clone());
+                        }
+                    });
+                }
+                _ => self.settle(|state, key| {
+                    state.status.lost.insert(key.to_owned(), reason(&error));
+                }),
+            }
+            sleep(retry).await;
+            retry = (retry * 2).min(RETRY_LAST);
+        }
+    }
+
+    /// Says how it is with this kind.
+    fn settle(&self, say: impl FnOnce(&mut State, &str)) {
+        let key = self.kind.name.key.as_str();
+        self.shared.update(|state| {
+            state.status.listing.remove(key);
+            state.status.lost.remove(key);
+            state.status.forbidden.remove(key);
+            state.status.unreadable.remove(key);
+            say(state, key);
+            state.tell_status();
+        });
+    }
+
+    async fn list_and_watch(&self, retry: &mut Duration) -> Result<std::convert::Infallible, kube::Error> {
+        let mut version = {
+            // Nobody closes the semaphore.
+            let _turn = self.lists.acquire().await;
+            self.list().await?
+        };
+        *retry = RETRY_FIRST;
+        self.settle(|_, _| {});
+        let params = WatchParams::default().timeout(WATCH);
+        loop {
+            let begun = Instant::now();
+            let request = self.request().watch(&params, &version).map_err(kube::Error::BuildRequest)?;
+            let events = self.client.request_events::<Value>(request).await?;
+            let mut events = std::pin::pin!(events);
+            while let Some(event) = events.next().await {
+                match event? {
+                    WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                        seen_version(&object, &mut version);
+                        self.see(object);
+                    }
+                    WatchEvent::Deleted(object) => {
+                        seen_version(&object, &mut version);
+                        self.gone(&object);
+                    }
+                    WatchEvent::Bookmark(bookmark) => version = bookmark.metadata.resource_version,
+                    WatchEvent::Error(status) => return Err(kube::Error::Api(status)),
+                }
+            }
+            // A server that ends every watch at once is not asked all the time.
+            if begun.elapsed() < RETRY_LAST {
+                sleep(RETRY_FIRST).await;
+            }
+        }
+    }
+
+    async fn list(&self) -> Result<String, kube::Error> {
+        let mut present = BTreeSet::new();
+        let mut params = ListParams::default().limit(PAGE);
+        loop {
+            let request = self.request().list(&params).map_err(kube::Error::BuildRequest)?;
+            let page: Page = tokio::time::timeout(PATIENCE, self.client.request(request))
+                .await
+                .map_err(|_| kube::Error::Service("the server does not answer".into()))??;
+            for object in page.items {
+                present.extend(uid(&object).map(str::to_owned));
+                self.see(object);
+            }
+            if page.metadata.token.is_empty() {
+                self.shared.update(|state| {
+                    if self.is_events() {
+                        state.listed_events(&present);
+                    } else {
+                        state.listed(&self.kind.name.key, &present);
+                    }
+                });
+                return Ok(page.metadata.resource_version);
+            }
+            params = params.continue_token(&page.metadata.token);
+        }
+    }
+
+    fn see(&self, mut object: Value) {
+        if self.is_events() {
+            return self.shared.update(|state| state.see_event(&object));
+        }
+        // Lists leave out what all their items have in common.
+        if let Some(fields) = object.as_object_mut() {
+            fields.insert("apiVersion".to_owned(), self.kind.resource.api_version.clone().into());
+            fields.insert("kind".to_owned(), self.kind.resource.kind.clone().into());
+        }
+        self.shared.update(|state| state.see(&self.kind.name, object, now()));
+        self.tell_definitions();
+    }
+
+    fn gone(&self, object: &Value) {
+        let Some(uid) = uid(object) else { return };
+        self.shared.update(|state| if self.is_events() { state.gone_event(uid) } else { state.gone(uid) });
+        self.tell_definitions();
+    }
+
+    fn tell_definitions(&self) {
+        if DEFINITIONS.contains(&self.kind.name.key.as_str()) {
+            self.definitions.notify_one();
+        }
+    }
+
+    fn is_events(&self) -> bool {
+        self.kind.name.key == EVENTS
+    }
+
+    fn request(&self) -> Request {
+        use kube::Resource as _;
+        Request::new(DynamicObject::url_path(&self.kind.resource, None))
+    }
+}
+
+fn uid(object: &Value) -> Option<&str> {
+    object.pointer("/metadata/uid")?.as_str()
+}
+
+fn seen_version(object: &Value, version: &mut String) {
+    if let Some(seen) = object.pointer("/metadata/resourceVersion").and_then(Value::as_str) {
+        seen.clone_into(version);
+    }
+}

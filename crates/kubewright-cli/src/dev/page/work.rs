@@ -1,0 +1,287 @@
+//! What the operator tells of its work: reconciles with their causes and calls, and the depth of its queues.
+//!
+//! Pure: records in, entries on the board out. The newest [`RECONCILES`] are kept. An operator that goes leaves no
+//! reconcile running and no key in a queue.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use serde::Serialize;
+
+use super::board::{Board, Topic};
+use super::journal::{Call, Cause, Ended, Hello, Queue, Record, Started};
+
+/// Reconciles that are kept, the newest.
+const RECONCILES: usize = 2_000;
+/// Calls that are kept of each; the rest is counted.
+const CALLS: usize = 100;
+/// Depths that are kept of each queue, for its chart.
+const DEPTHS: usize = 60;
+/// Controllers whose queues are kept.
+const QUEUES: usize = 200;
+/// Longest text that is kept of an error.
+const TEXT: usize = 4_000;
+
+#[derive(Default)]
+pub(super) struct Work {
+    reconciles: HashMap<String, Reconcile>,
+    order: VecDeque<String>,
+    queues: BTreeMap<String, Depths>,
+    operators: BTreeMap<u64, Operator>,
+    begun: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Reconcile {
+    id: String,
+    /// Counts up, so that what began at the same time has an order.
+    number: u64,
+    #[serde(skip)]
+    connection: u64,
+    controller: String,
+    kind: String,
+    namespace: String,
+    name: String,
+    attempt: u32,
+    waited: f64,
+    at: String,
+    causes: Vec<Cause>,
+    calls: Vec<Call>,
+    /// Calls beyond those.
+    more: usize,
+    /// Nothing while it runs.
+    ms: Option<f64>,
+    outcome: Option<String>,
+    after: Option<f64>,
+    error: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Depths {
+    controller: String,
+    #[serde(skip)]
+    connection: u64,
+    depth: u64,
+    active: u64,
+    history: VecDeque<(String, u64, u64)>,
+}
+
+#[derive(Debug, Serialize)]
+struct Operator {
+    name: String,
+    pid: u32,
+    at: String,
+    controllers: Vec<String>,
+    connected: bool,
+}
+
+impl Work {
+    /// A line of an operator's journal.
+    pub(super) fn record(&mut self, connection: u64, record: Record, board: &mut Board) {
+        match record {
+            Record::Hello(hello) => self.hello(connection, hello, board),
+            Record::Started(started) => self.started(connection, started, board),
+            Record::Request(call) => {
+                let id = format!("{connection}:{}", call.id);
+                let Some(reconcile) = self.reconciles.get_mut(&id) else { return };
+                if reconcile.calls.len() < CALLS {
+                    reconcile.calls.push(Call {
+                        error: call.error.map(shorten),
+                        path: shorten(call.path),
+                        ..call
+                    });
+                } else {
+                    reconcile.more += 1;
+                }
+                board.put(Topic::Reconcile, &id, reconcile);
+            }
+            Record::Ended(ended) => self.ended(connection, ended, board),
+            Record::Queue(queue) => self.queue(connection, queue, board),
+            Record::Unknown => {}
+        }
+    }
+
+    /// The operator closed its journal: it ended, or was ended.
+    pub(super) fn closed(&mut self, connection: u64, board: &mut Board) {
+        for reconcile in self.reconciles.values_mut() {
+            if reconcile.connection == connection && reconcile.outcome.is_none() {
+                reconcile.outcome = Some("cut off".to_owned());
+                board.put(Topic::Reconcile, &reconcile.id, reconcile);
+            }
+        }
+        for (controller, depths) in &mut self.queues {
+            if depths.connection == connection {
+                (depths.depth, depths.active) = (0, 0);
+                board.put(Topic::Queue, controller, depths);
+            }
+        }
+        let Some(operator) = self.operators.get_mut(&connection) else { return };
+        operator.connected = false;
+        board.put(Topic::Operator, &operator.name, operator);
+        self.operators.remove(&connection);
+    }
+
+    fn hello(&mut self, connection: u64, hello: Hello, board: &mut Board) {
+        let Hello { at, operator: name, pid, controllers } = hello;
+        let operator = Operator { name, pid, at, controllers, connected: true };
+        board.put(Topic::Operator, &operator.name, &operator);
+        self.operators.insert(connection, operator);
+    }
+
+    fn started(&mut self, connection: u64, started: Started, board: &mut Board) {
+        self.begun += 1;
+        let reconcile = Reconcile {
+            id: format!("{connection}:{}", started.id),
+            number: self.begun,
+            connection,
+            controller: started.controller,
+            kind: started.kind,
+            namespace: started.namespace,
+            name: started.name,
+            attempt: started.attempt,
+            waited: started.waited_ms,
+            at: started.at,
+            causes: started.causes,
+            calls: Vec::new(),
+            more: 0,
+            ms: None,
+            outcome: None,
+            after: None,
+            error: None,
+        };
+        let id = reconcile.id.clone();
+        board.put(Topic::Reconcile, &id, &reconcile);
+        if self.reconciles.insert(id.clone(), reconcile).is_none() {
+            self.order.push_back(id);
+        }
+        while self.order.len() > RECONCILES {
+            let Some(oldest) = self.order.pop_front() else { break };
+            self.reconciles.remove(&oldest);
+            board.remove(Topic::Reconcile, &oldest);
+        }
+    }
+
+    fn ended(&mut self, connection: u64, ended: Ended, board: &mut Board) {
+        let id = format!("{connection}:{}", ended.id);
+        let Some(reconcile) = self.reconciles.get_mut(&id) else { return };
+        reconcile.ms = Some(ended.ms);
+        reconcile.outcome = Some(ended.outcome);
+        reconcile.after = ended.after_s;
+        reconcile.error = ended.error.map(shorten);
+        board.put(Topic::Reconcile, &id, reconcile);
+    }
+
+    fn queue(&mut self, connection: u64, queue: Queue, board: &mut Board) {
+        let Queue { at, controller, depth, active } = queue;
+        if !self.queues.contains_key(&controller) && self.queues.len() >= QUEUES {
+            return;
+        }
+        let depths = self.queues.entry(controller.clone()).or_insert_with(|| Depths {
+            controller: controller.clone(),
+            connection,
+            depth,
+            active,
+            history: VecDeque::new(),
+        });
+        (depths.connection, depths.depth, depths.active) = (connection, depth, active);
+        depths.history.push_back((at, depth, active));
+        if depths.history.len() > DEPTHS {
+            depths.history.pop_front();
+        }
+        board.put(Topic::Queue, &controller, depths);
+    }
+}
+
+fn shorten(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(TEXT) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn write(work: &mut Work, board: &mut Board, connection: u64, line: &Value) {
+        work.record(connection, serde_json::from_value(line.clone()).expect("it is a record"), board);
+    }
+
+    fn entries(board: &Board, topic: &str) -> Vec<Value> {
+        let batch = board.after(0, usize::MAX).expect("there is something");
+        let batch: Value = serde_json::from_str(&batch.text).expect("it is JSON");
+        let put = batch["put"].as_array().expect("a list");
+        put.iter().filter(|put| put[0] == topic).map(|put| put[1].clone()).collect()
+    }
+
+    fn started(id: &str) -> Value {
+        json!({
+            "type": "started", "at": "2026-01-01T00:00:00.000000Z", "id": id, "controller": "view", "kind": "View",
+            "name": "sample", "attempt": 0, "waited_ms": 1.5, "new_field": true,
+            "causes": [{ "why": "modified", "kind": "Deployment", "name": "sample", "changed": ["status.readyReplicas"], "more": 0 }],
+        })
+    }
+
+    #[test]
+    fn a_reconcile_has_its_cause_its_calls_and_its_end() {
+        let (mut work, mut board) = (Work::default(), Board::default());
+        write(&mut work, &mut board, 1, &started("r1"));
+        assert_eq!(entries(&board, "reconcile")[0]["outcome"], Value::Null);
+        let call = json!({ "type": "request", "at": "2026-01-01T00:00:00.001Z", "id": "r1", "method": "PATCH", "path": "/api", "status": 200, "ms": 0.8 });
+        write(&mut work, &mut board, 1, &call);
+        let ended = json!({ "type": "ended", "at": "2026-01-01T00:00:00.012Z", "id": "r1", "ms": 12.3, "outcome": "error", "error": "no" });
+        write(&mut work, &mut board, 1, &ended);
+        let all = entries(&board, "reconcile");
+        assert_eq!(all.len(), 1);
+        assert_eq!(all[0]["causes"][0]["changed"], json!(["status.readyReplicas"]));
+        assert_eq!(all[0]["calls"][0]["path"], "/api");
+        assert_eq!(
+            (&all[0]["outcome"], &all[0]["error"], &all[0]["ms"]),
+            (&json!("error"), &json!("no"), &json!(12.3))
+        );
+    }
+
+    #[test]
+    fn the_same_id_of_two_operators_is_two_reconciles() {
+        let (mut work, mut board) = (Work::default(), Board::default());
+        write(&mut work, &mut board, 1, &started("r1"));
+        write(&mut work, &mut board, 2, &started("r1"));
+        assert_eq!(entries(&board, "reconcile").len(), 2);
+    }
+
+    #[test]
+    fn an_operator_that_goes_leaves_nothing_running() {
+        let (mut work, mut board) = (Work::default(), Board::default());
+        let hello = json!({ "type": "hello", "at": "2026-01-01T00:00:00Z", "operator": "o", "pid": 7, "controllers": ["view"] });
+        write(&mut work, &mut board, 1, &hello);
+        write(&mut work, &mut board, 1, &started("r1"));
+        let queue = json!({ "type": "queue", "at": "2026-01-01T00:00:00Z", "controller": "view", "depth": 3, "active": 1 });
+        write(&mut work, &mut board, 1, &queue);
+        assert_eq!(entries(&board, "operator")[0]["connected"], json!(true));
+        work.closed(1, &mut board);
+        assert_eq!(entries(&board, "reconcile")[0]["outcome"], "cut off");
+        assert_eq!(entries(&board, "queue")[0]["depth"], 0);
+        assert_eq!(entries(&board, "operator")[0]["connected"], json!(false));
+    }
+
+    #[test]
+    fn reconciles_calls_and_depths_are_bounded() {
+        let (mut work, mut board) = (Work::default(), Board::default());
+        for number in 0..RECONCILES + 5 {
+            write(&mut work, &mut board, 1, &started(&number.to_string()));
+        }
+        assert_eq!((work.reconciles.len(), entries(&board, "reconcile").len()), (RECONCILES, RECONCILES));
+        let last = (RECONCILES + 4).to_string();
+        for number in 0..CALLS + 3 {
+            let call = json!({ "type": "request", "at": "", "id": last, "method": "GET", "path": format!("/{number}"), "ms": 0.1 });
+            write(&mut work, &mut board, 1, &call);
+            let queue =
+                json!({ "type": "queue", "at": "", "controller": "view", "depth": number, "active": 1 });
+            write(&mut work, &mut board, 1, &queue);
+        }
+        let reconcile = &work.reconciles[&format!("1:{last}")];
+        assert_eq!((reconcile.calls.len(), reconcile.more), (CALLS, 3));
+        assert_eq!(work.queues["view"].history.len(), DEPTHS);
+    }
+}
