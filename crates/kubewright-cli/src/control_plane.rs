@@ -38,7 +38,8 @@ impl ControlPlane {
                 error
             }
         })?;
-        let cluster = nodes.map(|nodes| Cluster::start(&server, nodes, listening.authority().pem())).transpose()?;
+        let cluster =
+            nodes.map(|nodes| Cluster::start(&server, nodes, listening.authority().pem())).transpose()?;
         Ok(Self { server, listening, cluster })
     }
 

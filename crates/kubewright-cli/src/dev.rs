@@ -48,6 +48,8 @@ pub(crate) struct Options {
     pub(crate) cargo: Vec<String>,
     pub(crate) operator_args: Vec<String>,
     pub(crate) cluster: Where,
+    /// Where to serve the page; 0 is any port that is free.
+    pub(crate) page_port: u16,
     /// Whether to apply the samples; if nobody says, when the cluster has not had them.
     pub(crate) samples: Option<bool>,
     /// To end when the samples are ready, which may take so long.

@@ -12,7 +12,10 @@ use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
     ("Run the operator in this folder, and again on each save", "kubewright dev"),
-    ("The same for an example, with a new cluster of three nodes", "kubewright dev --fresh --nodes 3 examples/markdown-view"),
+    (
+        "The same for an example, with a new cluster of three nodes",
+        "kubewright dev --fresh --nodes 3 examples/markdown-view",
+    ),
     ("Run it against the cluster that kubectl uses", "kubewright dev --existing-cluster"),
     ("In a script: end when the samples are ready, or fail", "kubewright dev --once --timeout 2m"),
     ("Say more in the operator's log", "kubewright dev --operator-arg=--log-level=debug"),
@@ -33,6 +36,10 @@ pub(crate) struct Args {
     /// Port of the API server, on 127.0.0.1; 0 is any that is free
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
+
+    /// Port of the page that shows what happens, on 127.0.0.1; 0 is any that is free
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    page_port: u16,
 
     /// Simulated nodes that run pods
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
@@ -88,6 +95,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
             cargo: args.cargo,
             operator_args: args.operator_args,
             cluster,
+            page_port: args.page_port,
             samples: args.samples,
             once: args.once.then_some(args.timeout),
         },

@@ -43,7 +43,14 @@ impl Cluster {
     pub(crate) async fn start(which: Where, metadata: &Metadata, report: &Report, ui: &Ui) -> Result<Self> {
         match which {
             Where::Embedded { port, nodes, fresh } => {
-                Self::embedded(port, nodes, Folder::open(&metadata.target, &metadata.name, fresh)?, report, ui).await
+                Self::embedded(
+                    port,
+                    nodes,
+                    Folder::open(&metadata.target, &metadata.name, fresh)?,
+                    report,
+                    ui,
+                )
+                .await
             }
             Where::Existing(source) => Self::existing(source, report).await,
         }
@@ -90,7 +97,10 @@ impl Cluster {
             .and_then(|kubeconfig| kubeconfig.current_context),
         };
         let context = context.map_or_else(|| "no context".to_owned(), |context| format!("context {context}"));
-        report.result("cluster", &format!("{}: {context}; this one is written to", url.trim_end_matches('/')))?;
+        report.result(
+            "cluster",
+            &format!("{}: {context}; this one is written to", url.trim_end_matches('/')),
+        )?;
         let mut arguments = Vec::new();
         let mut kubectl = "kubectl".to_owned();
         if let Some(file) = &source.kubeconfig {

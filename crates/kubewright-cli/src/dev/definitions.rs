@@ -44,7 +44,8 @@ impl Definitions {
     ) -> Result<usize> {
         let api: Api<CustomResourceDefinition> = Api::all(client.clone());
         let mut changed = 0;
-        for (_, definition) in definitions.iter().filter(|(_, definition)| !self.applied.contains(definition)) {
+        for (_, definition) in definitions.iter().filter(|(_, definition)| !self.applied.contains(definition))
+        {
             let name = definition.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
             changed += usize::from(install(&api, name, definition).await?);
         }
@@ -79,7 +80,8 @@ async fn install(api: &Api<CustomResourceDefinition>, name: &str, definition: &V
                 .filter(|condition| condition.status != "True")
                 .map(|condition| format!("{}: {}", condition.type_, condition.message.unwrap_or_default()))
                 .collect();
-            return Err(anyhow!("the kind is not served after {PATIENCE:?}: {}", reasons.join("; "))).with_context(failed);
+            return Err(anyhow!("the kind is not served after {PATIENCE:?}: {}", reasons.join("; ")))
+                .with_context(failed);
         }
         tokio::time::sleep(PAUSE).await;
         now = api.get(name).await.map_err(told).with_context(failed)?;
@@ -90,15 +92,17 @@ async fn install(api: &Api<CustomResourceDefinition>, name: &str, definition: &V
 fn is_established(definition: &CustomResourceDefinition) -> bool {
     let conditions = definition.status.as_ref().and_then(|status| status.conditions.as_deref());
     definition.metadata.deletion_timestamp.is_none()
-        && conditions.unwrap_or_default().iter().any(|condition| {
-            condition.type_ == "Established" && condition.status == "True"
-        })
+        && conditions
+            .unwrap_or_default()
+            .iter()
+            .any(|condition| condition.type_ == "Established" && condition.status == "True")
 }
 
 fn kinds(definition: &Value) -> Vec<Kind> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let spec = &definition["spec"];
-    let served = spec["versions"].as_array().into_iter().flatten().filter(|version| version["served"] == true);
+    let served =
+        spec["versions"].as_array().into_iter().flatten().filter(|version| version["served"] == true);
     served
         .map(|version| Kind {
             group: text(&spec["group"]),

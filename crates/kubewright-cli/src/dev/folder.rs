@@ -26,7 +26,8 @@ impl Folder {
     pub(crate) fn open(target: &Path, project: &str, fresh: bool) -> Result<Self> {
         let path = target.join("kubewright/dev").join(project);
         let unusable = || format!("cannot use the folder {}", path.display());
-        let advice = "make it writable and see whether its disk is full, or set CARGO_TARGET_DIR to another folder";
+        let advice =
+            "make it writable and see whether its disk is full, or set CARGO_TARGET_DIR to another folder";
         fs::create_dir_all(&path).with_context(unusable).hint(advice)?;
         let mut lock = OpenOptions::new()
             .read(true)
@@ -51,7 +52,10 @@ impl Folder {
             Err(TryLockError::Error(error)) => return Err(error).with_context(unusable).hint(advice),
         }
         let folder = Self { path, _lock: lock };
-        folder.prepare(fresh).with_context(|| format!("cannot use the folder {}", folder.path.display())).hint(advice)?;
+        folder
+            .prepare(fresh)
+            .with_context(|| format!("cannot use the folder {}", folder.path.display()))
+            .hint(advice)?;
         Ok(folder)
     }
 

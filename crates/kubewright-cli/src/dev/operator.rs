@@ -126,7 +126,8 @@ impl Operator {
     pub(crate) async fn replace(&mut self, program: &Path) -> Result<Started> {
         self.stop().await?;
         (self.failures, self.trouble) = (0, None);
-        self.program = Some(Program::open(program).with_context(|| format!("cannot read {}", program.display()))?);
+        self.program =
+            Some(Program::open(program).with_context(|| format!("cannot read {}", program.display()))?);
         self.start().await
     }
 
@@ -323,9 +324,12 @@ mod tests {
 
     #[test]
     fn the_reason_is_the_panic_or_the_error_or_the_last_line() {
-        let reason = |text: &str| reason(&text.lines().map(str::to_owned).collect::<Vec<_>>()).unwrap_or_default();
+        let reason =
+            |text: &str| reason(&text.lines().map(str::to_owned).collect::<Vec<_>>()).unwrap_or_default();
         assert_eq!(
-            reason("starting\nthread 'main' panicked at src/main.rs:4:5:\nno way\nnote: run with `RUST_BACKTRACE=1`"),
+            reason(
+                "starting\nthread 'main' panicked at src/main.rs:4:5:\nno way\nnote: run with `RUST_BACKTRACE=1`"
+            ),
             "thread 'main' panicked at src/main.rs:4:5: no way"
         );
         assert_eq!(reason("error: no cluster\n12:00 INFO stopped\n"), "error: no cluster");

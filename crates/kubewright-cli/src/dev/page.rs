@@ -47,7 +47,7 @@ impl Page {
         let page = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
             .await
             .with_context(|| format!("the page cannot be served on 127.0.0.1:{port}"))
-            .hint("choose another port for the page, or 0 for any that is free")?;
+            .hint("choose another port with --page-port, or let the system choose one with --page-port 0")?;
         let records = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
             .context("the page cannot listen for the operator's journal on 127.0.0.1")?;

@@ -41,9 +41,7 @@ pub(crate) fn of(object: &Value, may_yet_speak: bool) -> Readiness {
         ("apiextensions.k8s.io/v1", "CustomResourceDefinition") => {
             holds(object, "Established").map(|()| "Established")
         }
-        _ if object["status"].is_null() && may_yet_speak => {
-            Err("it has no status yet".to_owned())
-        }
+        _ if object["status"].is_null() && may_yet_speak => Err("it has no status yet".to_owned()),
         _ => return conditions(object, generation),
     };
     match verdict {

@@ -13,6 +13,7 @@ use super::builder::{Build, Builder, Built};
 use super::cluster::Cluster;
 use super::definitions::Definitions;
 use super::operator::{self, Launch, Operator, Started};
+use super::page::Page;
 use super::readiness::tree::Standing;
 use super::report::{Report, count, shown};
 use super::samples::{self, Placed};
@@ -32,6 +33,8 @@ pub(crate) struct Session {
     started: Instant,
     builder: Builder,
     cluster: Cluster,
+    /// None if it is to be done once.
+    page: Option<Page>,
     /// None if it is to be done once.
     watcher: Option<Watcher>,
     operator: Operator,
@@ -90,11 +93,18 @@ impl Session {
             None => Some(Watcher::start(project.root(), metadata.sources.clone())?),
         };
         let cluster = Cluster::start(options.cluster, &metadata, &report, &ui).await?;
+        let page = match options.once {
+            Some(_) => None,
+            None => Some(Page::start(cluster.client().clone(), options.page_port).await?),
+        };
         let mut launch = Launch {
             folder: project.root().to_owned(),
             arguments: cluster.arguments.clone(),
             variables: cluster.variables.clone(),
         };
+        if let Some(page) = &page {
+            launch.variables.push(("KUBEWRIGHT_JOURNAL", page.journal_address().to_string().into()));
+        }
         if project.watched_namespace().is_some() {
             // In a cluster it is the operator's own, here that of the samples.
             launch.arguments.push(format!("--namespace={}", cluster.client().default_namespace()));
@@ -107,6 +117,7 @@ impl Session {
             builder: Builder { project: project.clone(), bin: options.bin, arguments: options.cargo, ui },
             project,
             cluster,
+            page,
             watcher,
             operator: Operator::new(launch, ui),
             definitions: Definitions::default(),
@@ -128,6 +139,9 @@ impl Session {
     /// Runs until something fails, or until all is done that was to be done once.
     pub(crate) async fn run(&mut self) -> Result<()> {
         self.report.step("kubectl", &self.cluster.kubectl(&[]))?;
+        if let Some(page) = &self.page {
+            self.report.step("page", &page.url())?;
+        }
         self.begin()?;
         loop {
             let kinds = self.definitions.kinds();
@@ -166,6 +180,9 @@ impl Session {
             () = signals.any() => Ok(()),
             stopped = self.operator.stop() => stopped,
         };
+        if let Some(page) = self.page {
+            page.stop().await;
+        }
         let closed = self.cluster.close().await;
         stopped.and(closed)
     }
@@ -199,7 +216,8 @@ impl Session {
             match self.apply_samples().await {
                 Ok(applied) => {
                     let took = shown(since.elapsed());
-                    self.report.step("samples", &format!("{} applied in {took}", count(applied, "object")))?;
+                    self.report
+                        .step("samples", &format!("{} applied in {took}", count(applied, "object")))?;
                 }
                 Err(error) => self.survive(error, "samples", SAMPLES_STAY)?,
             }
@@ -277,7 +295,11 @@ impl Session {
             };
             self.report.step("crds", &format!("{what} in {took}"))?;
         }
-        line.push(if changed == 0 { "crds unchanged".to_owned() } else { format!("{changed} of the crds {took}") });
+        line.push(if changed == 0 {
+            "crds unchanged".to_owned()
+        } else {
+            format!("{changed} of the crds {took}")
+        });
 
         let is_same = self.operator.is_running() && self.operator.runs(program);
         if is_same {
@@ -298,7 +320,8 @@ impl Session {
             match self.apply_samples().await {
                 Ok(applied) if is_first => {
                     let took = shown(began.elapsed());
-                    self.report.step("samples", &format!("{} applied in {took}", count(applied, "object")))?;
+                    self.report
+                        .step("samples", &format!("{} applied in {took}", count(applied, "object")))?;
                 }
                 Ok(_) => line.push(format!("samples {}", shown(began.elapsed()))),
                 Err(error) => self.survive(error, "samples", SAMPLES_STAY)?,
@@ -342,7 +365,9 @@ impl Session {
         let took = shown(since.elapsed());
         match started {
             Started::Ready => self.report.step("operator", &format!("{what} in {took}")),
-            Started::Running => self.report.step("operator", &format!("{what}; its caches are not filled after {took}")),
+            Started::Running => {
+                self.report.step("operator", &format!("{what}; its caches are not filled after {took}"))
+            }
             // How it ended is told next.
             Started::Ended => Ok(()),
         }
@@ -397,11 +422,9 @@ impl Session {
     fn stand(&mut self, standings: Result<Vec<Standing>>) -> Result<bool> {
         self.standings = match standings {
             Ok(standings) => standings,
-            Err(error) => vec![Standing {
-                sample: "samples".to_owned(),
-                text: format!("{error:#}"),
-                is_ready: false,
-            }],
+            Err(error) => {
+                vec![Standing { sample: "samples".to_owned(), text: format!("{error:#}"), is_ready: false }]
+            }
         };
         let runs = self.operator.is_running() && self.operator.trouble().is_none();
         let is_ready = runs && self.standings.iter().all(|standing| standing.is_ready);
@@ -419,7 +442,8 @@ impl Session {
     /// How it stands, and where to look.
     fn summarise(&mut self, is_ready: bool) -> Result<()> {
         let is_first = self.told.replace(is_ready).is_none();
-        let after = if is_first { format!(" after {}", shown(self.started.elapsed())) } else { String::new() };
+        let after =
+            if is_first { format!(" after {}", shown(self.started.elapsed())) } else { String::new() };
         if is_ready {
             self.report.result("ready", &format!("the operator runs{after}"))?;
         } else {
@@ -427,11 +451,19 @@ impl Session {
         }
         for Standing { sample, text, is_ready } in &self.standings {
             let line = format!("{sample}: {text}");
-            if *is_ready { self.report.result("sample", &line)? } else { self.report.failed("sample", &line)? }
+            if *is_ready {
+                self.report.result("sample", &line)?
+            } else {
+                self.report.failed("sample", &line)?
+            }
         }
         let mut plurals: Vec<String> = self.definitions.kinds().into_iter().map(|kind| kind.plural).collect();
         plurals.dedup();
-        self.report.result("kubectl", &self.cluster.kubectl(&plurals))
+        self.report.result("kubectl", &self.cluster.kubectl(&plurals))?;
+        match &self.page {
+            Some(page) => self.report.result("page", &page.url()),
+            None => Ok(()),
+        }
     }
 
     /// Why the samples are not ready in time.
@@ -444,8 +476,9 @@ impl Session {
             reasons.push("the operator is still being built".to_owned());
         }
         let patience = shown(self.once.unwrap_or_default());
-        anyhow!("the samples are not ready after {patience}\n{}", reasons.join("\n"))
-            .hint("give it more time with --timeout, or look into it with kubectl while it runs without --once")
+        anyhow!("the samples are not ready after {patience}\n{}", reasons.join("\n")).hint(
+            "give it more time with --timeout, or look into it with kubectl while it runs without --once",
+        )
     }
 }
 

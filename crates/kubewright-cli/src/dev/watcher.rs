@@ -179,7 +179,11 @@ impl Watcher {
         let nothing = Change::default();
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return nothing };
         // Editors keep their own files beside ours.
-        if name.starts_with(['.', '#']) || name.ends_with(['~', '#']) || name.ends_with(".swp") || name == "4913" {
+        if name.starts_with(['.', '#'])
+            || name.ends_with(['~', '#'])
+            || name.ends_with(".swp")
+            || name == "4913"
+        {
             return nothing;
         }
         if path.starts_with(&self.samples) {
@@ -311,8 +315,7 @@ mod tests {
         Change { since: None, ..watcher.take() }
     }
 
-    const NOTHING: Change =
-        Change { since: None, code: false, manifest: false, lock: false, samples: false };
+    const NOTHING: Change = Change { since: None, code: false, manifest: false, lock: false, samples: false };
     const CODE: Change = Change { code: true, ..NOTHING };
     const SAMPLE: Change = Change { samples: true, ..NOTHING };
 

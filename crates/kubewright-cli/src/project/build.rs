@@ -184,8 +184,7 @@ pub(super) fn no_program(project: &Project) -> anyhow::Error {
 }
 
 pub(super) fn several_programs(names: &[&str]) -> anyhow::Error {
-    anyhow!("the package has several programs: {}", names.join(", "))
-        .hint("choose the operator's with --bin")
+    anyhow!("the package has several programs: {}", names.join(", ")).hint("choose the operator's with --bin")
 }
 
 /// What a program said of itself, kept beside it: the same program says the same again, and definitions with a whole

@@ -39,11 +39,7 @@ pub(crate) struct Manifests {
 
 impl Project {
     /// The manifests that what an operator declares asks for.
-    pub(crate) fn manifests(
-        &self,
-        declarations: &Declarations,
-        options: &Options<'_>,
-    ) -> Result<Manifests> {
+    pub(crate) fn manifests(&self, declarations: &Declarations, options: &Options<'_>) -> Result<Manifests> {
         let (definitions, mut findings) = definitions(declarations, options.max_description_length);
         let changes = Plan::new(declarations, &definitions, options.header).against(&disk(self.root())?);
         findings.extend(lint::check(declarations, &definitions));

@@ -97,10 +97,9 @@ impl Answer {
                 .map(|package| package.folder().strip_prefix(project.root()).unwrap_or(package.folder()))
                 .map(|folder| folder.display().to_string())
                 .collect();
-            return Err(anyhow!("{} is a workspace, and no package", project.root().display())).hint(format!(
-                "name the folder of the operator; these have programs: {}",
-                with_programs.join(", ")
-            ));
+            return Err(anyhow!("{} is a workspace, and no package", project.root().display())).hint(
+                format!("name the folder of the operator; these have programs: {}", with_programs.join(", ")),
+            );
         };
         let programs = package.programs();
         let names: Vec<&str> = programs.iter().map(String::as_str).collect();
@@ -152,7 +151,8 @@ fn sources(workspace: &Path, package: &Package, packages: &BTreeMap<&Path, &Pack
                 _ => {}
             }
         }
-        let built_in = package.dependencies.iter().filter(|dependency| dependency.kind.as_deref() != Some("dev"));
+        let built_in =
+            package.dependencies.iter().filter(|dependency| dependency.kind.as_deref() != Some("dev"));
         left.extend(built_in.filter_map(|dependency| packages.get(dependency.path.as_deref()?)));
     }
     // A folder within another is watched with it.

@@ -117,10 +117,11 @@ fn a_pod_is_ready_when_it_runs_or_is_done() {
 
 #[test]
 fn other_workloads_are_ready_as_kubectl_says() {
-    let set = |kind: &str, status: &Value| {
-        json!({ "apiVersion": "apps/v1", "kind": kind, "spec": { "replicas": 1 }, "status": status })
-    };
-    assert_eq!(ready(&set("ReplicaSet", &json!({ "readyReplicas": 1, "availableReplicas": 1 }))), Some("all pods ready"));
+    let set = |kind: &str, status: &Value| json!({ "apiVersion": "apps/v1", "kind": kind, "spec": { "replicas": 1 }, "status": status });
+    assert_eq!(
+        ready(&set("ReplicaSet", &json!({ "readyReplicas": 1, "availableReplicas": 1 }))),
+        Some("all pods ready")
+    );
     assert_eq!(reason(&set("ReplicaSet", &json!({}))), "0 of 1 pods are ready");
     let moving = json!({ "readyReplicas": 1, "currentRevision": "a", "updateRevision": "b" });
     assert_eq!(reason(&set("StatefulSet", &moving)), "not all pods are up to date");

@@ -141,7 +141,8 @@ fn standing(sample: String, object: &Value, owned: &[&Value], may_yet_speak: boo
     };
     for part in owned {
         if let Readiness::NotReady(reason) = of(part, false) {
-            let [kind, name] = [&part["kind"], &part["metadata"]["name"]].map(|text| text.as_str().unwrap_or("?"));
+            let [kind, name] =
+                [&part["kind"], &part["metadata"]["name"]].map(|text| text.as_str().unwrap_or("?"));
             return Standing { sample, text: format!("{kind} {name}: {reason}"), is_ready: false };
         }
     }
