@@ -3,6 +3,7 @@
 //!
 //! Invariant: nothing is taken away from another controller, and nothing that is being deleted changes hands.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as Selector;
@@ -75,6 +76,15 @@ pub(crate) async fn claim<O: Object, K: Object>(
     owner: &O,
     selector: &LabelSelector,
 ) -> Result<Vec<Arc<K>>> {
+    claim_where(client, owner, |object: &K| selects(selector, object)).await
+}
+
+/// The same where more than labels says what matches.
+pub(crate) async fn claim_where<O: Object, K: Object>(
+    client: &Client,
+    owner: &O,
+    matches: impl Fn(&K) -> bool,
+) -> Result<Vec<Arc<K>>> {
     let meta = owner.meta();
     let (namespace, uid) =
         (meta.namespace.as_deref().unwrap_or_default(), meta.uid.as_deref().unwrap_or_default());
@@ -82,7 +92,7 @@ pub(crate) async fn claim<O: Object, K: Object>(
     candidates.extend(controlled::<K>(client, namespace, NOBODY).await?);
     let mut mine = Vec::with_capacity(candidates.len());
     for object in candidates {
-        match fate(owner, selector, &*object) {
+        match fate(owner, &*object, matches(&object)) {
             Fate::Keep => mine.push(object),
             Fate::Ignore => {}
             Fate::Adopt => {
@@ -116,9 +126,16 @@ async fn hand_over<K: Object>(client: &Client, old: &K, new: &K) -> Result<K, cl
     client.patch(old, &Patch::merge(patch)?.optimistic(version)).await
 }
 
-fn fate<O: Object, K: Object>(owner: &O, selector: &LabelSelector, object: &K) -> Fate {
-    let labels = object.meta().labels.clone().unwrap_or_default();
-    let matches = selector.matches(&labels);
+/// Whether a selector matches the labels of an object.
+pub(crate) fn selects(selector: &LabelSelector, object: &impl Object) -> bool {
+    object
+        .meta()
+        .labels
+        .as_ref()
+        .map_or_else(|| selector.matches(&BTreeMap::new()), |it| selector.matches(it))
+}
+
+fn fate<O: Object, K: Object>(owner: &O, object: &K, matches: bool) -> Fate {
     let leaves = owner.meta().deletion_timestamp.is_some();
     let goes = object.meta().deletion_timestamp.is_some();
     match controller_of(object) {
@@ -133,8 +150,6 @@ fn fate<O: Object, K: Object>(owner: &O, selector: &LabelSelector, object: &K) -
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use k8s_openapi::api::apps::v1::ReplicaSet;
     use k8s_openapi::api::core::v1::Pod;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
@@ -159,7 +174,7 @@ mod tests {
     #[test]
     fn what_matches_is_kept_or_adopted_and_what_does_not_is_released_or_left_alone() {
         let web = LabelSelector::equal([("app", "web")]);
-        let fate = |pod: &Pod| fate(&owner(), &web, pod);
+        let fate = |pod: &Pod| fate(&owner(), pod, selects(&web, pod));
         assert_eq!(fate(&pod("web", Some("me"))), Fate::Keep);
         assert_eq!(fate(&pod("web", None)), Fate::Adopt);
         assert_eq!(fate(&pod("api", Some("me"))), Fate::Release);
@@ -170,14 +185,13 @@ mod tests {
 
     #[test]
     fn who_is_being_deleted_takes_nothing_and_lets_nothing_go() {
-        let web = LabelSelector::equal([("app", "web")]);
         let mut leaving = owner();
         leaving.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::UNIX_EPOCH));
-        assert_eq!(fate(&leaving, &web, &pod("web", None)), Fate::Ignore);
-        assert_eq!(fate(&leaving, &web, &pod("api", Some("me"))), Fate::Ignore);
-        assert_eq!(fate(&leaving, &web, &pod("web", Some("me"))), Fate::Keep);
+        assert_eq!(fate(&leaving, &pod("web", None), true), Fate::Ignore);
+        assert_eq!(fate(&leaving, &pod("api", Some("me")), false), Fate::Ignore);
+        assert_eq!(fate(&leaving, &pod("web", Some("me")), true), Fate::Keep);
         let mut going = pod("web", None);
         going.metadata.deletion_timestamp = leaving.metadata.deletion_timestamp.clone();
-        assert_eq!(fate(&owner(), &web, &going), Fate::Ignore);
+        assert_eq!(fate(&owner(), &going, true), Fate::Ignore);
     }
 }

@@ -8,12 +8,14 @@
 //!
 //! One file is one controller, each with a `register` of its own, and each a plain example of a reconciler:
 //!
-//! - [`deployment`] makes ReplicaSets, [`replicaset`] and [`job`] make Pods, [`scheduler`] gives them
-//!   nodes, [`cronjob`] makes Jobs;
+//! - [`deployment`] makes ReplicaSets, [`replicaset`], [`statefulset`] and [`job`] make Pods,
+//!   [`scheduler`] gives them nodes, [`cronjob`] makes Jobs;
 //! - [`endpoints`] says where the pods of a Service are, [`namespace`] fills namespaces;
 //! - [`disruption`] says how many pods may be evicted;
 //! - [`node`] and [`kubelet`] simulate the machines;
 //! - `claim` finds out whose a pod is, `pod` says how one is, `scale` how many of them somebody wants.
+//! - [`node`] and [`kubelet`] simulate the machines, [`protection`] lets go of claims that nobody uses;
+//! - `claim` finds out whose a pod is, `pod` says how one is, `history` keeps the templates that a set has had.
 //!
 //! What a controller decides is a pure function of what is there; the reconciler around it reads and writes.
 //!
@@ -27,14 +29,17 @@ pub mod deployment;
 pub mod disruption;
 pub mod endpoints;
 mod hash;
+mod history;
 pub mod job;
 pub mod kubelet;
 pub mod namespace;
 pub mod node;
 mod pod;
+pub mod protection;
 pub mod replicaset;
 mod scale;
 pub mod scheduler;
+pub mod statefulset;
 
 use std::sync::Arc;
 
@@ -57,7 +62,7 @@ const NAME: &str = "kube-controller-manager";
 pub struct Options {
     /// The machines.
     pub nodes: Nodes,
-    /// Whether Deployments, ReplicaSets, Jobs and CronJobs become Pods.
+    /// Whether Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs become Pods.
     pub workloads: bool,
     /// Whether Pods are given nodes.
     pub scheduler: bool,
@@ -90,12 +95,14 @@ impl Default for Options {
 pub fn register(manager: &Manager, options: &Options) -> Result<(), RegisterError> {
     node::register(manager, &options.nodes)?;
     kubelet::register(manager)?;
+    protection::register(manager)?;
     if options.scheduler {
         scheduler::register(manager)?;
     }
     if options.workloads {
         replicaset::register(manager)?;
         deployment::register(manager)?;
+        statefulset::register(manager)?;
         job::register(manager)?;
         cronjob::register(manager)?;
     }

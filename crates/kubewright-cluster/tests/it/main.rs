@@ -11,4 +11,5 @@ mod kubelet;
 mod namespace;
 mod replicaset;
 mod scheduler;
+mod statefulset;
 mod world;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kubewright_cluster::Options;
 use kubewright_envtest::{Environment, Running, eventually};
 use kubewright_runtime::{Client, Key, List};
@@ -27,7 +27,22 @@ impl World {
         let manager = env.manager("kube-controller-manager")?;
         kubewright_cluster::register(&manager, &options)?;
         let running = env.run(manager);
-        Ok(Self { env, namespace, _running: running })
+        let world = Self { env, namespace, _running: running };
+        world.ready_nodes(options.nodes.names.len()).await?;
+        Ok(world)
+    }
+
+    /// Waits until so many nodes take pods: those that come first would get them all.
+    async fn ready_nodes(&self, count: usize) -> Result<()> {
+        let ready = async || {
+            let nodes = self.client().list::<Node>(&List::all()).await?;
+            let ready =
+                nodes.iter().filter(|node| node.spec.as_ref().is_none_or(|spec| spec.taints.is_none()));
+            let ready = ready.count();
+            ensure!(ready == count, "{ready} of {count} nodes are ready");
+            Ok(())
+        };
+        Ok(eventually(LIMIT, ready).await?)
     }
 
     pub(crate) fn client(&self) -> &Client {

@@ -1,0 +1,237 @@
+//! ControllerRevisions: the templates that a StatefulSet or a DaemonSet has had, and which of them it has now.
+//!
+//! A revision keeps the patch that gives an object its template again; `kubectl rollout undo` sends it as it is. What
+//! follows from the revisions that are there is decided by `choose`, which is pure; [`follow`] does it.
+//!
+//! Invariant: the template of an object has a revision, and no other one has a higher number.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
+use kubewright_runtime::client::ignore_not_found;
+use kubewright_runtime::owner::set_controller_reference;
+use kubewright_runtime::{Context, Delete, Key, LabelSelector, Object, Patch, Result};
+use serde_json::{Value, json};
+
+use crate::{claim, hash, pod};
+
+/// The label of pods that says which revision they are of.
+pub(crate) const REVISION: &str = "controller-revision-hash";
+/// How much of an owner's name goes into the names of its revisions.
+const LONGEST_PREFIX: usize = 223;
+
+/// The revisions of an object.
+pub(crate) struct History {
+    /// The one of its template.
+    pub(crate) current: Arc<ControllerRevision>,
+    /// The others, the oldest first.
+    pub(crate) old: Vec<Arc<ControllerRevision>>,
+    /// How often a name was taken by something else.
+    pub(crate) collisions: i32,
+}
+
+/// What revisions are made of.
+pub(crate) struct Subject<'a> {
+    /// Which revisions are the object's.
+    pub(crate) selector: &'a LabelSelector,
+    /// Its template.
+    pub(crate) template: &'a PodTemplateSpec,
+    /// The label of revisions that has their hash.
+    pub(crate) label: &'static str,
+    /// How often a name was taken so far.
+    pub(crate) collisions: i32,
+}
+
+/// Has the object's template be the last of its revisions.
+pub(crate) async fn follow<O: Object>(owner: &O, subject: &Subject<'_>, cx: &Context) -> Result<History> {
+    let mut old = claim::claim::<O, ControllerRevision>(cx.client(), owner, subject.selector).await?;
+    old.sort_by_cached_key(|it| {
+        (it.revision, pod::created(it.metadata.creation_timestamp.as_ref()), it.metadata.name.clone())
+    });
+    let patch = patch_to(subject.template)?;
+    let mut collisions = subject.collisions;
+    let current = match choose(&old, &patch) {
+        Choice::Keep(at) => old.remove(at),
+        Choice::Renumber(at, number) => {
+            let again = old.remove(at);
+            let number = Patch::merge(json!({ "revision": number }))?;
+            Arc::new(cx.client().patch(&*again, &number).await?)
+        }
+        Choice::Create(number) => loop {
+            let new = revision(owner, subject, &patch, number, collisions);
+            match cx.client().create(&new).await {
+                Ok(created) => break Arc::new(created),
+                Err(error) if error.is_already_exists() => {
+                    match cx.client().uncached().get_opt::<ControllerRevision>(&Key::of(&new)).await? {
+                        Some(same) if data(&same) == Some(&patch) => break same,
+                        Some(_) => collisions += 1,
+                        None => {}
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        },
+    };
+    Ok(History { current, old, collisions })
+}
+
+/// Deletes the oldest of the revisions that no pod is of, `surplus` of them.
+pub(crate) async fn shorten(
+    old: &[Arc<ControllerRevision>],
+    surplus: usize,
+    is_live: impl Fn(&ControllerRevision) -> bool,
+    cx: &Context,
+) -> Result<()> {
+    for revision in old.iter().filter(|revision| !is_live(revision)).take(surplus) {
+        let how = Delete::new().uid(revision.metadata.uid.clone().unwrap_or_default());
+        ignore_not_found(cx.client().delete_with(&**revision, &how).await)?;
+    }
+    Ok(())
+}
+
+/// The template that a revision keeps.
+pub(crate) fn template(revision: &ControllerRevision) -> Result<PodTemplateSpec> {
+    let template = data(revision).map(|data| data["spec"]["template"].clone()).unwrap_or_default();
+    Ok(serde_json::from_value(template)?)
+}
+
+/// The name of a revision.
+pub(crate) fn name(revision: &ControllerRevision) -> &str {
+    revision.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// A label of an object.
+pub(crate) fn label<'a>(object: &'a impl Object, name: &str) -> Option<&'a str> {
+    object.meta().labels.as_ref()?.get(name).map(String::as_str)
+}
+
+/// How a template becomes the last of its object's revisions.
+#[derive(Debug, PartialEq, Eq)]
+enum Choice {
+    /// It is, at this place.
+    Keep(usize),
+    /// The one at this place gets this number: it was one before, and is again.
+    Renumber(usize, i64),
+    /// It is new, and gets this number.
+    Create(i64),
+}
+
+fn choose(revisions: &[Arc<ControllerRevision>], patch: &Value) -> Choice {
+    let next = revisions.last().map_or(1, |last| last.revision + 1);
+    match revisions.iter().rposition(|revision| data(revision) == Some(patch)) {
+        Some(at) if at + 1 == revisions.len() => Choice::Keep(at),
+        Some(at) => Choice::Renumber(at, next),
+        None => Choice::Create(next),
+    }
+}
+
+fn data(revision: &ControllerRevision) -> Option<&Value> {
+    revision.data.as_ref().map(|data| &data.0)
+}
+
+/// The patch that gives an object this template.
+fn patch_to(template: &PodTemplateSpec) -> Result<Value> {
+    let mut template = serde_json::to_value(template)?;
+    template["$patch"] = json!("replace");
+    Ok(json!({ "spec": { "template": template } }))
+}
+
+/// The hash of a patch, another one for each collision.
+fn hash_of(patch: &Value, collisions: i32) -> String {
+    // Go writes these letters in another way, and the hash is to be what it is upstream.
+    let escapes = [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026")];
+    let text = escapes.iter().fold(patch.to_string(), |text, (letter, escape)| text.replace(*letter, escape));
+    hash::encode(hash::fnv1(format!("{text}{collisions}").as_bytes()))
+}
+
+fn revision<O: Object>(
+    owner: &O,
+    subject: &Subject<'_>,
+    patch: &Value,
+    number: i64,
+    collisions: i32,
+) -> ControllerRevision {
+    let hash = hash_of(patch, collisions);
+    let mut prefix = owner.meta().name.clone().unwrap_or_default();
+    prefix.truncate(LONGEST_PREFIX);
+    let labels = subject.template.metadata.as_ref().and_then(|meta| meta.labels.clone());
+    let mut labels = labels.unwrap_or_default();
+    labels.insert(subject.label.to_owned(), hash.clone());
+    let mut revision = ControllerRevision {
+        metadata: ObjectMeta {
+            name: Some(format!("{prefix}-{hash}")),
+            namespace: owner.meta().namespace.clone(),
+            labels: Some(labels),
+            annotations: owner.meta().annotations.clone(),
+            ..ObjectMeta::default()
+        },
+        data: Some(RawExtension(patch.clone())),
+        revision: number,
+    };
+    // It cannot fail: the revision is new, and both are in one namespace.
+    let _ = set_controller_reference(owner, &mut revision);
+    revision
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::apps::v1::StatefulSet;
+
+    use super::*;
+
+    fn template_of(image: &str) -> PodTemplateSpec {
+        serde_json::from_value(json!({
+            "metadata": { "labels": { "app": "web" } },
+            "spec": { "containers": [{ "name": "web", "image": image, "args": ["a<b"] }] },
+        }))
+        .unwrap()
+    }
+
+    fn made(image: &str, number: i64, collisions: i32) -> Arc<ControllerRevision> {
+        let owner: StatefulSet = serde_json::from_value(json!({
+            "metadata": { "name": "web", "namespace": "default", "uid": "1", "annotations": { "note": "x" } },
+            "spec": { "selector": {}, "template": {} },
+        }))
+        .unwrap();
+        let template = template_of(image);
+        let selector = LabelSelector::equal([("app", "web")]);
+        let subject = Subject {
+            selector: &selector,
+            template: &template,
+            label: "controller.kubernetes.io/hash",
+            collisions,
+        };
+        Arc::new(revision(&owner, &subject, &patch_to(&template).unwrap(), number, collisions))
+    }
+
+    #[test]
+    fn the_last_revision_is_kept_an_older_one_gets_a_new_number_and_a_new_one_is_made() {
+        let revisions = [made("web:1", 1, 0), made("web:2", 4, 0)];
+        let choose = |image| choose(&revisions, &patch_to(&template_of(image)).unwrap());
+        assert_eq!(choose("web:2"), Choice::Keep(1));
+        assert_eq!(choose("web:1"), Choice::Renumber(0, 5));
+        assert_eq!(choose("web:3"), Choice::Create(5));
+        assert_eq!(super::choose(&[], &json!({})), Choice::Create(1));
+    }
+
+    #[test]
+    fn a_revision_gives_its_template_back_and_is_named_by_its_hash() {
+        let one = made("web:1", 1, 0);
+        assert_eq!(template(&one).unwrap(), template_of("web:1"));
+        let hash = label(&*one, "controller.kubernetes.io/hash").unwrap();
+        assert_eq!(name(&one), format!("web-{hash}"));
+        assert_eq!(one.metadata.annotations.as_ref().unwrap()["note"], "x");
+        assert_ne!(name(&one), name(&made("web:2", 1, 0)));
+        assert_ne!(name(&one), name(&made("web:1", 1, 1)), "a collision changes the name");
+    }
+
+    #[test]
+    fn the_hash_is_of_the_text_that_go_writes() {
+        let text = r#"{"spec":{"template":{"$patch":"replace","a":"x\u003cy"}}}0"#;
+        let patch = json!({ "spec": { "template": { "a": "x<y", "$patch": "replace" } } });
+        assert_eq!(hash_of(&patch, 0), hash::encode(hash::fnv1(text.as_bytes())));
+    }
+}
