@@ -8,7 +8,7 @@
 //!
 //! One file is one controller, each with a `register` of its own, and each a plain example of a reconciler:
 //!
-//! - [`deployment`] makes ReplicaSets, [`replicaset`], [`statefulset`] and [`job`] make Pods,
+//! - [`deployment`] makes ReplicaSets, [`replicaset`], [`statefulset`], [`daemonset`] and [`job`] make Pods,
 //!   [`scheduler`] gives them nodes, [`cronjob`] makes Jobs;
 //! - [`endpoints`] says where the pods of a Service are, [`namespace`] fills namespaces;
 //! - [`disruption`] says how many pods may be evicted;
@@ -25,6 +25,7 @@
 
 mod claim;
 pub mod cronjob;
+pub mod daemonset;
 pub mod deployment;
 pub mod disruption;
 pub mod endpoints;
@@ -62,7 +63,7 @@ const NAME: &str = "kube-controller-manager";
 pub struct Options {
     /// The machines.
     pub nodes: Nodes,
-    /// Whether Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs become Pods.
+    /// Whether Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs become Pods.
     pub workloads: bool,
     /// Whether Pods are given nodes.
     pub scheduler: bool,
@@ -103,6 +104,7 @@ pub fn register(manager: &Manager, options: &Options) -> Result<(), RegisterErro
         replicaset::register(manager)?;
         deployment::register(manager)?;
         statefulset::register(manager)?;
+        daemonset::register(manager)?;
         job::register(manager)?;
         cronjob::register(manager)?;
     }

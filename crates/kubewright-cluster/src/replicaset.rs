@@ -73,7 +73,7 @@ async fn manage(set: &ReplicaSet, active: &[Arc<Pod>], cx: &Context) -> Result<(
     if active.len() < wanted {
         let template = set.spec.as_ref().and_then(|spec| spec.template.as_ref());
         let pod = from_template(set, template);
-        return slow_start((wanted - active.len()).min(BURST), || create_pod(set, &pod, cx))
+        return slow_start((wanted - active.len()).min(BURST), |_| create_pod(set, &pod, cx))
             .await
             .map_err(|error| (Failure::Create, error));
     }
@@ -89,17 +89,17 @@ async fn manage(set: &ReplicaSet, active: &[Arc<Pod>], cx: &Context) -> Result<(
 }
 
 /// Does something so often: once, then twice at a time, then four times. The first failure ends it, so that what cannot
-/// succeed is not tried hundreds of times.
-async fn slow_start<E, F: Future<Output = Result<(), E>>>(
-    mut count: usize,
-    attempt: impl Fn() -> F,
+/// succeed is not tried hundreds of times. Who does it is told the how-manieth it is, from 0.
+pub(crate) async fn slow_start<E, F: Future<Output = Result<(), E>>>(
+    count: usize,
+    attempt: impl Fn(usize) -> F,
 ) -> Result<(), E> {
-    let mut batch = 1;
-    while count > 0 {
-        batch = batch.min(count);
-        let results = join_all((0..batch).map(|_| attempt())).await;
+    let (mut done, mut batch) = (0, 1);
+    while done < count {
+        batch = batch.min(count - done);
+        let results = join_all((done..done + batch).map(&attempt)).await;
         results.into_iter().collect::<Result<(), E>>()?;
-        count -= batch;
+        done += batch;
         batch *= 2;
     }
     Ok(())
@@ -193,13 +193,13 @@ mod tests {
             *tried += 1;
             if *tried > limit { Err(()) } else { Ok(()) }
         };
-        assert_eq!(slow_start(10, || attempt(100)).await, Ok(()));
+        assert_eq!(slow_start(10, |_| attempt(100)).await, Ok(()));
         assert_eq!(*tried.lock().unwrap(), 10);
         *tried.lock().unwrap() = 0;
-        assert_eq!(slow_start(500, || attempt(0)).await, Err(()));
+        assert_eq!(slow_start(500, |_| attempt(0)).await, Err(()));
         assert_eq!(*tried.lock().unwrap(), 1, "the first failure is the last try");
         *tried.lock().unwrap() = 0;
-        assert_eq!(slow_start(500, || attempt(2)).await, Err(()));
+        assert_eq!(slow_start(500, |_| attempt(2)).await, Err(()));
         assert_eq!(*tried.lock().unwrap(), 3);
     }
 }

@@ -118,17 +118,19 @@ fn is_unschedulable(pod: &Pod, node: &Node) -> bool {
 }
 
 /// The first taint with one of these effects that a pod does not tolerate.
-pub(super) fn untolerated<'a>(pod: &Pod, node: &'a Node, effects: &[&str]) -> Option<&'a Taint> {
+pub(crate) fn untolerated<'a>(pod: &Pod, node: &'a Node, effects: &[&str]) -> Option<&'a Taint> {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
     let mut taints = taints.iter().filter(|taint| effects.contains(&taint.effect.as_str()));
     taints.find(|taint| !tolerations(pod).iter().any(|toleration| tolerates(toleration, taint)))
 }
 
-fn tolerations(pod: &Pod) -> &[Toleration] {
+/// What a pod tolerates.
+pub(crate) fn tolerations(pod: &Pod) -> &[Toleration] {
     pod.spec.as_ref().and_then(|spec| spec.tolerations.as_deref()).unwrap_or_default()
 }
 
-fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+/// Whether a toleration is of a taint.
+pub(crate) fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     let effect = toleration.effect.as_deref().filter(|effect| !effect.is_empty());
     let key = toleration.key.as_deref().filter(|key| !key.is_empty());
     let of_it = effect.is_none_or(|effect| effect == taint.effect) && key.is_none_or(|key| key == taint.key);
@@ -146,7 +148,7 @@ fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
 }
 
 /// Whether node selector and required node affinity of a pod are for a node.
-pub(super) fn selects(pod: &Pod, node: &Node) -> bool {
+pub(crate) fn selects(pod: &Pod, node: &Node) -> bool {
     let Some(spec) = &pod.spec else { return true };
     let labels = node.metadata.labels.as_ref();
     let selected =

@@ -1,12 +1,14 @@
 //! The controllers of a cluster on the embedded server, on a clock that is paused: time passes when nothing else is to do.
 
 mod cronjob;
+mod daemonset;
 mod deployment;
 mod disruption;
 mod endpoints;
 mod envtest;
 mod faults;
 mod job;
+mod kubectl;
 mod kubelet;
 mod namespace;
 mod replicaset;

@@ -1,0 +1,156 @@
+//! The DaemonSet controller: one pod on each node that it is for.
+//!
+//! Which nodes those are is said in `target`, which pods come and go is decided in `plan`, what the set says of itself in
+//! `status`: all pure. Templates are kept as revisions ([`history`](crate::history)). A pod is made for its node, and the
+//! scheduler binds it there.
+
+mod plan;
+mod status;
+mod target;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, DaemonSetStatus};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kubewright_runtime::client::{self, ignore_not_found};
+use kubewright_runtime::controller::{Predicate, Watch};
+use kubewright_runtime::{
+    Context, Key, LabelSelector, List, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
+};
+
+use self::plan::{Plan, View};
+use crate::history::{self, History, REVISION, Subject};
+use crate::replicaset::{create_pod, delete_pod, slow_start};
+use crate::{claim, pod};
+
+/// No more pods than this are created or deleted in one go.
+const BURST: usize = 250;
+
+/// Gives the manager the controller of DaemonSets.
+pub fn register(manager: &Manager) -> Result<(), RegisterError> {
+    claim::index::<Pod>(manager);
+    claim::index::<ControllerRevision>(manager);
+    // Of nodes only counts what says whether a pod may be there.
+    let moved = Predicate::<Node>::new(|event| match (event.old(), event.new_object()) {
+        (Some(old), Some(new)) => {
+            let taints = |node: &Node| node.spec.as_ref().and_then(|spec| spec.taints.clone());
+            old.metadata.labels != new.metadata.labels || taints(&old) != taints(&new)
+        }
+        _ => true,
+    });
+    manager
+        .controller(DaemonSets)
+        .owns::<Pod>()
+        .owns::<ControllerRevision>()
+        .watches::<Pod>(|pod, cache| claim::takers::<DaemonSet>(pod, cache, selector))
+        .watches_some::<Node>(Watch::new().filter(moved), |_, cache| {
+            let sets = cache.list::<DaemonSet>(&List::all()).unwrap_or_default();
+            sets.iter().map(|set| Key::of(&**set)).collect()
+        })
+        .concurrency(2)
+        .register()
+}
+
+fn selector(set: &DaemonSet) -> Option<LabelSelector> {
+    claim::selector(&set.spec.as_ref()?.selector)
+}
+
+struct DaemonSets;
+
+impl Reconciler for DaemonSets {
+    type Object = DaemonSet;
+
+    async fn reconcile(&self, set: Arc<DaemonSet>, cx: &Context) -> Result<Outcome> {
+        let Some(selector) = selector(&set) else {
+            let note = "This daemon set is selecting all pods. A non-empty selector is required.";
+            cx.events().warning(&*set, "SelectingAll", "Selecting", note);
+            return Ok(Outcome::done());
+        };
+        // Of a set that goes, its revisions may have gone already.
+        let Some(spec) = set.spec.as_ref().filter(|_| set.metadata.deletion_timestamp.is_none()) else {
+            return Ok(Outcome::done());
+        };
+        let pods = claim::claim::<_, Pod>(cx.client(), &*set, &selector).await?;
+        let collisions = set.status.as_ref().and_then(|status| status.collision_count).unwrap_or_default();
+        let subject = Subject { selector: &selector, template: &spec.template, label: REVISION, collisions };
+        let history = match history::follow(&*set, &subject, cx).await {
+            // Nothing can be created where everything goes.
+            Err(error) if is_namespace_terminating(&error) => return Ok(Outcome::done()),
+            history => history?,
+        };
+        let hash = history::label(&*history.current, REVISION).unwrap_or_default();
+        let daemon = target::daemon(&set, hash);
+        let nodes = cx.client().list::<Node>(&List::all()).await?;
+        let standings = nodes
+            .iter()
+            .filter_map(|node| Some((node.metadata.name.as_deref()?, target::standing(&daemon, node))))
+            .collect();
+        let view = View::new(&set, standings, pods.iter().map(|pod| &**pod), hash, cx.now());
+        let done = carry_out(&set, &daemon, &plan::plan(&view), cx).await;
+        let next = status::next(&view, history.collisions);
+        write(&set, next.status, cx).await?;
+        forget(&set, &pods, &history, cx).await?;
+        match done {
+            Err(error) if !error.is_namespace_terminating() => Err(error.into()),
+            _ => Ok(next.wake.map_or(Outcome::done(), Outcome::requeue_after)),
+        }
+    }
+}
+
+fn is_namespace_terminating(error: &kubewright_runtime::Error) -> bool {
+    error.downcast_ref::<client::Error>().is_some_and(client::Error::is_namespace_terminating)
+}
+
+async fn carry_out(
+    set: &DaemonSet,
+    daemon: &Pod,
+    plan: &Plan<'_>,
+    cx: &Context,
+) -> Result<(), client::Error> {
+    for pod in plan.ended.iter().take(BURST) {
+        let [namespace, name] =
+            [&pod.metadata.namespace, &pod.metadata.name].map(|name| name.as_deref().unwrap_or_default());
+        let node = target::node_of(pod).unwrap_or_default();
+        let events = cx.events().about(set).related(*pod);
+        if pod::phase(pod) == "Failed" {
+            let note = format_args!(
+                "Found failed daemon pod {namespace}/{name} on node {node}, will try to kill it"
+            );
+            events.warning("FailedDaemonPod", "Delete", note);
+        } else {
+            let note = format_args!(
+                "Found succeeded daemon pod {namespace}/{name} on node {node}, will try to delete it"
+            );
+            events.normal("SucceededDaemonPod", "Delete", note);
+        }
+    }
+    let missing: Vec<Pod> =
+        plan.create.iter().take(BURST).map(|node| target::for_node(daemon, node)).collect();
+    slow_start(missing.len(), |number| create_pod(set, &missing[number], cx)).await?;
+    for pod in plan.delete.iter().take(BURST) {
+        delete_pod(set, pod, cx).await?;
+    }
+    Ok(())
+}
+
+async fn write(set: &DaemonSet, status: DaemonSetStatus, cx: &Context) -> Result<()> {
+    let mut wanted = set.clone();
+    wanted.status = Some(status);
+    let patch = Patch::between(set, &wanted)?;
+    if !patch.is_empty() {
+        ignore_not_found(cx.client().status().patch(set, &patch).await)?;
+    }
+    Ok(())
+}
+
+/// Deletes the revisions that are more than the history may be long.
+async fn forget(set: &DaemonSet, pods: &[Arc<Pod>], history: &History, cx: &Context) -> Result<()> {
+    let limit = set.spec.as_ref().and_then(|spec| spec.revision_history_limit).unwrap_or(10);
+    let live: BTreeSet<&str> = pods.iter().filter_map(|pod| history::label(&**pod, REVISION)).collect();
+    let is_live = |revision: &ControllerRevision| {
+        history::label(revision, REVISION).is_some_and(|hash| live.contains(hash))
+    };
+    let surplus = history.old.len().saturating_sub(usize::try_from(limit).unwrap_or_default());
+    history::shorten(&history.old, surplus, is_live, cx).await
+}

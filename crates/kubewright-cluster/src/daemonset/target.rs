@@ -1,0 +1,173 @@
+//! Which nodes a DaemonSet is for, and the pods that are made for them.
+
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{
+    Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod, PodSpec, Toleration,
+};
+
+use crate::history::REVISION;
+use crate::kubelet;
+use crate::replicaset::from_template;
+use crate::scheduler::{selects, untolerated};
+
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+const GENERATION: &str = "pod-template-generation";
+/// What is wrong with nodes and no reason for a daemon to leave, or not to come.
+const TOLERATED: [(&str, &str); 6] = [
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+];
+/// The same for those that have no network of their own.
+const NETWORK: (&str, &str) = ("node.kubernetes.io/network-unavailable", "NoSchedule");
+
+/// What a set has to do with a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// A pod is wanted there.
+    Wanted,
+    /// None is wanted, but one that is there may stay.
+    Tolerated,
+    /// None may be there.
+    Unwanted,
+}
+
+/// The pod that a set makes for each node, but for the node.
+pub(super) fn daemon(set: &DaemonSet, hash: &str) -> Pod {
+    let mut pod = from_template(set, set.spec.as_ref().map(|spec| &spec.template));
+    let labels = pod.metadata.labels.get_or_insert_default();
+    let generation = set.metadata.annotations.as_ref().and_then(|it| it.get(TEMPLATE_GENERATION));
+    labels.extend(generation.map(|generation| (GENERATION.to_owned(), generation.clone())));
+    labels.insert(REVISION.to_owned(), hash.to_owned());
+    tolerate(pod.spec.get_or_insert_default());
+    pod
+}
+
+fn tolerate(spec: &mut PodSpec) {
+    let network = (spec.host_network == Some(true)).then_some(NETWORK);
+    let own = spec.tolerations.get_or_insert_default();
+    for (key, effect) in TOLERATED.into_iter().chain(network) {
+        let toleration = Toleration {
+            key: Some(key.to_owned()),
+            operator: Some("Exists".to_owned()),
+            effect: Some(effect.to_owned()),
+            ..Toleration::default()
+        };
+        // One that ends after a time does not any more.
+        let same = own.iter_mut().find(|it| {
+            (&it.key, &it.effect, &it.operator, &it.value)
+                == (&toleration.key, &toleration.effect, &toleration.operator, &toleration.value)
+        });
+        match same {
+            Some(same) => *same = toleration,
+            None => own.push(toleration),
+        }
+    }
+}
+
+/// What a set has to do with a node, whose pods are like this one.
+pub(super) fn standing(daemon: &Pod, node: &Node) -> Standing {
+    let pinned = kubelet::node_name(daemon);
+    if pinned.is_some_and(|pinned| node.metadata.name.as_deref() != Some(pinned)) || !selects(daemon, node) {
+        Standing::Unwanted
+    } else if untolerated(daemon, node, &["NoSchedule", "NoExecute"]).is_none() {
+        Standing::Wanted
+    } else if untolerated(daemon, node, &["NoExecute"]).is_none() {
+        Standing::Tolerated
+    } else {
+        Standing::Unwanted
+    }
+}
+
+/// The pod for a node: the scheduler finds no other one for it.
+pub(super) fn for_node(daemon: &Pod, node: &str) -> Pod {
+    let mut pod = daemon.clone();
+    let name = NodeSelectorRequirement {
+        key: "metadata.name".to_owned(),
+        operator: "In".to_owned(),
+        values: Some(vec![node.to_owned()]),
+    };
+    let term = NodeSelectorTerm { match_fields: Some(vec![name]), ..NodeSelectorTerm::default() };
+    let affinity = pod.spec.get_or_insert_default().affinity.get_or_insert_default();
+    affinity.node_affinity.get_or_insert_default().required_during_scheduling_ignored_during_execution =
+        Some(NodeSelector { node_selector_terms: vec![term] });
+    pod
+}
+
+/// The node that a pod has, or is made for.
+pub(super) fn node_of(pod: &Pod) -> Option<&str> {
+    let affinity = || pod.spec.as_ref()?.affinity.as_ref()?.node_affinity.as_ref();
+    let terms = || affinity()?.required_during_scheduling_ignored_during_execution.as_ref();
+    let fields = terms().into_iter().flat_map(|it| &it.node_selector_terms);
+    let mut fields = fields.flat_map(|term| term.match_fields.iter().flatten());
+    kubelet::node_name(pod).or_else(|| {
+        let name = fields.find(|field| field.key == "metadata.name" && field.operator == "In")?;
+        name.values.as_ref()?.first().map(String::as_str)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn made(spec: &Value) -> Pod {
+        let set = json!({
+            "metadata": { "name": "log", "uid": "1", "annotations": { TEMPLATE_GENERATION: "3" } },
+            "spec": { "selector": {}, "template": { "metadata": { "labels": { "app": "log" } }, "spec": spec } },
+        });
+        daemon(&serde_json::from_value(set).unwrap(), "x")
+    }
+
+    fn node(taints: &Value) -> Node {
+        let node = json!({
+            "metadata": { "name": "a", "labels": { "disk": "ssd" } }, "spec": { "taints": taints },
+        });
+        serde_json::from_value(node).unwrap()
+    }
+
+    #[test]
+    fn a_daemon_is_wanted_where_it_is_selected_and_tolerates_what_is_wrong_with_a_node() {
+        let plain = made(&json!({ "containers": [] }));
+        let of = |daemon: &Pod, taints: &Value| standing(daemon, &node(taints));
+        assert_eq!(of(&plain, &json!([])), Standing::Wanted);
+        let own = |effect: &str| json!([{ "key": "own", "effect": effect }]);
+        assert_eq!(of(&plain, &own("NoSchedule")), Standing::Tolerated);
+        assert_eq!(of(&plain, &own("NoExecute")), Standing::Unwanted);
+        assert_eq!(of(&plain, &own("PreferNoSchedule")), Standing::Wanted);
+        for (key, effect) in TOLERATED {
+            assert_eq!(of(&plain, &json!([{ "key": key, "effect": effect }])), Standing::Wanted, "{key}");
+        }
+        let network = json!([{ "key": NETWORK.0, "effect": NETWORK.1 }]);
+        assert_eq!(of(&plain, &network), Standing::Tolerated);
+        assert_eq!(of(&made(&json!({ "containers": [], "hostNetwork": true })), &network), Standing::Wanted);
+        let chosen = |disk: &str| made(&json!({ "containers": [], "nodeSelector": { "disk": disk } }));
+        assert_eq!(of(&chosen("ssd"), &json!([])), Standing::Wanted);
+        assert_eq!(of(&chosen("hdd"), &json!([])), Standing::Unwanted);
+        assert_eq!(of(&made(&json!({ "containers": [], "nodeName": "b" })), &json!([])), Standing::Unwanted);
+    }
+
+    #[test]
+    fn a_pod_is_made_for_one_node_whatever_its_template_says_of_nodes() {
+        let wide = json!({ "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [
+            { "matchExpressions": [{ "key": "disk", "operator": "Exists" }] },
+        ] } });
+        let pod = for_node(&made(&json!({ "containers": [], "affinity": { "nodeAffinity": wide } })), "a");
+        assert_eq!(node_of(&pod), Some("a"));
+        let pod = serde_json::to_value(pod).unwrap();
+        let required =
+            &pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+        assert_eq!(
+            *required,
+            json!({ "nodeSelectorTerms": [
+                { "matchFields": [{ "key": "metadata.name", "operator": "In", "values": ["a"] }] },
+            ] })
+        );
+        let labels = json!({ "app": "log", "controller-revision-hash": "x", "pod-template-generation": "3" });
+        assert_eq!(pod["metadata"]["labels"], labels);
+    }
+}
