@@ -15,6 +15,8 @@
 //! - [`node`] and [`kubelet`] simulate the machines;
 //! - `claim` finds out whose a pod is, `pod` says how one is, `scale` how many of them somebody wants.
 //! - [`node`] and [`kubelet`] simulate the machines, [`protection`] lets go of claims that nobody uses;
+//! - [`node`] and [`kubelet`] simulate the machines, [`eviction`] takes pods from tainted ones, [`podgc`] those that
+//!   nobody else would end, [`protection`] lets go of claims that nobody uses;
 //! - `claim` finds out whose a pod is, `pod` says how one is, `history` keeps the templates that a set has had.
 //!
 //! What a controller decides is a pure function of what is there; the reconciler around it reads and writes.
@@ -29,6 +31,7 @@ pub mod daemonset;
 pub mod deployment;
 pub mod disruption;
 pub mod endpoints;
+pub mod eviction;
 mod hash;
 mod history;
 pub mod job;
@@ -36,6 +39,7 @@ pub mod kubelet;
 pub mod namespace;
 pub mod node;
 mod pod;
+pub mod podgc;
 pub mod protection;
 pub mod replicaset;
 mod scale;
@@ -96,6 +100,8 @@ impl Default for Options {
 pub fn register(manager: &Manager, options: &Options) -> Result<(), RegisterError> {
     node::register(manager, &options.nodes)?;
     kubelet::register(manager)?;
+    eviction::register(manager)?;
+    podgc::register(manager)?;
     protection::register(manager)?;
     if options.scheduler {
         scheduler::register(manager)?;

@@ -22,7 +22,7 @@ use kubewright_runtime::{Context, Key, List, Manager, Outcome, Patch, Reconciler
 use serde_json::json;
 use tokio::sync::mpsc;
 
-pub(crate) use self::filter::{selects, untolerated};
+pub(crate) use self::filter::{selects, tolerates, tolerations, untolerated};
 use self::state::{Decision, State};
 use crate::node::whole;
 use crate::{kubelet, pod};

@@ -6,6 +6,7 @@ mod deployment;
 mod disruption;
 mod endpoints;
 mod envtest;
+mod eviction;
 mod faults;
 mod job;
 mod kubectl;
