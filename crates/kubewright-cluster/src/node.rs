@@ -10,7 +10,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::{
-    Node, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeStatus, NodeSystemInfo, Pod, Taint,
+    Node, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeStatus, NodeSystemInfo, Pod, PodCondition,
+    Taint,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
@@ -140,6 +141,9 @@ impl Reconciler for Machines {
             let version = node.metadata.resource_version.as_deref().unwrap_or_default();
             let patch = Patch::merge(json!({ "spec": { "taints": taints } }))?.optimistic(version);
             cx.client().patch(&*node, &patch).await?;
+        }
+        if health == Health::Unknown {
+            doubt_pods(name, cx).await?;
         }
         match self.nodes.heartbeat {
             Some(every) if health == Health::Ready => {
@@ -287,6 +291,26 @@ fn taints(node: &Node, health: Health, now: Timestamp) -> Option<Vec<Taint>> {
         }
     }
     (taints != own).then_some(taints)
+}
+
+/// Has the pods of a node that is not heard of be not ready: nobody knows whether they are. Its kubelet says so again when
+/// it is back.
+async fn doubt_pods(node: &str, cx: &Context) -> Result<()> {
+    for pod in cx.client().list::<Pod>(&List::all().field(kubelet::NODE_NAME, node)).await? {
+        let Some(ready) = pod::condition(&pod, "Ready").filter(|ready| ready.status == "True") else {
+            continue;
+        };
+        let ready = PodCondition {
+            status: "False".to_owned(),
+            last_transition_time: Some(whole(cx.now())),
+            ..ready.clone()
+        };
+        let patch = Patch::strategic(json!({ "status": { "conditions": [ready] } }))?;
+        if ignore_not_found(cx.client().status().patch(&*pod, &patch).await)?.is_some() {
+            cx.events().warning(&*pod, "NodeNotReady", "Lose", "Node is not ready");
+        }
+    }
+    Ok(())
 }
 
 /// Renews the lease of a node, which its kubelet holds.

@@ -8,9 +8,9 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kubewright_cluster::{Nodes, Options};
 use kubewright_envtest::{consistently, eventually};
 use kubewright_runtime::{Delete, Key, Patch};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::world::{LIMIT, World, pod, shown};
+use crate::world::{LIMIT, World, is_ready, pod, shown};
 
 #[tokio::test(start_paused = true)]
 async fn pods_run_complete_fail_and_crash_as_they_are_told() -> Result<()> {
@@ -65,7 +65,7 @@ async fn a_deleted_pod_takes_its_time_and_goes() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_is_switched_off_becomes_unreachable_and_its_pods_stay_as_they_are() -> Result<()> {
+async fn a_node_that_is_switched_off_becomes_unreachable_and_nobody_knows_of_its_pods() -> Result<()> {
     let nodes = Nodes { heartbeat: Some(Duration::from_secs(10)), ..Nodes::count(1) };
     let world = World::start(Options { nodes, ..Options::default() }).await?;
     world.apply(pod("web", &json!({}), &json!({}))).await?;
@@ -88,6 +88,20 @@ async fn a_node_that_is_switched_off_becomes_unreachable_and_its_pods_stay_as_th
         Ok(())
     })
     .await?;
+    let unknown = async || {
+        let pod = world.client().get::<Pod>(&world.key("web")).await?;
+        ensure!(!is_ready(&pod), "it counts as ready");
+        Ok(())
+    };
+    eventually(LIMIT, unknown).await?;
+    let on = |value: Value| json!({ "metadata": { "annotations": { "kubewright.dev/down": value } } });
+    let node = async || world.client().get::<Node>(&key).await;
+    world.client().patch(&*node().await?, &Patch::merge(on(Value::Null))?).await?;
+    world.ready_pods(1).await?;
+    world.client().patch(&*node().await?, &Patch::merge(on(json!("true")))?).await?;
+    eventually(LIMIT, unknown).await?;
+    let told = world.events("web").await?;
+    assert!(told.contains(&"NodeNotReady: Node is not ready".to_owned()), "{told:?}");
     let before = world.client().get::<Lease>(&Key::namespaced("kube-node-lease", "node-1")).await?;
     world.client().delete_key::<Pod>(&world.key("web"), &Delete::new()).await?;
     consistently(Duration::from_mins(2), async || {
