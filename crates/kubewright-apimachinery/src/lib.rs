@@ -24,6 +24,7 @@ pub mod openapi;
 pub mod patch;
 pub mod protobuf;
 pub mod quantity;
+pub mod quota;
 pub mod selectable;
 pub mod selector;
 pub mod status;

@@ -26,6 +26,7 @@ mod openapi;
 mod options;
 mod output;
 mod patch;
+mod quota;
 mod read;
 mod request;
 mod resources;

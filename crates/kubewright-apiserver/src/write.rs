@@ -23,6 +23,7 @@ use crate::input;
 use crate::kinds;
 use crate::options::{WriteKind, WriteOptions};
 use crate::output::{self, Shown};
+use crate::quota::Charge;
 use crate::request::Request;
 use crate::resources::Served;
 use crate::server::Inner;
@@ -232,6 +233,7 @@ impl Inner {
             }
             if attempt == 0 {
                 warnings.extend(served.warnings(&object, None));
+                self.charge(&Charge { served, namespace, old: None, new: &object, dry_run })?;
             }
             if dry_run {
                 let taken = self.store.get(&served.storage, &served.key(namespace, &name)).is_some();
@@ -352,6 +354,9 @@ impl Inner {
         }
         if update.dry_run {
             return Ok(Some(Outcome { written: Written::shown(new), created: false }));
+        }
+        if subresource.is_empty() && matches!(served.kind(), "Service" | "PersistentVolumeClaim") {
+            self.charge(&Charge { served, namespace, old: Some(&old), new: &new, dry_run: false })?;
         }
         match self.put(served, key, Expect::At(current.revision), new) {
             Ok(version) => {

@@ -11,7 +11,7 @@
 //! - [`deployment`] makes ReplicaSets, [`replicaset`], [`statefulset`], [`daemonset`] and [`job`] make Pods,
 //!   [`scheduler`] gives them nodes, [`cronjob`] makes Jobs;
 //! - [`endpoints`] says where the pods of a Service are, [`namespace`] fills namespaces;
-//! - [`disruption`] says how many pods may be evicted;
+//! - [`disruption`] says how many pods may be evicted, [`quota`] what a namespace uses;
 //! - [`node`] and [`kubelet`] simulate the machines;
 //! - `claim` finds out whose a pod is, `pod` says how one is, `scale` how many of them somebody wants.
 //! - [`node`] and [`kubelet`] simulate the machines, [`protection`] lets go of claims that nobody uses;
@@ -41,6 +41,7 @@ pub mod node;
 mod pod;
 pub mod podgc;
 pub mod protection;
+pub mod quota;
 pub mod replicaset;
 mod scale;
 pub mod scheduler;
@@ -75,7 +76,7 @@ pub struct Options {
     pub services: bool,
     /// Whether each namespace has its ServiceAccount `default` and its ConfigMap `kube-root-ca.crt`.
     pub namespaces: bool,
-    /// Whether disruption budgets are counted.
+    /// Whether disruption budgets and resource quotas are counted.
     pub policies: bool,
     /// The certificate authority of the API server, in PEM, for those ConfigMaps. Empty where nobody listens.
     pub root_ca: String,
@@ -122,6 +123,7 @@ pub fn register(manager: &Manager, options: &Options) -> Result<(), RegisterErro
     }
     if options.policies {
         disruption::register(manager)?;
+        quota::register(manager)?;
     }
     Ok(())
 }

@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    fn budget(spec: Value, status: Value) -> PodDisruptionBudget {
+    fn budget(spec: &Value, status: &Value) -> PodDisruptionBudget {
         let budget = json!({ "metadata": { "name": "b", "generation": 3 }, "spec": spec, "status": status });
         serde_json::from_value(budget).unwrap()
     }
@@ -148,8 +148,8 @@ mod tests {
     }
 
     /// Expected, healthy, desired, allowed.
-    fn numbers(spec: Value, pods: &[Arc<Pod>], scale: i32) -> [i32; 4] {
-        let status = next(&budget(spec, Value::Null), pods, scale, Timestamp::UNIX_EPOCH).status;
+    fn numbers(spec: &Value, pods: &[Arc<Pod>], scale: i32) -> [i32; 4] {
+        let status = next(&budget(spec, &Value::Null), pods, scale, Timestamp::UNIX_EPOCH).status;
         assert_eq!(status.observed_generation, Some(3));
         [status.expected_pods, status.current_healthy, status.desired_healthy, status.disruptions_allowed]
             .map(Option::unwrap)
@@ -157,13 +157,13 @@ mod tests {
 
     #[test]
     fn numbers_and_percentages_are_of_what_owners_want_and_round_up() {
-        assert_eq!(numbers(json!({ "minAvailable": 2 }), &pods(3, 1), 0), [4, 3, 2, 1]);
-        assert_eq!(numbers(json!({ "minAvailable": 5 }), &pods(3, 0), 0), [3, 3, 5, 0]);
-        assert_eq!(numbers(json!({ "minAvailable": "50%" }), &pods(3, 0), 5), [5, 3, 3, 0]);
-        assert_eq!(numbers(json!({ "maxUnavailable": 1 }), &pods(3, 0), 3), [3, 3, 2, 1]);
-        assert_eq!(numbers(json!({ "maxUnavailable": "30%" }), &pods(5, 0), 5), [5, 5, 3, 2]);
-        assert_eq!(numbers(json!({ "maxUnavailable": 9 }), &pods(2, 0), 2), [2, 2, 0, 2]);
-        assert_eq!(numbers(json!({ "minAvailable": 0 }), &[], 0), [0, 0, 0, 0]);
+        assert_eq!(numbers(&json!({ "minAvailable": 2 }), &pods(3, 1), 0), [4, 3, 2, 1]);
+        assert_eq!(numbers(&json!({ "minAvailable": 5 }), &pods(3, 0), 0), [3, 3, 5, 0]);
+        assert_eq!(numbers(&json!({ "minAvailable": "50%" }), &pods(3, 0), 5), [5, 3, 3, 0]);
+        assert_eq!(numbers(&json!({ "maxUnavailable": 1 }), &pods(3, 0), 3), [3, 3, 2, 1]);
+        assert_eq!(numbers(&json!({ "maxUnavailable": "30%" }), &pods(5, 0), 5), [5, 5, 3, 2]);
+        assert_eq!(numbers(&json!({ "maxUnavailable": 9 }), &pods(2, 0), 2), [2, 2, 0, 2]);
+        assert_eq!(numbers(&json!({ "minAvailable": 0 }), &[], 0), [0, 0, 0, 0]);
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
             "disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0,
             "disruptedPods": { "p0": "1970-01-01T00:00:00Z", "gone": "1970-01-01T00:00:00Z" },
         });
-        let budget = budget(json!({ "minAvailable": 1 }), status);
+        let budget = budget(&json!({ "minAvailable": 1 }), &status);
         let soon = next(&budget, &pods(3, 0), 0, Timestamp::from_second(30).unwrap());
         assert_eq!((soon.status.current_healthy, soon.wake), (Some(2), Some(Duration::from_secs(90))));
         assert_eq!(soon.status.disrupted_pods.unwrap().into_keys().collect::<Vec<_>>(), ["p0"]);
@@ -184,8 +184,8 @@ mod tests {
     #[test]
     fn what_nobody_can_count_allows_nothing_and_says_why() {
         let before =
-            next(&budget(json!({ "minAvailable": 1 }), Value::Null), &pods(3, 0), 0, Timestamp::UNIX_EPOCH);
-        let mut budget = budget(json!({ "maxUnavailable": 1 }), Value::Null);
+            next(&budget(&json!({ "minAvailable": 1 }), &Value::Null), &pods(3, 0), 0, Timestamp::UNIX_EPOCH);
+        let mut budget = budget(&json!({ "maxUnavailable": 1 }), &Value::Null);
         budget.status = Some(before.status);
         let later = Timestamp::from_second(9).unwrap();
         let failed = failed(&budget, "jobs.batch does not implement the scale subresource", later).status;

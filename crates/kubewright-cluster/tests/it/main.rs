@@ -12,6 +12,7 @@ mod job;
 mod kubectl;
 mod kubelet;
 mod namespace;
+mod quota;
 mod replicaset;
 mod scheduler;
 mod statefulset;
