@@ -304,7 +304,8 @@ async fn answers(health: SocketAddr) {
 
 async fn is_ready(health: SocketAddr) -> std::io::Result<bool> {
     let mut stream = TcpStream::connect(health).await?;
-    let request = format!("GET /readyz HTTP/1.1\r\nHost: {health}\r\nConnection: close\r\n\r\n");
+    let request =
+        format!("GET /readyz/informer-sync HTTP/1.1\r\nHost: {health}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = [0; 12];
     stream.read_exact(&mut answer).await?;

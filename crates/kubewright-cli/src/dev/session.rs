@@ -158,8 +158,9 @@ impl Session {
                 Event::Built(built) => self.built(built).await?,
                 Event::Operator(operator::Event::Ended { told }) => self.report.failed("operator", &told)?,
                 Event::Operator(operator::Event::Again) => {
+                    let began = Instant::now();
                     let started = self.operator.start().await?;
-                    self.tell_start("started again", started, self.since)?;
+                    self.tell_start("started again", started, began)?;
                 }
                 Event::Standings(standings) => {
                     if self.stand(standings)? && self.once.is_some() {

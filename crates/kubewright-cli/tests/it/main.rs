@@ -5,6 +5,8 @@ mod binaries;
 mod color;
 mod completion;
 mod crash;
+#[cfg(unix)]
+mod dev;
 mod help;
 #[cfg(unix)]
 mod kubectl;

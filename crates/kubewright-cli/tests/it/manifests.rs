@@ -13,10 +13,10 @@ const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/markd
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// A project of its own with the sources of the example.
-struct Project(TempDir);
+pub(crate) struct Project(TempDir);
 
 impl Project {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder can be made");
         copy(Path::new(EXAMPLE), folder.path());
         let project = Self(folder);
@@ -61,7 +61,7 @@ debug = false
         project
     }
 
-    fn path(&self, path: &str) -> PathBuf {
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.0.path().join(path)
     }
 
@@ -73,7 +73,7 @@ debug = false
         fs::write(self.path(path), text).expect("the file can be written");
     }
 
-    fn edit(&self, path: &str, from: &str, to: &str) {
+    pub(crate) fn edit(&self, path: &str, from: &str, to: &str) {
         let text = self.read(path);
         assert!(text.contains(from), "{path} has {from}");
         self.write(path, &text.replace(from, to));

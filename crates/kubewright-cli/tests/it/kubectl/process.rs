@@ -1,6 +1,6 @@
 //! A child process whose output is read as it comes.
 //!
-//! No wait lasts longer than [`DEADLINE`], and no child outlives its [`Process`].
+//! No wait lasts longer than [`DEADLINE`], or what [`Process::be_patient`] says, and no child outlives its [`Process`].
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -29,6 +29,7 @@ pub(crate) struct Process {
     parts: Receiver<Part>,
     stdout: String,
     stderr: String,
+    deadline: Duration,
 }
 
 impl Process {
@@ -47,7 +48,12 @@ impl Process {
         forward(child.stderr.take(), Part::Stderr, sender);
         // Inputs are smaller than a pipe, so this does not wait. Who does not read his input has closed it: no error.
         let _ = child.stdin.take().expect("the input is a pipe").write_all(input.as_bytes());
-        Self { name, child, parts, stdout: String::new(), stderr: String::new() }
+        Self { name, child, parts, stdout: String::new(), stderr: String::new(), deadline: DEADLINE }
+    }
+
+    /// Has it take longer, as a compiler does.
+    pub(crate) fn be_patient(&mut self, deadline: Duration) {
+        self.deadline = deadline;
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -57,7 +63,7 @@ impl Process {
     /// The next line that contains a text, on either stream.
     #[track_caller]
     pub(crate) fn line_with(&mut self, text: &str) -> String {
-        let deadline = Instant::now() + DEADLINE;
+        let deadline = Instant::now() + self.deadline;
         loop {
             match self.next(deadline) {
                 Some(line) if line.contains(text) => return line,
@@ -75,7 +81,7 @@ impl Process {
     /// Waits for the end.
     #[track_caller]
     pub(crate) fn end(&mut self) -> Ended {
-        let deadline = Instant::now() + DEADLINE;
+        let deadline = Instant::now() + self.deadline;
         while self.next(deadline).is_some() {}
         let status = self.child.wait().expect("the process is ours").code();
         Ended { status, stdout: self.stdout.clone(), stderr: self.stderr.clone() }

@@ -1,0 +1,60 @@
+//! What is kept between runs, and what an operator that fails does to the loop.
+
+use super::project;
+use super::running::{Dev, line};
+use crate::run::run;
+
+#[test]
+fn a_cluster_is_kept_and_held_by_one_at_a_time_and_a_crash_is_told() {
+    const NAME: &str = "dev-kept";
+    let folder = project(NAME);
+    let path = folder.path();
+
+    let mut first = Dev::start(&path, NAME, "--fresh --once --timeout 8m");
+    first.says("samples 1 object applied in ");
+    let ended = first.wait();
+    assert_eq!(ended.status, Some(0), "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("sample Page default/page-sample: Ready\n"), "{}", ended.stdout);
+    assert_eq!(first.operators(), Vec::<String>::new());
+
+    // The second run has what the first one left, and leaves the samples alone.
+    let mut second = Dev::start(&path, NAME, "");
+    second.says("kept from the last run");
+    second.says("ready the operator runs");
+    second.kubectl("get pages/page-sample");
+    second.kubectl("create namespace kept");
+
+    let refused = run(&mut line(&path, "--fresh"));
+    assert_eq!(refused.status, 1, "{refused}");
+    assert!(
+        refused.stderr.starts_with("error: another `kubewright dev` runs for this project (process "),
+        "{refused}"
+    );
+    assert!(refused.stderr.contains("hint: end it first"), "{refused}");
+
+    let ended = second.end("TERM");
+    assert_eq!(ended.status, Some(0), "{}{}", ended.stdout, ended.stderr);
+    assert!(!ended.stdout.contains("samples "), "{}", ended.stdout);
+    assert_eq!(second.operators(), Vec::<String>::new());
+
+    // An operator that cannot run is started again and again, with the reason.
+    let mut third = Dev::start(&path, NAME, "--operator-arg=--nonsense");
+    third.says("the operator ended by itself (exit status: 2)");
+    let told = third.says("2 times now; it is started again in 2.0 s");
+    assert!(told.contains(": error: unexpected argument '--nonsense' found"), "{told}");
+    third.kubectl("get namespaces kept");
+    assert_eq!(third.end("INT").status, Some(0));
+
+    let failed = run(&mut line(&path, "--quiet --once --timeout 5s --operator-arg=--nonsense"));
+    assert_eq!((failed.status, failed.stdout.contains("ready the operator runs")), (1, false), "{failed}");
+    assert!(failed.stderr.contains("error: the samples are not ready after 5.0 s\n"), "{failed}");
+    assert!(failed.stderr.contains("the operator ended by itself (exit status: 2)"), "{failed}");
+
+    // A new one has nothing of the old.
+    let mut fresh = Dev::start(&path, NAME, "--fresh --samples=false");
+    fresh.says("ready the operator runs");
+    assert_eq!(fresh.kubectl("get pages -o name"), "");
+    let namespaces = fresh.kubectl("get namespaces -o name");
+    assert!(!namespaces.contains("kept"), "{namespaces}");
+    assert_eq!(fresh.end("INT").status, Some(0));
+}

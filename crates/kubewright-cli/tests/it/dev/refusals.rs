@@ -1,0 +1,114 @@
+//! What is wrong is said before anything is started.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+
+use insta::assert_snapshot;
+
+use super::running::line;
+use crate::run::{Run, run};
+
+/// What is said in a folder with these files; the folder itself is called FOLDER.
+fn refused(files: &[(&str, &str)], arguments: &str, variables: &[(&str, &str)]) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+    let folder = folder.path().canonicalize().expect("it is there");
+    let mut command = line(&folder, arguments);
+    // Of the machine nothing but programs is to be seen.
+    command.env("HOME", &folder).env_remove("KUBECONFIG").env("CARGO_TARGET_DIR", folder.join("target"));
+    if let Some(cargo) = std::env::var_os("CARGO_HOME").or_else(|| {
+        let home = std::env::var_os("HOME")?;
+        Some(Path::new(&home).join(".cargo").into_os_string())
+    }) {
+        command.env("CARGO_HOME", cargo);
+    }
+    if let Some(rustup) = std::env::var_os("RUSTUP_HOME").or_else(|| {
+        let home = std::env::var_os("HOME")?;
+        Some(Path::new(&home).join(".rustup").into_os_string())
+    }) {
+        command.env("RUSTUP_HOME", rustup);
+    }
+    let ran: Run = run(command.envs(variables.iter().copied()));
+    assert_eq!((ran.status, ran.stdout.as_str()), (1, ""), "{ran}");
+    ran.stderr.replace(&folder.display().to_string(), "FOLDER")
+}
+
+const PACKAGE: (&str, &str) =
+    ("Cargo.toml", "[package]\nname = \"shop\"\nversion = \"0.1.0\"\nedition = \"2024\"\n");
+const MAIN: (&str, &str) = ("src/main.rs", "fn main() {}\n");
+
+#[test]
+fn a_folder_without_a_project_is_refused() {
+    assert_snapshot!(refused(&[], ".", &[]), @"");
+    assert_snapshot!(refused(&[], "nowhere", &[]), @"");
+}
+
+#[test]
+fn a_project_that_cargo_cannot_read_is_refused_in_cargos_words() {
+    let said = refused(&[("Cargo.toml", "[package]\nname = 1\n")], ".", &[]);
+    assert!(said.starts_with("error: cargo cannot read the project in FOLDER\n  cause: error: "), "{said}");
+    assert!(said.contains("name = 1") && said.ends_with("  hint: correct its Cargo.toml\n"), "{said}");
+}
+
+#[test]
+fn a_package_without_a_program_is_refused() {
+    assert_snapshot!(refused(&[PACKAGE, ("src/lib.rs", "")], ".", &[]), @"");
+    assert_snapshot!(refused(&[PACKAGE, MAIN], "--bin other", &[]), @"");
+    let two = [PACKAGE, MAIN, ("src/bin/other.rs", "fn main() {}\n")];
+    assert_snapshot!(refused(&two, ".", &[]), @"");
+}
+
+#[test]
+fn a_workspace_is_answered_with_its_packages() {
+    let files = [
+        ("Cargo.toml", "[workspace]\nmembers = [\"shop\"]\nresolver = \"3\"\n"),
+        ("shop/Cargo.toml", PACKAGE.1),
+        ("shop/src/main.rs", MAIN.1),
+    ];
+    assert_snapshot!(refused(&files, ".", &[]), @"");
+}
+
+#[test]
+fn a_missing_cargo_is_told() {
+    assert_snapshot!(refused(&[PACKAGE, MAIN], ".", &[("CARGO", "/nowhere/cargo")]), @"");
+}
+
+#[test]
+fn a_taken_port_is_told() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = taken.local_addr().expect("it has an address").port().to_string();
+    let said = refused(&[PACKAGE, MAIN], &format!("--port {port}"), &[]).replace(&port, "PORT");
+    assert_snapshot!(said, @"");
+}
+
+#[test]
+fn a_target_folder_that_cannot_be_used_is_told() {
+    let said = refused(&[PACKAGE, MAIN, ("file", "in the way")], ".", &[("CARGO_TARGET_DIR", "file")]);
+    assert_snapshot!(said, @"");
+}
+
+#[test]
+fn a_missing_kubeconfig_is_told() {
+    let said = refused(&[PACKAGE, MAIN], "--existing-cluster", &[]);
+    assert!(
+        said.starts_with("error: there is no cluster to use\n  cause: no cluster to talk to: set KUBECONFIG"),
+        "{said}"
+    );
+    let said = refused(&[PACKAGE, MAIN], "--existing-cluster --kubeconfig nowhere", &[]);
+    assert!(said.contains("--kubeconfig nowhere cannot be used"), "{said}");
+}
+
+#[test]
+fn flags_of_a_cluster_of_ours_do_not_go_with_one_that_is_there() {
+    for arguments in
+        ["--fresh --existing-cluster", "--port 1 --existing-cluster", "--kubeconfig x", "--context x"]
+    {
+        let ran = run(&mut line(Path::new("."), arguments));
+        assert_eq!(ran.status, 2, "{ran}");
+    }
+}

@@ -1,0 +1,92 @@
+//! A loop that runs, and what can be seen of it from a second terminal.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::target;
+use crate::kubectl::process::{Ended, Process};
+use crate::run::command;
+
+/// The compiler has other things to do while tests run.
+const DEADLINE: Duration = Duration::from_mins(9);
+
+pub(crate) struct Dev {
+    process: Process,
+    kubeconfig: PathBuf,
+    program: PathBuf,
+}
+
+impl Dev {
+    /// Runs `kubewright dev` in the folder of a project of a name.
+    #[track_caller]
+    pub(crate) fn start(folder: &Path, name: &str, line: &str) -> Self {
+        let mut process = Process::start(&mut self::line(folder, line), "");
+        process.be_patient(DEADLINE);
+        Self {
+            process,
+            kubeconfig: target().join("kubewright/dev").join(name).join("kubeconfig"),
+            program: target().join("debug").join(name),
+        }
+    }
+
+    /// The next line with a text.
+    #[track_caller]
+    pub(crate) fn says(&mut self, text: &str) -> String {
+        self.process.line_with(text)
+    }
+
+    /// What kubectl prints, which must succeed.
+    #[track_caller]
+    pub(crate) fn kubectl(&self, line: &str) -> String {
+        kubectl(&self.kubeconfig, line)
+    }
+
+    /// The processes of the operator that run now.
+    pub(crate) fn operators(&self) -> Vec<String> {
+        processes(&self.program)
+    }
+
+    /// Sends a signal, and waits for the end.
+    #[track_caller]
+    pub(crate) fn end(&mut self, signal: &str) -> Ended {
+        let sent = Command::new("kill").arg(format!("-{signal}")).arg(self.process.id().to_string()).status();
+        assert!(sent.is_ok_and(|status| status.success()), "it ended by itself");
+        self.process.end()
+    }
+
+    /// Waits until it has ended by itself.
+    #[track_caller]
+    pub(crate) fn wait(&mut self) -> Ended {
+        self.process.end()
+    }
+}
+
+/// `kubewright dev`, as a shell in the folder of a project would start it.
+pub(crate) fn line(folder: &Path, line: &str) -> Command {
+    let mut command = command(&format!("dev {line}"));
+    command.current_dir(folder).env("CARGO_TARGET_DIR", target()).env("CARGO_NET_OFFLINE", "true");
+    command
+}
+
+#[track_caller]
+pub(crate) fn kubectl(kubeconfig: &Path, line: &str) -> String {
+    let output = Command::new("kubectl")
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .args(line.split_whitespace())
+        .stdin(Stdio::null())
+        .output()
+        .expect("kubectl starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "kubectl {line}: {said}");
+    String::from_utf8(output.stdout).expect("kubectl prints text")
+}
+
+/// Processes that run a program.
+pub(crate) fn processes(program: &Path) -> Vec<String> {
+    let output = Command::new("ps").args(["-A", "-o", "args="]).output().expect("ps starts");
+    let program = program.display().to_string();
+    let all = String::from_utf8_lossy(&output.stdout).into_owned();
+    all.lines().filter(|line| line.split_whitespace().next() == Some(&program)).map(str::to_owned).collect()
+}

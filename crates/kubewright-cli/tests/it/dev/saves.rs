@@ -1,0 +1,77 @@
+//! What a save does.
+
+use super::project;
+use super::running::Dev;
+
+const CONTROLLER: &str = "src/controllers/page.rs";
+const TYPES: &str = "src/api/v1/page.rs";
+const SAMPLE: &str = "config/samples/view_v1_page.yaml";
+const REASON: &str = "--for=jsonpath={.status.conditions[0].reason}";
+
+#[test]
+fn each_save_is_built_and_run_and_broken_code_is_survived() {
+    let folder = project("dev-saves");
+    let mut dev = Dev::start(&folder.path(), "dev-saves", "--fresh");
+    let edit = |path: &str, from: &str, to: &str| {
+        let text = folder.read(path);
+        assert!(text.contains(from), "{path} has {from}");
+        folder.write(path, &text.replace(from, to));
+    };
+
+    dev.says("ready the operator runs");
+    let sample = dev.says("sample Page default/page-sample: Ready");
+    assert!(!sample.contains("not"), "{sample}");
+    dev.says("kubectl kubectl --kubeconfig");
+    assert_eq!(dev.operators().len(), 1);
+
+    // New behaviour is visible in the cluster.
+    edit(CONTROLLER, "\"Reconciled\"", "\"Rewritten\"");
+    let told = dev.says("rebuilt in ");
+    for part in ["(cargo ", ", manifests ", ", crds unchanged, restart "] {
+        assert!(told.contains(part), "{told}");
+    }
+    dev.kubectl(&format!("wait --timeout=60s pages/page-sample {REASON}=Rewritten"));
+    assert_eq!(dev.operators().len(), 1);
+
+    // Broken code is shown as cargo shows it, and the old operator goes on.
+    edit(CONTROLLER, "\"Rewritten\"", "\"Broken\" +");
+    dev.says("error: expected expression");
+    dev.says("build failed in ");
+    dev.kubectl("label pages/page-sample touched=yes");
+    dev.kubectl("annotate pages/page-sample note=kept");
+    folder.write("second.yaml", "{apiVersion: view.example.com/v1, kind: Page, metadata: {name: second}}");
+    dev.kubectl(&format!("apply -f {}", folder.path().join("second.yaml").display()));
+    dev.kubectl(&format!("wait --timeout=60s pages/second {REASON}=Rewritten"));
+
+    // Another type is another definition, which is there before the operator is.
+    edit(CONTROLLER, "\"Broken\" +", "\"Mended\"");
+    edit(
+        TYPES,
+        "    pub foo: Option<String>,",
+        "    pub foo: Option<String>,\n\n    /// New.\n    #[serde(default)]\n    pub pages: u32,",
+    );
+    let told = dev.says("rebuilt in ");
+    assert!(told.contains("1 of the crds "), "{told}");
+    dev.kubectl(&format!("wait --timeout=60s pages/second {REASON}=Mended"));
+    let field = dev.kubectl("explain pages.spec.pages");
+    assert!(field.contains("FIELD: pages <integer>"), "{field}");
+    assert!(folder.read("config/crd/bases/view.example.com_pages.yaml").contains("pages:\n"));
+
+    // A sample that is saved is applied, without a build.
+    edit(SAMPLE, "name: page-sample", "name: third");
+    dev.says("samples 1 object applied in ");
+    dev.kubectl("wait --timeout=60s pages/third --for=condition=Ready");
+
+    // What cargo has no use for restarts nothing.
+    let before = dev.operators();
+    folder.write("src/notes.md", "Nothing that is compiled.");
+    let told = dev.says("rebuilt in ");
+    assert!(told.contains("the same program, not restarted"), "{told}");
+    assert_eq!(dev.operators(), before);
+
+    let ended = dev.end("INT");
+    assert_eq!(ended.status, Some(0), "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(dev.operators(), Vec::<String>::new());
+    assert!(ended.stderr.contains("operator | "), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("cluster | "), "{}", ended.stderr);
+}
