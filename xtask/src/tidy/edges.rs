@@ -19,7 +19,13 @@ const APISERVER: &str = "kubewright-apiserver";
 const EDGES: &[(&str, &[&str])] = &[
     (
         "kubewright-cli",
-        &["kubewright-manifests", "kubewright-apiserver", "kubewright-cluster", "kubewright-apimachinery"],
+        &[
+            "kubewright-manifests",
+            "kubewright-apiserver",
+            "kubewright-cluster",
+            "kubewright-runtime",
+            "kubewright-apimachinery",
+        ],
     ),
     (
         "kubewright-envtest",

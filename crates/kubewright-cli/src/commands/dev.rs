@@ -21,7 +21,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("Say more in the operator's log", "kubewright dev --operator-arg=--log-level=debug"),
 ];
 
-/// Run an operator on a cluster inside this program, and rebuild and restart it on each save
+/// Run an operator on a cluster inside this program, and rebuild it on each save
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {

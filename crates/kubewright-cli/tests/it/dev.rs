@@ -1,5 +1,6 @@
 //! `kubewright dev` as one works with it: real projects, the real cargo, real kubectl in a second terminal.
 
+mod builds;
 mod example;
 mod kept;
 mod refusals;

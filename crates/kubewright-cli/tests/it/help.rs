@@ -18,6 +18,7 @@ fn help_of_kubewright_says_what_it_is_and_what_it_can_do() {
       completion  Print the script that completes kubewright's commands in a shell
       create      Add to a project
       delete      Take back what was added to a project
+      dev         Run an operator on a cluster inside this program, and rebuild it on each save
       edit        Change how a project is laid out, and what config/default deploys
       envtest     Help tests of operators that were written for Go's envtest
       init        Start an operator: a cargo project with everything that it needs to be tested and
@@ -41,6 +42,9 @@ fn help_of_kubewright_says_what_it_is_and_what_it_can_do() {
 
       # Add a kind and its controller
       kubewright create api --group shop --version v1 --kind Order
+
+      # Run the operator in this folder, and again on each save
+      kubewright dev
 
       # Start a Kubernetes API server
       kubewright apiserver --port 6443

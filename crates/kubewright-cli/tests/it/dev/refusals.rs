@@ -44,8 +44,15 @@ const MAIN: (&str, &str) = ("src/main.rs", "fn main() {}\n");
 
 #[test]
 fn a_folder_without_a_project_is_refused() {
-    assert_snapshot!(refused(&[], ".", &[]), @"");
-    assert_snapshot!(refused(&[], "nowhere", &[]), @"");
+    assert_snapshot!(refused(&[], ".", &[]), @"
+    error: no Cargo.toml in . or above it
+      hint: run it in the folder of an operator, or name that folder
+    ");
+    assert_snapshot!(refused(&[], "nowhere", &[]), @"
+    error: cannot find the project nowhere
+      cause: No such file or directory (os error 2)
+      hint: name the folder of an operator
+    ");
 }
 
 #[test]
@@ -57,10 +64,19 @@ fn a_project_that_cargo_cannot_read_is_refused_in_cargos_words() {
 
 #[test]
 fn a_package_without_a_program_is_refused() {
-    assert_snapshot!(refused(&[PACKAGE, ("src/lib.rs", "")], ".", &[]), @"");
-    assert_snapshot!(refused(&[PACKAGE, MAIN], "--bin other", &[]), @"");
+    assert_snapshot!(refused(&[PACKAGE, ("src/lib.rs", "")], ".", &[]), @"
+    error: the package in FOLDER has no program
+      hint: an operator has a src/main.rs with `#[kubewright::main]`
+    ");
+    assert_snapshot!(refused(&[PACKAGE, MAIN], "--bin other", &[]), @"
+    error: the package has no program other
+      hint: it has shop
+    ");
     let two = [PACKAGE, MAIN, ("src/bin/other.rs", "fn main() {}\n")];
-    assert_snapshot!(refused(&two, ".", &[]), @"");
+    assert_snapshot!(refused(&two, ".", &[]), @"
+    error: the package has several programs: other, shop
+      hint: choose the operator's with --bin
+    ");
 }
 
 #[test]
@@ -70,12 +86,19 @@ fn a_workspace_is_answered_with_its_packages() {
         ("shop/Cargo.toml", PACKAGE.1),
         ("shop/src/main.rs", MAIN.1),
     ];
-    assert_snapshot!(refused(&files, ".", &[]), @"");
+    assert_snapshot!(refused(&files, ".", &[]), @"
+    error: FOLDER is a workspace, and no package
+      hint: name the folder of the operator; these have programs: shop
+    ");
 }
 
 #[test]
 fn a_missing_cargo_is_told() {
-    assert_snapshot!(refused(&[PACKAGE, MAIN], ".", &[("CARGO", "/nowhere/cargo")]), @"");
+    assert_snapshot!(refused(&[PACKAGE, MAIN], ".", &[("CARGO", "/nowhere/cargo")]), @"
+    error: cannot start /nowhere/cargo
+      cause: No such file or directory (os error 2)
+      hint: install Rust, or set CARGO to the path of cargo
+    ");
 }
 
 #[test]
@@ -83,13 +106,22 @@ fn a_taken_port_is_told() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = taken.local_addr().expect("it has an address").port().to_string();
     let said = refused(&[PACKAGE, MAIN], &format!("--port {port}"), &[]).replace(&port, "PORT");
-    assert_snapshot!(said, @"");
+    assert_snapshot!(said, @"
+    error: the API server could not start
+      cause: cannot listen on 127.0.0.1:PORT
+      cause: Address already in use (os error 98)
+      hint: choose another port with --port, or let the system choose one with --port 0
+    ");
 }
 
 #[test]
 fn a_target_folder_that_cannot_be_used_is_told() {
     let said = refused(&[PACKAGE, MAIN, ("file", "in the way")], ".", &[("CARGO_TARGET_DIR", "file")]);
-    assert_snapshot!(said, @"");
+    assert_snapshot!(said, @"
+    error: cannot use the folder FOLDER/file/kubewright/dev/shop
+      cause: Not a directory (os error 20)
+      hint: make it writable and see whether its disk is full, or set CARGO_TARGET_DIR to another folder
+    ");
 }
 
 #[test]

@@ -21,12 +21,18 @@ impl Dev {
     /// Runs `kubewright dev` in the folder of a project of a name.
     #[track_caller]
     pub(crate) fn start(folder: &Path, name: &str, line: &str) -> Self {
-        let mut process = Process::start(&mut self::line(folder, line), "");
+        Self::in_target(folder, name, line, &target())
+    }
+
+    /// The same, with a target folder of its own.
+    #[track_caller]
+    pub(crate) fn in_target(folder: &Path, name: &str, line: &str, target: &Path) -> Self {
+        let mut process = Process::start(self::line(folder, line).env("CARGO_TARGET_DIR", target), "");
         process.be_patient(DEADLINE);
         Self {
             process,
-            kubeconfig: target().join("kubewright/dev").join(name).join("kubeconfig"),
-            program: target().join("debug").join(name),
+            kubeconfig: target.join("kubewright/dev").join(name).join("kubeconfig"),
+            program: target.join("debug").join(name),
         }
     }
 
@@ -84,9 +90,19 @@ pub(crate) fn kubectl(kubeconfig: &Path, line: &str) -> String {
 }
 
 /// Processes that run a program.
-pub(crate) fn processes(program: &Path) -> Vec<String> {
-    let output = Command::new("ps").args(["-A", "-o", "args="]).output().expect("ps starts");
+fn processes(program: &Path) -> Vec<String> {
     let program = program.display().to_string();
-    let all = String::from_utf8_lossy(&output.stdout).into_owned();
-    all.lines().filter(|line| line.split_whitespace().next() == Some(&program)).map(str::to_owned).collect()
+    all().into_iter().filter(|line| line.split_whitespace().next() == Some(&program)).collect()
+}
+
+/// Processes that have to do with a folder.
+pub(crate) fn processes_in(folder: &Path) -> Vec<String> {
+    let folder = folder.display().to_string();
+    all().into_iter().filter(|line| line.contains(&folder)).collect()
+}
+
+/// All processes, by what they were started with.
+fn all() -> Vec<String> {
+    let output = Command::new("ps").args(["-A", "-ww", "-o", "args="]).output().expect("ps starts");
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
 }
