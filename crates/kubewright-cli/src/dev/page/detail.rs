@@ -5,7 +5,7 @@
 
 use kubewright_manifests::yaml;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use similar::{Algorithm, ChangeTag, TextDiff};
 
 /// An object for the pane.
@@ -32,28 +32,30 @@ pub(super) fn without_managed_fields(object: &mut Value) -> Value {
 
 /// Whether two versions differ in something that a reader would want to see.
 pub(super) fn differs(old: &Value, new: &Value) -> bool {
-    let without = |object: &Value| {
-        let mut object = object.clone();
-        without_managed_fields(&mut object);
-        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.remove("resourceVersion");
-        }
-        object
-    };
-    without(old) != without(new)
+    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return old != new };
+    let metadata = |fields: &Map<String, Value>| fields.get("metadata").and_then(Value::as_object).cloned();
+    differ_beyond(&["metadata"], old, new)
+        || differ_beyond(
+            &["managedFields", "resourceVersion"],
+            &metadata(old).unwrap_or_default(),
+            &metadata(new).unwrap_or_default(),
+        )
 }
 
-/// The object as the pane shows it, compared with the version before.
-pub(super) fn detail(id: &str, mut current: Value, previous: Option<Value>, changed: u64) -> Detail {
+fn differ_beyond(quiet: &[&str], old: &Map<String, Value>, new: &Map<String, Value>) -> bool {
+    let rest =
+        |fields: &Map<String, Value>| fields.keys().filter(|name| !quiet.contains(&name.as_str())).count();
+    rest(old) != rest(new)
+        || old.iter().any(|(name, value)| !quiet.contains(&name.as_str()) && new.get(name) != Some(value))
+}
+
+/// The object as the pane shows it, compared with the version before, which has no `managedFields` any more.
+pub(super) fn detail(id: &str, mut current: Value, previous: Option<&Value>, changed: u64) -> Detail {
     let managed = without_managed_fields(&mut current);
     let new = text(&current);
-    let lines = match &previous {
+    let lines = match previous {
         None => new.lines().map(|line| (0, line.to_owned())).collect(),
-        Some(previous) => {
-            let mut previous = previous.clone();
-            without_managed_fields(&mut previous);
-            compare(&text(&previous), &new)
-        }
+        Some(previous) => compare(&text(previous), &new),
     };
     Detail {
         id: id.to_owned(),
@@ -107,7 +109,9 @@ mod tests {
 
     #[test]
     fn the_line_that_changed_is_marked_and_what_it_was_is_shown() {
-        let detail = detail("u", version("8", 3), Some(version("7", 2)), 5);
+        let mut before = version("7", 2);
+        without_managed_fields(&mut before);
+        let detail = detail("u", version("8", 3), Some(&before), 5);
         let lines: Vec<String> = detail.lines.iter().map(|(mark, line)| format!("{mark:2} {line}")).collect();
         assert_eq!(
             lines,

@@ -50,9 +50,7 @@ pub(super) fn is_plumbing(group: &str, kind: &str, object: &Value) -> bool {
     }
     match (group, kind) {
         ("", "Namespace") => name == "default" || NAMESPACES.contains(&name),
-        ("", "Service" | "Endpoints") if namespace == "default" && name == "kubernetes" => true,
-        // The same as EndpointSlices, in a form that nobody should read any more.
-        ("", "Endpoints") => true,
+        ("", "Service") => namespace == "default" && name == "kubernetes",
         ("", "ConfigMap") => name == "kube-root-ca.crt",
         ("", "ServiceAccount") => name == "default",
         ("discovery.k8s.io", "EndpointSlice") => {
@@ -65,7 +63,9 @@ pub(super) fn is_plumbing(group: &str, kind: &str, object: &Value) -> bool {
             label("kube-aggregator.kubernetes.io/automanaged").is_some()
         }
         ("scheduling.k8s.io", "PriorityClass") => name.starts_with("system-"),
-        ("coordination.k8s.io", "Lease" | "LeaseCandidate")
+        // Endpoints are EndpointSlices once more, in a form that nobody should read any longer.
+        ("", "Endpoints")
+        | ("coordination.k8s.io", "Lease" | "LeaseCandidate")
         | ("storage.k8s.io", "CSINode" | "CSIStorageCapacity")
         | ("networking.k8s.io", "ServiceCIDR" | "IPAddress")
         | ("flowcontrol.apiserver.k8s.io" | "internal.apiserver.k8s.io", _) => true,

@@ -160,6 +160,8 @@ struct EventEntry<'a> {
     message: &'a str,
     count: i64,
     at: &'a str,
+    /// Tells which of two events in one second came later.
+    version: u64,
     source: &'a str,
     object: EventObject<'a>,
 }
@@ -256,13 +258,9 @@ impl State {
     /// An object in full.
     pub(super) fn detail(&self, id: &str) -> Option<Detail> {
         let object = self.objects.get(id)?;
-        let parse = |text: &str| serde_json::from_str(text).ok();
-        Some(detail::detail(
-            id,
-            parse(&object.current)?,
-            object.previous.as_deref().and_then(parse),
-            object.changed,
-        ))
+        let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
+        let previous = object.previous.as_deref().and_then(parse);
+        Some(detail::detail(id, parse(&object.current)?, previous.as_ref(), object.changed))
     }
 }
 
@@ -308,6 +306,7 @@ fn event_entry<'a>(id: &'a str, event: &'a Value) -> EventEntry<'a> {
             "/firstTimestamp",
             "/metadata/creationTimestamp",
         ]),
+        version: first(&["/metadata/resourceVersion"]).parse().unwrap_or_default(),
         source: first(&["/reportingComponent", "/source/component"]),
         object: EventObject {
             id: first(&["/involvedObject/uid"]),

@@ -2,6 +2,7 @@
 
 mod browser;
 mod driver;
+mod story;
 mod world;
 
 use std::net::Ipv4Addr;
@@ -19,7 +20,7 @@ use super::Page;
 use world::{Call, Stream, World};
 
 /// Longer than anything here takes, even on a machine that has other things to do.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 #[tokio::test]
 async fn who_calls_the_page_by_another_name_is_refused() {
@@ -57,9 +58,8 @@ async fn a_browser_that_comes_back_gets_only_what_it_missed() {
     let world = World::start().await;
     world.config_map("first", &json!({})).await;
     let mut stream = Stream::open(&world.page, None).await;
-    let (id, _) = stream.until(|batch| names(batch).contains(&"first".to_owned())).await;
-    // What the cluster has by itself may still be on its way.
-    let (id, _) = stream.until_quiet(id).await;
+    let (id, _) = stream.until(is_settled).await;
+    assert!(stream.seen().iter().any(|batch| names(batch) == ["first"]));
     drop(stream);
     world.config_map("second", &json!({})).await;
     let mut stream = Stream::open(&world.page, Some(&id)).await;
@@ -124,11 +124,7 @@ async fn kinds_that_may_not_be_read_are_left_out_and_the_rest_is_shown() {
         .await
         .expect("a port is free");
     let mut stream = Stream::open(&page, None).await;
-    let settled = |batch: &Value| {
-        status(batch)
-            .is_some_and(|status| status["discovered"] == json!(true) && status["listing"] == json!(0))
-    };
-    let (_, _) = stream.until(settled).await;
+    stream.until(is_settled).await;
     let all = stream.seen();
     assert!(all.iter().any(|batch| names(batch).contains(&"mine".to_owned())));
     let last = all.iter().rev().find_map(status).expect("a status");
@@ -227,6 +223,11 @@ fn entries(batch: &Value, topic: &str) -> Vec<Value> {
 
 fn status(batch: &Value) -> Option<Value> {
     entries(batch, "status").pop()
+}
+
+/// Whether everything that was there at the start has been told.
+fn is_settled(batch: &Value) -> bool {
+    status(batch).is_some_and(|status| status["discovered"] == json!(true) && status["listing"] == json!(0))
 }
 
 fn object(batch: &Value, name: &str) -> Option<Value> {

@@ -36,7 +36,7 @@ const SETTLE: Duration = Duration::from_millis(200);
 /// Some servers need longer, so the kinds are asked for once more.
 const SETTLE_LONG: Duration = Duration::from_secs(2);
 /// How long to wait before a kind that may not be read is asked for again.
-const FORBIDDEN: Duration = Duration::from_secs(60);
+const FORBIDDEN: Duration = Duration::from_mins(1);
 const RETRY_FIRST: Duration = Duration::from_millis(250);
 const RETRY_LAST: Duration = Duration::from_secs(5);
 

@@ -1,7 +1,7 @@
 // Events, newest first.
 
 import { model } from "./model.js";
-import { ageOf, badge, el, fullName, keepStop, matches, roving } from "./view.js";
+import { ageOf, badge, el, fullName, keepStop, matches, named, roving } from "./view.js";
 
 const STEP = 200;
 
@@ -38,7 +38,7 @@ export class EventList {
 
   show(wanted) {
     this.wanted = wanted;
-    const all = [...model.event.values()].filter(wanted).sort((a, b) => b.since - a.since || (a.id < b.id ? 1 : -1));
+    const all = [...model.event.values()].filter(wanted).sort((a, b) => b.since - a.since || b.version - a.version);
     const top = all.slice(0, this.#limit);
     const keep = new Set(top.map((event) => event.id));
     for (const [id, { item }] of this.#shown) {
@@ -85,7 +85,7 @@ function fill(item, event) {
   line.replaceChildren(
     el("span", { className: "c-age" }, ageOf(event.since)),
     el("span", { className: "reason" }, el("span", { className: "sort" }, warning ? "▲" : "·"), el("span", { className: "sr" }, `${event.type} `), el("span", { className: "ellipsis" }, event.reason)),
-    el("span", { className: "what" }, badge(event.object.kind, model.object.get(event.object.id)?.custom), el("span", { className: "ellipsis" }, event.object.name)),
+    el("span", { className: "what" }, badge(event.object.kind, model.object.get(event.object.id)?.custom), named(event.object.name)),
     el("span", { className: "message" }, event.message),
     el("span", { className: "times" }, event.count > 1 ? `×${event.count}` : ""));
 }

@@ -154,11 +154,11 @@ function draw() {
   const scroll = yaml.scrollTop;
   const text = el("div", { className: "yaml" });
   let number = 0;
-  let changes = 0;
+  const changes = { 1: 0, "-1": 0 };
   const lines = allLines ? detail.lines : detail.lines.slice(0, LINES);
   for (const [mark, line] of lines) {
     if (mark >= 0) number += 1;
-    if (mark !== 0) changes += 1;
+    if (mark !== 0) changes[mark] += 1;
     text.append(lineOf(mark, line, mark >= 0 ? number : ""));
   }
   yaml.replaceChildren(text);
@@ -178,8 +178,8 @@ function draw() {
   }
   yaml.scrollTop = scroll;
   const change = $("object-change");
-  change.hidden = changes === 0;
-  change.dataset.changes = changes;
+  change.hidden = changes[1] + changes[-1] === 0;
+  change.dataset.changes = [changes[1] ? `+${changes[1]}` : "", changes[-1] ? `−${changes[-1]}` : ""].join(" ").trim();
   tick();
   drawConditions();
 }
@@ -188,8 +188,7 @@ function draw() {
 export function tick() {
   if (!detail) return;
   const change = $("object-change");
-  const changes = change.dataset.changes;
-  say(change, `${changes} ${changes === "1" ? "line" : "lines"} changed ${age(detail.changed)} ago`);
+  say(change, `Changed ${age(detail.changed)} ago: ${change.dataset.changes}`);
 }
 
 const signs = { 1: "+", "-1": "−", 0: "" };
@@ -203,10 +202,11 @@ function lineOf(mark, line, number) {
     element.dataset.mark = mark;
     element.append(el("span", { className: "sr" }, words[mark]));
   }
-  const split = /^(\s*(?:- )*)((?:"[^"]*"|[^\s"':#][^:]*):)(\s.*|)$/.exec(line);
-  const content = el("span", { className: "content" });
+  const [, indent, rest] = /^(\s*)(.*)$/.exec(line);
+  const split = /^((?:- )*)((?:"[^"]*"|[^\s"':#-][^:]*):)(\s.*|)$/.exec(rest);
+  const content = el("span", { className: "content" }, el("span", { className: "indent" }, indent));
   if (split) content.append(split[1], el("span", { className: "k" }, split[2]), valueOf(split[3]));
-  else content.append(line);
+  else content.append(rest);
   element.append(content);
   return element;
 }

@@ -1,7 +1,7 @@
 // Reconciles: a timeline per controller with the depth of its queue, and a list with cause, calls and outcome.
 
 import { model } from "./model.js";
-import { $, badge, clock, duration, el, fullName, keepStop, matches, roving, say, state, svg } from "./view.js";
+import { $, badge, clock, duration, el, exactly, fullName, keepStop, matches, named, roving, say, state, svg } from "./view.js";
 
 /** How many rows a list begins with, and grows by. */
 const STEP = 200;
@@ -29,6 +29,14 @@ export function causeText(cause, reconcile) {
   const subject = own ? cause.kind : `${cause.kind} ${cause.name}`;
   const fields = cause.changed.join(", ") + (cause.more ? ` and ${cause.more} more` : "");
   return `${subject} ${verb}${fields ? `: ${fields}` : ""}`;
+}
+
+/** The same where there is little room: the kind is a badge, and that something changed goes without saying. */
+function causeLine(cause, reconcile) {
+  const text = causeText(cause, reconcile);
+  if (!cause.kind) return [el("span", { className: "ellipsis" }, text)];
+  const short = text.slice(cause.kind.length).replace(/ changed: /, ": ").replace(/^: /, "");
+  return [badge(cause.kind, isCustom(cause)), el("span", { className: "sr" }, cause.kind), el("span", { className: "ellipsis", title: text }, short.trim())];
 }
 
 const searchText = (reconcile) =>
@@ -116,8 +124,8 @@ function fill(item, reconcile, open) {
   const failed = reconcile.calls.some((call) => call.error || call.status >= 400);
   line.replaceChildren(
     el("span", { className: "clock" }, clock(reconcile.since)),
-    el("span", { className: "what", title: `${reconcile.kind} ${fullName(reconcile)}` }, badge(reconcile.kind, isCustom(reconcile)), el("span", { className: "ellipsis" }, reconcile.name)),
-    el("span", { className: "cause" }, el("span", { className: "ellipsis" }, cause ? causeText(cause, reconcile) : "unknown cause"), others.length ? el("span", { className: "extra" }, `+${others.length}`) : null),
+    el("span", { className: "what", title: `${reconcile.kind} ${fullName(reconcile)}` }, badge(reconcile.kind, isCustom(reconcile)), named(reconcile.name)),
+    el("span", { className: "cause" }, ...(cause ? causeLine(cause, reconcile) : ["unknown cause"]), others.length ? el("span", { className: "extra" }, `+${others.length}`) : null),
     el("span", { className: "calls", title: failed ? "a call failed" : "" }, `${calls} ${calls === 1 ? "call" : "calls"}${failed ? " !" : ""}`),
     el("span", { className: "took" }, duration(reconcile.ms)),
     state(levelOf(reconcile), outcomeOf(reconcile)));
@@ -143,6 +151,7 @@ function inside(reconcile) {
   const facts = [
     ["Controller", reconcile.controller],
     ["Object", `${reconcile.kind} ${fullName(reconcile)}`],
+    ["Started", exactly(reconcile.since)],
     ["Waited", duration(reconcile.waited)],
     reconcile.attempt ? ["Attempt", String(reconcile.attempt + 1)] : null,
   ].filter(Boolean);

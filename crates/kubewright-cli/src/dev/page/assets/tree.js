@@ -1,7 +1,7 @@
 // The tree of objects by owner. Only the rows in sight exist, so that thousands of objects cost nothing.
 
 import { model } from "./model.js";
-import { $, ageOf, badge, conditionMark, el, matches, state } from "./view.js";
+import { $, ageOf, badge, conditionMark, el, matches, named, state } from "./view.js";
 
 /** Height of a row, as in page.css. */
 const ROW = 28;
@@ -27,6 +27,13 @@ function rank(object) {
   const found = ranks.findIndex((is) => is(object));
   return found < 0 ? ranks.length : found;
 }
+
+/** Conditions of built-in kinds that say nothing while they are as they should be. */
+const quiet = {
+  True: ["PodReadyToStartContainers", "Initialized", "ContainersReady", "PodScheduled", "NamesAccepted"],
+  False: ["MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"],
+};
+const isNotable = (object) => ([type, status]) => object.custom || !quiet[status]?.includes(type);
 
 const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 const byPlace = (a, b) =>
@@ -114,6 +121,8 @@ export function rebuild(next = look) {
   place(lost.length ? [...kept, ...walk(lost, 1)] : kept);
   index = new Map(rows.map((row, at) => [row.object.id, at]));
   if (active && !index.has(active)) active = null;
+  const namespaces = new Set(rows.map((row) => row.object.namespace).filter(Boolean));
+  $("objects").classList.toggle("one-namespace", namespaces.size < 2);
   rowsElement.style.height = `${rows.length * ROW}px`;
   draw();
   const emptyNote = $("objects-empty");
@@ -177,7 +186,7 @@ function draw() {
 function rowElement({ object, level, parent, open, dim }) {
   const { readiness } = object;
   const conditions = el("span", { className: "c-conditions" });
-  for (const [type, status, reason] of object.conditions) {
+  for (const [type, status, reason] of object.conditions.filter(isNotable(object))) {
     const condition = el("span", { className: "condition", title: `${type}: ${status}${reason ? ` (${reason})` : ""}` }, `${conditionMark(status)} ${type}`);
     condition.dataset.status = status;
     conditions.append(condition);
@@ -187,7 +196,7 @@ function rowElement({ object, level, parent, open, dim }) {
   const name = el("span", { className: "name" },
     el("span", { className: "twist", "aria-hidden": "true" }, parent ? "›" : ""),
     badge(object.kind, object.custom),
-    el("span", { className: "what", title: `${object.kind} ${object.name}` }, object.name, el("span", { className: "kind" }, ` ${object.kind}`)));
+    el("span", { className: "what" }, named(object.name), el("span", { className: "kind ellipsis" }, object.kind)));
   name.style.setProperty("--level", level);
   const row = el("div", { id: `o-${object.id}`, className: "row tree-grid", role: "treeitem", "aria-level": level },
     name, conditions, status,

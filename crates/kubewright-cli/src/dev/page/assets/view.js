@@ -52,12 +52,13 @@ export function tick() {
 
 const two = (number) => String(number).padStart(2, "0");
 
-/** The time of day, with milliseconds. */
+/** The time of day. */
 export function clock(since) {
   const at = new Date(since);
-  const ms = String(at.getMilliseconds()).padStart(3, "0");
-  return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${ms}`;
+  return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }
+
+export const exactly = (since) => `${clock(since)}.${String(new Date(since).getMilliseconds()).padStart(3, "0")}`;
 
 export function duration(ms) {
   if (ms === null || ms === undefined) return "";
@@ -102,6 +103,13 @@ export function state(level, word) {
 export function setState(element, level, word) {
   if (element.dataset.level !== level) element.dataset.level = level;
   say(element.querySelector(".say"), word);
+}
+
+/** A name that is cut in its middle where there is no room: generated names differ at the end. */
+export function named(name) {
+  const tail = name.length > 16 ? 6 : 0;
+  return el("span", { className: "named", title: name },
+    el("span", { className: "ellipsis" }, name.slice(0, name.length - tail)), tail ? el("span", {}, name.slice(-tail)) : null);
 }
 
 export const fullName = (thing) => (thing.namespace ? `${thing.namespace}/${thing.name}` : thing.name);

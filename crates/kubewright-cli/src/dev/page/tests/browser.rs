@@ -91,7 +91,7 @@ async fn an_event_arrives_and_counts_up() {
             world.create(EVENTS, &event).await;
         }
         let shown = "[...document.querySelectorAll('#event-list .line')].map((line) =>
-            [line.querySelector('.reason').textContent, line.querySelector('.what .ellipsis').textContent,
+            [line.querySelector('.reason').textContent, line.querySelector('.what .named').textContent,
              line.querySelector('.message').textContent, line.querySelector('.times').textContent].join('|'))";
         browser.until(&format!("{shown}.length === 2")).await;
         assert_eq!(
@@ -132,8 +132,8 @@ async fn reconciles_appear_with_cause_calls_and_outcome_and_failures_stand_out()
         let text = |part: &str| format!("document.querySelector('{line} {part}')?.textContent");
         browser.until(&format!("{} === 'running'", text(".state"))).await;
         assert_eq!(
-            browser.eval(&text(".cause")).await,
-            "Deployment sample changed: status.readyReplicas and 2 more"
+            browser.eval(&text(".cause > .ellipsis")).await,
+            "sample: status.readyReplicas and 2 more"
         );
         browser.until("document.querySelector('.lane .numbers').textContent === '3 queued · 1 active'").await;
 
@@ -189,7 +189,7 @@ async fn what_changed_last_is_marked_and_secrets_stay_secret() {
         browser.until(&format!("{lines}.includes('1  title: new title')")).await;
         let marked = browser.eval(&format!("{lines}.filter((line) => line[0] !== '0')")).await;
         assert_eq!(marked, json!(["-1  title: old title", "1  title: new title"]));
-        browser.until("/^2 lines changed \\d+s ago$/.test(document.querySelector('#object-change').textContent)").await;
+        browser.until("/^Changed \\d+s ago: \\+1 −1$/.test(document.querySelector('#object-change').textContent)").await;
         let managed = "document.querySelector('#object-yaml details')";
         assert_eq!(browser.eval(&format!("{managed}.open")).await, false);
         assert_eq!(browser.eval(&format!("{lines}.some((line) => line.includes('managedFields'))")).await, false);
@@ -277,21 +277,29 @@ async fn dark_is_what_the_system_says_until_somebody_chooses() {
         browser.until(&format!("{brightness} < 60")).await;
         browser.press(&["t"]).await;
         browser
-            .until(&format!("{brightness} > 200 && document.querySelector('#theme').textContent === 'Light'"))
+            .until(&format!(
+                "{brightness} > 200 && document.querySelector('#theme .say').textContent === 'Light'"
+            ))
             .await;
         browser.open(&world.page.url()).await;
         browser
-            .until(&format!("{brightness} > 200 && document.querySelector('#theme').textContent === 'Light'"))
+            .until(&format!(
+                "{brightness} > 200 && document.querySelector('#theme .say').textContent === 'Light'"
+            ))
             .await;
         browser.click("#theme").await;
         browser
-            .until(&format!("{brightness} < 60 && document.querySelector('#theme').textContent === 'Dark'"))
+            .until(&format!(
+                "{brightness} < 60 && document.querySelector('#theme .say').textContent === 'Dark'"
+            ))
             .await;
         browser.prefer("light").await;
         browser.until(&format!("{brightness} < 60")).await;
         browser.press(&["t"]).await;
         browser
-            .until(&format!("{brightness} > 200 && document.querySelector('#theme').textContent === 'Auto'"))
+            .until(&format!(
+                "{brightness} > 200 && document.querySelector('#theme .say').textContent === 'Auto'"
+            ))
             .await;
     })
     .await;

@@ -83,11 +83,9 @@ impl Browser {
             .expect("chromedriver says its port");
         let mut browser =
             Self { driver, address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)), session: String::new() };
-        let mut flags: Vec<String> = FLAGS.iter().map(ToString::to_string).collect();
-        flags.push(format!("--window-size={width},{height}"));
         let wanted = json!({
             "browserName": "chrome",
-            "goog:chromeOptions": { "args": flags },
+            "goog:chromeOptions": { "args": FLAGS },
             "goog:loggingPrefs": { "browser": "ALL" },
             "timeouts": { "script": PATIENCE, "pageLoad": PATIENCE },
         });
@@ -99,7 +97,14 @@ impl Browser {
                 panic!("Chromium does not start: {error}\n{missing}");
             }
         }
+        // The size of the page itself, whatever the window has around it.
+        browser.resize(width, height).await;
         browser
+    }
+
+    pub(super) async fn resize(&self, width: u32, height: u32) {
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.devtools("Emulation.setDeviceMetricsOverride", &size).await;
     }
 
     async fn end(mut self) {
@@ -170,8 +175,12 @@ impl Browser {
     /// Lets the page believe that the system is light or dark.
     pub(super) async fn prefer(&self, scheme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
-        let command = json!({ "cmd": "Emulation.setEmulatedMedia", "params": { "features": features } });
-        self.command("POST", "/goog/cdp/execute", &command).await.expect("the scheme is set");
+        self.devtools("Emulation.setEmulatedMedia", &json!({ "features": features })).await;
+    }
+
+    async fn devtools(&self, command: &str, params: &Value) {
+        let command = json!({ "cmd": command, "params": params });
+        self.command("POST", "/goog/cdp/execute", &command).await.expect("the browser takes it");
     }
 
     /// A picture of the window, as PNG.

@@ -23,7 +23,8 @@ use crate::dev::page::Page;
 pub(super) struct World {
     pub(super) client: Client,
     pub(super) page: Page,
-    _tasks: JoinSet<()>,
+    /// Ends with the world.
+    tasks: JoinSet<()>,
 }
 
 impl World {
@@ -31,7 +32,7 @@ impl World {
     pub(super) async fn start() -> Self {
         let client = Client::new(ApiServer::new(Options::default()), "default");
         let page = Page::start(client.clone(), 0).await.expect("a port is free");
-        Self { client, page, _tasks: JoinSet::new() }
+        Self { client, page, tasks: JoinSet::new() }
     }
 
     /// A server in which Deployments become pods.
@@ -40,7 +41,7 @@ impl World {
         let options =
             kubewright_cluster::Options { nodes: Nodes::count(1), ..kubewright_cluster::Options::default() };
         let cluster = Cluster::new(world.client.clone(), &options).expect("a cluster");
-        world._tasks.spawn(async {
+        world.tasks.spawn(async {
             cluster.run_until(std::future::pending()).await.expect("the cluster runs");
         });
         world
@@ -229,15 +230,6 @@ impl Stream {
                 return message;
             }
         }
-    }
-
-    /// The last message before the stream has nothing to say for a moment.
-    pub(super) async fn until_quiet(&mut self, mut id: String) -> (String, Value) {
-        let mut last = Value::Null;
-        while let Ok(message) = timeout(Duration::from_millis(500), self.read()).await {
-            (id, last) = message.expect("the stream goes on");
-        }
-        (id, last)
     }
 
     /// All messages so far.
