@@ -8,6 +8,7 @@ pub(crate) mod add;
 mod code;
 mod dependency;
 mod foreign;
+pub(crate) mod from_crd;
 mod kinds;
 mod manifests;
 mod merge;

@@ -3,6 +3,7 @@
 //! It has the form that kubebuilder's has in its version 3, so that either tool can read the other's. What is not ours
 //! to understand is kept as it is. The same project is always the same text.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -20,6 +21,8 @@ pub(crate) const PATH: &str = "PROJECT";
 pub(crate) const LAYOUT: &str = "kubewright.dev/v1";
 /// The form of the file that this release reads and writes.
 const VERSION: &str = "3";
+/// The setting that lists kinds which were made from definitions.
+const IMPORTED: &str = "imported";
 const HEADER: &str = "\
 # What `kubewright` knows of this project. It writes this file; do not edit it.
 # The form is kubebuilder's: https://book.kubebuilder.io/reference/project-config.html
@@ -48,6 +51,9 @@ pub(crate) struct ProjectFile {
     /// What other tools, or later releases, have to say.
     #[serde(flatten)]
     pub(crate) other: Map<String, Value>,
+    /// Definitions that kinds were made from, by the kinds' ids. They are in files of their own.
+    #[serde(skip)]
+    pub(crate) imported: BTreeMap<String, Value>,
 }
 
 /// A kind that the project defines, follows, or both.
@@ -123,14 +129,41 @@ impl ProjectFile {
             }
             Err(error) => return Err(error).context("cannot read PROJECT"),
         };
-        let file = Self::read(&text)?;
+        let mut file = Self::read(&text)?;
         if !file.layout.iter().any(|layout| layout == LAYOUT) {
             let layout = file.layout.join(", ");
             return Err(anyhow!("the project is laid out as {layout}, and not as {LAYOUT}")).hint(
                 "carry it over into a folder of its own: `kubewright init --from PROJECT ../another-folder`",
             );
         }
+        file.load_imported(root)?;
         Ok(file)
+    }
+
+    /// Reads the definitions that kinds were made from: what was made of them is made again to be merged with.
+    fn load_imported(&mut self, root: &Path) -> Result<()> {
+        let ids = self.setting(IMPORTED).and_then(Value::as_array).cloned().unwrap_or_default();
+        for resource in self.resources.iter().filter(|resource| ids.contains(&resource.id().into())) {
+            let path = resource.imported_path();
+            let read =
+                || -> Result<Value> { Ok(serde_saphyr::from_str(&fs::read_to_string(root.join(&path))?)?) };
+            let definition = read()
+                .with_context(|| format!("cannot read {path}, which {} was made from", resource.shown()))
+                .hint("bring it back from version control")?;
+            self.imported.insert(resource.id(), definition);
+        }
+        Ok(())
+    }
+
+    /// Says of a kind that it was made from a definition, or that it was not.
+    pub(crate) fn import(&mut self, id: &str, definition: Option<&Value>) {
+        match definition {
+            Some(definition) => _ = self.imported.insert(id.to_owned(), definition.clone()),
+            None => _ = self.imported.remove(id),
+        }
+        let ids: Vec<&String> = self.imported.keys().collect();
+        let ids = if ids.is_empty() { Value::Null } else { ids.into_iter().cloned().collect() };
+        self.set(IMPORTED, ids);
     }
 
     /// Reads the text of a file.
@@ -201,6 +234,21 @@ impl Resource {
             ("", domain) => domain.to_owned(),
             (group, domain) => format!("{group}.{domain}"),
         }
+    }
+
+    /// Group, version and kind, for machines.
+    pub(crate) fn id(&self) -> String {
+        format!("{}/{}/{}", self.full_group(), self.version, self.kind)
+    }
+
+    /// Where the definition is kept that it was made from.
+    pub(crate) fn imported_path(&self) -> String {
+        format!(
+            "config/crd/imported/{}_{}_{}.yaml",
+            self.full_group(),
+            self.kind.to_lowercase(),
+            self.version
+        )
     }
 
     /// Group, version and kind, for people.

@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, anyhow, bail};
+use serde_json::Value;
 
 use super::foreign::{builtin_entry, is_builtin_group};
-use super::{builtin, kinds, names};
+use super::{builtin, from_crd, kinds, names};
 use crate::error::Hint as _;
 use crate::project::project_file::{Api, Controller, ProjectFile, Resource};
 use crate::scaffold::{Options, render};
@@ -27,6 +28,8 @@ pub(crate) struct Request {
     /// Nothing where that follows.
     pub(crate) namespaced: Option<bool>,
     pub(crate) external: Option<External>,
+    /// The definition that the kind is made from; the other fields say the same.
+    pub(crate) definition: Option<Value>,
     /// What is there already is made again.
     pub(crate) force: bool,
 }
@@ -70,12 +73,46 @@ pub(crate) fn add(project: &ProjectFile, request: &Request) -> Result<Changed> {
             }
             entry.other.clone_from(&known.other);
             changed.before.resources.remove(at);
+            changed.before.import(&entry.id(), None);
+            changed.after.import(&entry.id(), request.definition.as_ref());
             changed.after.resources[at] = entry;
         }
-        None => changed.after.resources.push(entry),
+        None => {
+            changed.after.import(&entry.id(), request.definition.as_ref());
+            changed.after.resources.push(entry);
+        }
     }
     check_project(&changed.after)?;
     Ok(changed)
+}
+
+/// Adds several kinds at once: all of them or none.
+pub(crate) fn add_all(project: &ProjectFile, requests: &[Request]) -> Result<Changed> {
+    let mut all = Changed { before: project.clone(), after: project.clone() };
+    for request in requests {
+        let Changed { before, after } = add(&all.after, request)?;
+        let made_again = |known: &Resource| !before.resources.iter().any(|kept| kept.id() == known.id());
+        for known in all.after.resources.iter().filter(|known| made_again(known)) {
+            all.before.resources.retain(|kept| kept.id() != known.id());
+            all.before.import(&known.id(), None);
+        }
+        all.after = after;
+    }
+    Ok(all)
+}
+
+/// What is to be added for a kind that a file defines.
+pub(crate) fn imported(chosen: from_crd::Chosen) -> Request {
+    Request {
+        group: chosen.group,
+        version: chosen.version,
+        kind: chosen.kind,
+        plural: Some(chosen.plural),
+        resource: Some(true),
+        namespaced: Some(chosen.namespaced),
+        definition: Some(chosen.definition),
+        ..Request::default()
+    }
 }
 
 /// Takes a version of a kind away.
@@ -95,7 +132,8 @@ pub(crate) fn remove(project: &ProjectFile, group: &str, version: &str, kind: &s
             .hint("take them away first: `kubewright delete webhook`");
     }
     let mut after = project.clone();
-    after.resources.remove(at);
+    let gone = after.resources.remove(at);
+    after.import(&gone.id(), None);
     Ok(Changed { before: project.clone(), after })
 }
 
@@ -168,9 +206,14 @@ fn own_entry(project: &ProjectFile, request: &Request) -> Result<Resource> {
         return Err(anyhow!("the group {} belongs to Kubernetes", request.group))
             .hint("choose a group of your own; the domain of the project is added to it");
     }
+    let (group, domain) = if request.definition.is_some() {
+        split(&request.group, &project.domain)
+    } else {
+        (request.group.as_str(), project.domain.as_str())
+    };
     let mut entry = Resource {
-        domain: project.domain.clone(),
-        group: request.group.clone(),
+        domain: domain.to_owned(),
+        group: group.to_owned(),
         kind: request.kind.clone(),
         version: request.version.clone(),
         ..Resource::default()
@@ -189,6 +232,16 @@ fn own_entry(project: &ProjectFile, request: &Request) -> Result<Resource> {
     }
     entry.api = Some(Api { crd_version: "v1".to_owned(), namespaced, ..Api::default() });
     Ok(entry)
+}
+
+/// A whole group as PROJECT has it: without the domain, which is that of the project or, in a group of somebody else's,
+/// what follows the first dot.
+fn split<'a>(group: &'a str, domain: &'a str) -> (&'a str, &'a str) {
+    if group == domain {
+        return ("", domain);
+    }
+    let own = group.strip_suffix(domain).and_then(|group| group.strip_suffix('.'));
+    own.map(|own| (own, domain)).or_else(|| group.split_once('.')).unwrap_or((group, ""))
 }
 
 /// Whether nothing but a controller is to be added to a kind that is there.

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use super::from_crd::{self, Generated};
 use super::names;
 use crate::project::project_file::{ProjectFile, Resource};
 
@@ -19,6 +20,8 @@ pub(super) struct Kind<'a> {
     pub(super) module: String,
     pub(super) group_module: String,
     pub(super) controllers: Vec<Controller>,
+    /// What was made of its definition, where it came from one.
+    pub(super) imported: Option<Generated>,
 }
 
 /// A controller with its names.
@@ -42,9 +45,12 @@ fn kind<'a>(project: &ProjectFile, resource: &'a Resource) -> Kind<'a> {
     let versions =
         project.resources.iter().filter(|other| other.api.is_some() && is_same_kind(other, resource));
     let newest = versions.max_by_key(|other| priority(&other.version));
+    let stored = newest.is_none_or(|newest| newest.version == resource.version);
+    let imported = project.imported.get(&resource.id());
     Kind {
         own: resource.api.is_some(),
-        stored: newest.is_none_or(|newest| newest.version == resource.version),
+        stored,
+        imported: imported.map(|definition| from_crd::generate(definition, stored)),
         group: resource.full_group(),
         plural: if resource.plural.is_empty() {
             names::plural(&resource.kind)
@@ -124,7 +130,7 @@ impl Kind<'_> {
 
     /// Group, version and kind as an identity that no layout changes.
     pub(super) fn id(&self) -> String {
-        format!("{}/{}/{}", self.group, self.resource.version, self.resource.kind)
+        self.resource.id()
     }
 
     /// Whether its objects are in namespaces.

@@ -7,7 +7,7 @@ use kubewright_manifests::crd;
 use kubewright_manifests::declarations::{ControllerDeclared, Declarations, Resource};
 use kubewright_manifests::declare::{Item, Kind as Declared};
 use kubewright_manifests::files::{Files, Plan};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::kinds::Kind;
 use super::names;
@@ -53,13 +53,29 @@ pub(crate) fn watched(project: &ProjectFile) -> Option<String> {
     project.namespaced.then(|| format!("{}-system", project.project_name))
 }
 
+/// What every object has beside its spec and its status.
+pub(super) fn common() -> Map<String, Value> {
+    serde_json::from_str(include_str!("../../templates/config/crd/common.json"))
+        .expect("the template is JSON")
+}
+
 fn declared(kind: &Kind<'_>) -> Declared {
+    if let Some(imported) = &kind.imported {
+        return Declared {
+            item: Item::default(),
+            definition: imported.definition.clone(),
+            findings: Vec::new(),
+        };
+    }
     let name = &kind.resource.kind;
     let schema = fill(
         include_str!("../../templates/config/crd/schema.json.j2"),
         &json!({ "kind": name, "plural": kind.plural, "article": names::article(name) }),
     );
-    let schema: Value = serde_json::from_str(&schema).expect("the template is JSON");
+    let mut schema: Value = serde_json::from_str(&schema).expect("the template is JSON");
+    for (name, property) in common() {
+        schema["properties"][name] = property;
+    }
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

@@ -87,11 +87,14 @@ impl Output {
         if let (Value::Object(values), Value::Object(with)) = (&mut values, with) {
             values.extend(with.clone());
         }
-        let mut text = fill(template, &values);
-        if Path::new(path).extension().is_some_and(|extension| extension == "rs") {
+        self.write(id.into(), path.to_owned(), fill(template, &values));
+    }
+
+    fn write(&mut self, id: String, path: String, mut text: String) {
+        if Path::new(&path).extension().is_some_and(|extension| extension == "rs") {
             text.insert_str(0, &self.header);
         }
-        self.files.insert(id.into(), Rendered { path: path.to_owned(), text, ..Rendered::default() });
+        self.files.insert(id, Rendered { path, text, ..Rendered::default() });
     }
 
     /// A file whose path is its identity.
@@ -195,12 +198,11 @@ impl Output {
             self.put(id, &format!("{folder}.rs"), template!("src/version.rs.j2"), &values);
             for kind in kinds {
                 let path = format!("{folder}/{}.rs", kind.module);
-                self.put(
-                    format!("types/{}", kind.id()),
-                    &path,
-                    template!("src/types.rs.j2"),
-                    &values_of(kind),
-                );
+                let id = format!("types/{}", kind.id());
+                match &kind.imported {
+                    Some(imported) => self.write(id, path, imported.code.clone()),
+                    None => self.put(id, &path, template!("src/types.rs.j2"), &values_of(kind)),
+                }
             }
         }
     }
@@ -267,7 +269,7 @@ impl Output {
             values["sample"] = sample(kind).into();
             values["condition"] = controller.condition.as_str().into();
             let id = format!("test/{}/{}", kind.id(), controller.module);
-            self.put(id, &format!("tests/it/{module}.rs"), template!("tests/controller.rs.j2"), &values);
+            self.put(id, &format!("tests/it/{module}.rs"), test_of(kind), &values);
             modules.insert(module);
         }
         let values = json!({ "modules": modules });
@@ -304,12 +306,15 @@ impl Output {
         self.put(path, path, template!("config/list.yaml.j2"), &json!({ "about": "", "files": samples }));
         for kind in own {
             let path = format!("config/samples/{}", sample(kind));
-            self.put(
-                format!("sample/{}", kind.id()),
-                &path,
-                template!("config/samples/sample.yaml.j2"),
-                &values_of(kind),
-            );
+            let mut values = values_of(kind);
+            let fields = match &kind.imported {
+                Some(imported) => imported.sample.clone().into(),
+                None => json!({ "spec": { "foo": "bar" } }),
+            };
+            values["fields"] = yaml::document(&fields).trim_start_matches("---\n").trim_end().into();
+            values["taken"] = kind.imported.as_ref().is_none_or(|imported| imported.is_sample_taken).into();
+            let id = format!("sample/{}", kind.id());
+            self.put(id, &path, template!("config/samples/sample.yaml.j2"), &values);
         }
     }
 
@@ -365,11 +370,26 @@ impl Output {
     }
 
     fn generated(&mut self, project: &ProjectFile, kinds: &[Kind<'_>]) {
+        for kind in kinds {
+            let Some(definition) = project.imported.get(&kind.id()) else { continue };
+            let file = Rendered {
+                path: kind.resource.imported_path(),
+                text: format!("{IMPORTED}{}", yaml::document(definition).trim_start_matches("---\n")),
+                owned: true,
+                ..Rendered::default()
+            };
+            self.files.insert(format!("imported/{}", kind.id()), file);
+        }
         for (path, text) in manifests::files(project, kinds) {
             self.files.insert(path.clone(), Rendered { path, text, generated: true, ..Rendered::default() });
         }
     }
 }
+
+const IMPORTED: &str = "\
+# What the kind was made from. `kubewright` merges later changes with what it made of this; do not edit it.
+# The definition that a cluster gets is in ../bases.
+";
 
 /// Who works with the objects of a kind, and what they may do.
 const PEOPLE: &[(&str, &str, &[&str])] = &[
@@ -384,6 +404,15 @@ const PEOPLE: &[(&str, &str, &[&str])] = &[
 
 fn with_controllers<'a>(kinds: &'a [Kind<'a>]) -> impl Iterator<Item = (&'a Kind<'a>, &'a Controller)> {
     kinds.iter().flat_map(|kind| kind.controllers.iter().map(move |controller| (kind, controller)))
+}
+
+/// The test of a controller: that it reports, or that it takes the sample, or that it runs at all.
+fn test_of(kind: &Kind<'_>) -> &'static str {
+    match &kind.imported {
+        Some(imported) if !imported.is_sample_taken => template!("tests/controller_runs.rs.j2"),
+        Some(imported) if !imported.has_conditions => template!("tests/controller_silent.rs.j2"),
+        _ => template!("tests/controller.rs.j2"),
+    }
 }
 
 fn sample(kind: &Kind<'_>) -> String {
@@ -404,5 +433,7 @@ fn values_of(kind: &Kind<'_>) -> Value {
         "namespaced": kind.namespaced(),
         "article": article,
         "article_upper": names::type_name(article),
+        "imported": kind.imported.is_some(),
+        "conditions": kind.imported.as_ref().is_none_or(|imported| imported.has_conditions),
     })
 }

@@ -1,13 +1,18 @@
 //! `kubewright create api`: a kind, a version or a controller more.
 
-use std::path::PathBuf;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, bail};
 use clap::ArgAction;
 
 use crate::cli::examples::examples;
 use crate::commands::change::{How, Which, change, open};
+use crate::commands::change::{How, change, open, required};
+use crate::project::project_file::ProjectFile;
 use crate::scaffold::add::{self, External, Request};
+use crate::scaffold::from_crd::{self, Wanted};
 use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
@@ -24,6 +29,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "Follow a kind of Kubernetes itself",
         "kubewright create api --group apps --version v1 --kind Deployment --resource=false",
     ),
+    ("Take the types from a definition that exists", "kubewright create api --from-crd crontabs.yaml"),
     ("See what would change", "kubewright create api --group shop --version v1 --kind Order --dry-run"),
 ];
 
@@ -69,6 +75,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME@VERSION", requires = "external_api_path")]
     external_api_module: Option<String>,
 
+    /// YAML with CustomResourceDefinitions to make the types from; `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["external_api_path", "controller_name"])]
+    from_crd: Option<PathBuf>,
+
     /// Folder of the project
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     project: PathBuf,
@@ -79,6 +89,10 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let (root, project) = open(&args.project)?;
+    if let Some(file) = &args.from_crd {
+        return import(args, file, (&root, &project), ui);
+    }
+    let command = ["create", "api"];
     let external = args.external_api_path.as_ref().map(|path| External {
         path: path.clone(),
         domain: args.external_api_domain.clone().unwrap_or_default(),
@@ -95,6 +109,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
         controller_name: args.controller_name.clone(),
         namespaced: args.namespaced,
         external,
+        definition: None,
         force: args.how.force,
     };
     let changed = add::add(&project, &request)?;
@@ -102,4 +117,48 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
         ui.note(&format!("next, say what {} is to be and do, then `make manifests test`", request.kind));
     }
     Ok(())
+}
+
+/// Adds what a file defines.
+fn import(args: &Args, file: &Path, (root, project): (&Path, &ProjectFile), ui: &Ui) -> Result<()> {
+    if args.resource == Some(false) {
+        bail!("--from-crd makes types of a definition, and --resource=false wants none");
+    }
+    let shown = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
+    let definitions = read(file)
+        .and_then(|text| from_crd::definitions(&text))
+        .with_context(|| format!("cannot take types from {shown}"))?;
+    let wanted = Wanted {
+        group: args.group.clone(),
+        version: args.version.clone(),
+        kind: args.kind.clone(),
+        plural: args.plural.clone(),
+        namespaced: args.namespaced,
+    };
+    let chosen = from_crd::choose(&definitions, &wanted)?;
+    let requests: Vec<Request> = chosen
+        .into_iter()
+        .map(|chosen| Request { controller: args.controller, force: args.how.force, ..add::imported(chosen) })
+        .collect();
+    let changed = add::add_all(project, &requests)?;
+    let done = change(root, &changed.before, &changed.after, args.how, ui)?;
+    for Request { kind, definition, .. } in &requests {
+        let lost = definition.iter().flat_map(|definition| from_crd::generate(definition, true).lost);
+        for what in lost {
+            ui.warn(&format!("not in the types of {kind}: {what}"));
+        }
+    }
+    if done {
+        ui.note("next, say what the controllers are to do, then `make manifests test`");
+    }
+    Ok(())
+}
+
+fn read(file: &Path) -> Result<String> {
+    if file != Path::new("-") {
+        return Ok(fs::read_to_string(file)?);
+    }
+    let mut text = String::new();
+    io::stdin().read_to_string(&mut text)?;
+    Ok(text)
 }

@@ -1,0 +1,113 @@
+//! Names of Rust for names of JSON.
+
+use std::collections::BTreeSet;
+
+use crate::scaffold::names;
+
+/// The name of a field: `job_template` for `jobTemplate`, `cluster_ips` for `clusterIPs`, `type_` for `type`.
+pub(super) fn field(name: &str, taken: &mut BTreeSet<String>) -> String {
+    let mut text = names::module(&acronyms(name));
+    while text.contains("__") {
+        text = text.replace("__", "_");
+    }
+    // A name that begins so looks unused; one that becomes a word of the language or a number does not stay so.
+    text = names::module(text.trim_start_matches('_'));
+    if text.is_empty() {
+        text = "field".to_owned();
+    }
+    unique(text, "_", taken)
+}
+
+/// The name of a type or a variant: `JobTemplate` for `jobTemplate`, `V1` for `1`.
+pub(super) fn part(name: &str) -> String {
+    let words = name.split(|char: char| !char.is_ascii_alphanumeric());
+    let mut text: String = words.map(names::type_name).collect();
+    if text.is_empty() {
+        text = "Empty".to_owned();
+    } else if text.starts_with(|first: char| first.is_ascii_digit()) {
+        text.insert(0, 'V');
+    } else if text == "Self" {
+        text = "Itself".to_owned();
+    }
+    text
+}
+
+/// The name, or the name with the first number that makes it one of its own.
+pub(super) fn unique(name: String, separator: &str, taken: &mut BTreeSet<String>) -> String {
+    let numbered = (2..).map(|number| format!("{name}{separator}{number}"));
+    let free = std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(name));
+    let free = free.unwrap_or(name);
+    taken.insert(free.clone());
+    free
+}
+
+/// What serde makes of a field's name under `rename_all = "camelCase"`.
+pub(super) fn camel_case(field: &str) -> String {
+    let mut text = String::new();
+    let mut capital = false;
+    for char in field.chars() {
+        match char {
+            '_' => capital = !text.is_empty() || capital,
+            _ if capital => {
+                text.push(char.to_ascii_uppercase());
+                capital = false;
+            }
+            _ => text.push(char),
+        }
+    }
+    text
+}
+
+/// `clusterIps` for `clusterIPs`: the plural of an abbreviation is one word.
+fn acronyms(name: &str) -> String {
+    let chars: Vec<char> = name.chars().collect();
+    let is_end = |at: usize| chars.get(at).is_none_or(|next| !next.is_ascii_lowercase());
+    let mut text = String::new();
+    for (at, char) in chars.iter().enumerate() {
+        let in_run = at > 0 && chars[at - 1].is_ascii_uppercase() && char.is_ascii_uppercase();
+        let before_s = chars.get(at + 1) == Some(&'s') && is_end(at + 2);
+        text.push(if in_run && before_s { char.to_ascii_lowercase() } else { *char });
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_have_names_that_rust_takes() {
+        let mut taken = BTreeSet::new();
+        for (name, expected) in [
+            ("jobTemplate", "job_template"),
+            ("clusterIPs", "cluster_ips"),
+            ("podCIDR", "pod_cidr"),
+            ("type", "type_"),
+            ("self", "self_"),
+            ("$ref", "ref_"),
+            ("kebab-case", "kebab_case"),
+            ("kebabCase", "kebab_case_2"),
+            ("a..b", "a_b"),
+            ("4th", "_4th"),
+            ("$", "field"),
+        ] {
+            assert_eq!(field(name, &mut taken), expected);
+        }
+    }
+
+    #[test]
+    fn parts_of_types_have_names_that_rust_takes() {
+        for (name, expected) in
+            [("jobTemplate", "JobTemplate"), ("kebab-case", "KebabCase"), ("", "Empty"), ("1.2", "V12")]
+        {
+            assert_eq!(part(name), expected);
+        }
+    }
+
+    #[test]
+    fn camel_case_is_that_of_serde() {
+        for (field, expected) in [("job_template", "jobTemplate"), ("type_", "type"), ("_4th", "4th")] {
+            assert_eq!(camel_case(field), expected);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Definitions as text, and what is made of them.
