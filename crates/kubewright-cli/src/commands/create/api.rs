@@ -9,7 +9,6 @@ use clap::ArgAction;
 
 use crate::cli::examples::examples;
 use crate::commands::change::{How, Which, change, open};
-use crate::commands::change::{How, change, open, required};
 use crate::project::project_file::ProjectFile;
 use crate::scaffold::add::{self, External, Request};
 use crate::scaffold::from_crd::{self, Wanted};
@@ -92,7 +91,6 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
     if let Some(file) = &args.from_crd {
         return import(args, file, (&root, &project), ui);
     }
-    let command = ["create", "api"];
     let external = args.external_api_path.as_ref().map(|path| External {
         path: path.clone(),
         domain: args.external_api_domain.clone().unwrap_or_default(),
@@ -129,9 +127,9 @@ fn import(args: &Args, file: &Path, (root, project): (&Path, &ProjectFile), ui: 
         .and_then(|text| from_crd::definitions(&text))
         .with_context(|| format!("cannot take types from {shown}"))?;
     let wanted = Wanted {
-        group: args.group.clone(),
-        version: args.version.clone(),
-        kind: args.kind.clone(),
+        group: args.which.group.clone(),
+        version: args.which.version.clone(),
+        kind: args.which.kind.clone(),
         plural: args.plural.clone(),
         namespaced: args.namespaced,
     };
