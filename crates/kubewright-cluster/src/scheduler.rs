@@ -3,10 +3,14 @@
 //! What is where is kept in memory (`state`), and follows the caches: pods come in through one reconciler, nodes through
 //! another. A pod that found no place waits, and is looked at again when something changes that could help it.
 //!
+//! Who fits nowhere and is of a higher priority than others has those leave (`preempt`), and gets their place when they
+//! are gone: until then nobody else does.
+//!
 //! Invariant: a decision counts for the next one before the API server has heard of it.
 
 mod affinity;
 mod filter;
+mod preempt;
 mod requests;
 mod score;
 mod spread;
@@ -18,12 +22,16 @@ use k8s_openapi::api::core::v1::{Binding, Node, ObjectReference, Pod, PodConditi
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::Status;
 use kubewright_runtime::client::ignore_not_found;
-use kubewright_runtime::{Context, Key, List, Manager, Outcome, Patch, Reconciler, RegisterError, Result};
+use kubewright_runtime::{
+    Context, Delete, Key, List, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
+};
 use serde_json::json;
 use tokio::sync::mpsc;
 
 pub(crate) use self::filter::{selects, tolerates, tolerations, untolerated};
+use self::preempt::Preemption;
 use self::state::{Decision, State};
+use crate::eviction::disrupted;
 use crate::node::whole;
 use crate::{kubelet, pod};
 
@@ -97,6 +105,15 @@ impl Reconciler for Pods {
                 refuse(&pod, &why, cx).await?;
                 Ok(Outcome::done())
             }
+            Decision::Preempt { why, preemption } => {
+                if let Err(error) = make_room(&pod, &preemption, cx).await {
+                    self.0.state().withdraw(key);
+                    return Err(error);
+                }
+                cx.events().warning(&*pod, "FailedScheduling", "Scheduling", &why);
+                refuse(&pod, &why, cx).await?;
+                Ok(Outcome::done())
+            }
         }
     }
 
@@ -160,6 +177,30 @@ async fn bind(pod: &Pod, node: &str, cx: &Context) -> Result<()> {
         },
     };
     cx.client().subresource("binding").create::<Pod, _, Status>(cx.key(), &binding).await?;
+    Ok(())
+}
+
+/// Deletes the pods that leave for another one, which is told where its place will be.
+async fn make_room(pod: &Pod, preemption: &Preemption, cx: &Context) -> Result<()> {
+    for victim in &preemption.victims {
+        let Some(victim) = cx.client().get_opt::<Pod>(victim).await?.filter(|pod| !pod::is_terminating(pod))
+        else {
+            continue;
+        };
+        let message = format!("{NAME}: preempting to accommodate a higher priority pod");
+        let condition = disrupted("PreemptionByScheduler", &message, cx.now());
+        let patch = Patch::strategic(json!({ "status": { "conditions": [condition] } }))?;
+        if ignore_not_found(cx.client().status().patch(&*victim, &patch).await)?.is_none() {
+            continue;
+        }
+        let how = Delete::new().uid(victim.metadata.uid.clone().unwrap_or_default());
+        ignore_not_found(cx.client().delete_with(&*victim, &how).await)?;
+        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        let note = format_args!("Preempted by pod {uid} on node {}", preemption.node);
+        cx.events().about(&*victim).related(pod).normal("Preempted", "Preempting", note);
+    }
+    let nominated = Patch::merge(json!({ "status": { "nominatedNodeName": preemption.node } }))?;
+    ignore_not_found(cx.client().status().patch(pod, &nominated).await)?;
     Ok(())
 }
 

@@ -5,12 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod, PodAffinityTerm};
 use kubewright_runtime::Key;
 use kubewright_runtime::owner::controller_of;
 
 use super::affinity::{self, Term};
 use super::filter::{self, Refusal};
+use super::preempt::{self, Preemption};
 use super::requests::{self, Amounts};
 use super::score;
 use super::spread::Spread;
@@ -29,6 +31,8 @@ pub(super) enum Decision {
     Place(String),
     /// It fits nowhere, for these reasons.
     Nowhere(String),
+    /// It fits nowhere, and will on this node, when these are gone.
+    Preempt { why: String, preemption: Preemption },
 }
 
 /// A node, and what is on it.
@@ -46,6 +50,8 @@ pub(super) struct Tenant {
     pub(super) labels: BTreeMap<String, String>,
     pub(super) controller: Option<String>,
     pub(super) leaves: bool,
+    pub(super) priority: i32,
+    pub(super) started: Timestamp,
     pub(super) asks: Amounts,
     pub(super) ports: BTreeSet<(String, i32)>,
     /// Beside whom it must not be.
@@ -61,6 +67,10 @@ pub(super) struct State {
     /// Pods on nodes that are not known, so that they count when the node comes.
     homeless: BTreeMap<String, BTreeMap<Key, Arc<Tenant>>>,
     waiting: BTreeSet<Key>,
+    /// The pods that others leave for, and count on their nodes as if they were there.
+    nominated: BTreeMap<Key, Preemption>,
+    /// How many pods are of each priority.
+    priorities: BTreeMap<i32, usize>,
     /// Where the last search ended: the next one begins there.
     turn: usize,
 }
@@ -84,6 +94,12 @@ impl Tenant {
             labels: pod.metadata.labels.clone().unwrap_or_default(),
             controller: controller_of(pod).map(|owner| owner.uid.clone()),
             leaves: pod::is_terminating(pod),
+            priority: spec.and_then(|spec| spec.priority).unwrap_or_default(),
+            started: pod
+                .status
+                .as_ref()
+                .and_then(|it| it.start_time.as_ref())
+                .map_or(Timestamp::MAX, |it| it.0),
             asks: requests::of_pod(pod),
             ports: ports.collect(),
             avoids: anti.iter().map(|term| Term::new(term, &namespace, pod)).collect(),
@@ -145,6 +161,7 @@ impl State {
     /// A pod has a node, or has ended there. Who should look again.
     pub(super) fn placed(&mut self, key: &Key, pod: &Pod) -> Vec<Key> {
         self.waiting.remove(key);
+        self.withdraw(key);
         if pod::is_terminal(pod) {
             return self.forget(key);
         }
@@ -158,17 +175,23 @@ impl State {
     /// A pod is gone. Who should look again.
     pub(super) fn forget(&mut self, key: &Key) -> Vec<Key> {
         self.waiting.remove(key);
+        self.nominated.remove(key);
         if self.moves_out(key) { self.look_again() } else { Vec::new() }
     }
 
     /// A pod that waited does not any more.
     pub(super) fn stops_waiting(&mut self, key: &Key) {
         self.waiting.remove(key);
+        self.withdraw(key);
     }
 
     /// Finds a node for a pod, which is there from then on.
     pub(super) fn decide(&mut self, key: &Key, pod: &Pod) -> Decision {
         let tenant = Tenant::of(pod);
+        let before = self.nominated.remove(key);
+        if before.is_some() {
+            self.moves_out(key);
+        }
         if let Some(known) = self.tenant(key) {
             if known.uid == tenant.uid {
                 return Decision::Known;
@@ -182,17 +205,72 @@ impl State {
                 self.moves(key, &node, tenant);
                 Decision::Place(node)
             }
-            Err(why) => {
+            Err(nowhere) => {
                 self.waiting.insert(key.clone());
-                Decision::Nowhere(why)
+                self.preempt(key, pod, tenant, before, &nowhere)
             }
         }
     }
 
-    fn search(&mut self, pod: &Pod, tenant: &Tenant) -> Result<String, String> {
+    /// Has others leave for a pod that fits nowhere, if that is allowed and of use.
+    fn preempt(
+        &mut self,
+        key: &Key,
+        pod: &Pod,
+        tenant: Tenant,
+        before: Option<Preemption>,
+        nowhere: &Nowhere,
+    ) -> Decision {
+        if !preempt::is_allowed(pod) {
+            return Decision::Nowhere(nowhere.sentence("not eligible due to preemptionPolicy=Never"));
+        }
+        if let Some(before) = before.filter(|before| self.is_emptying(before, &tenant)) {
+            self.nominate(key, before, tenant);
+            let why = "not eligible due to a terminating pod on the nominated node";
+            return Decision::Nowhere(nowhere.sentence(why));
+        }
+        let nominated = &self.nominated;
+        // Mostly all are equal, and nobody need be asked.
+        let is_above = self.priorities.keys().next().is_some_and(|lowest| *lowest < tenant.priority);
+        let mut find = || preempt::find(pod, &tenant, &mut self.sites, |key| nominated.contains_key(key));
+        match is_above.then(&mut find).flatten() {
+            None => Decision::Nowhere(nowhere.sentence(&nowhere.helpless())),
+            Some(Preemption { node, victims }) if victims.is_empty() => {
+                self.waiting.remove(key);
+                self.moves(key, &node, tenant);
+                Decision::Place(node)
+            }
+            Some(preemption) => {
+                self.nominate(key, preemption.clone(), tenant);
+                Decision::Preempt { why: nowhere.reasons(), preemption }
+            }
+        }
+    }
+
+    /// Whether those that were to leave for a pod, or others, still do.
+    fn is_emptying(&self, preemption: &Preemption, tenant: &Tenant) -> bool {
+        let leaves = |(key, other): (&Key, &Arc<Tenant>)| {
+            other.priority < tenant.priority && (other.leaves || preemption.victims.contains(key))
+        };
+        self.sites.get(&preemption.node).is_some_and(|site| site.pods.iter().any(leaves))
+    }
+
+    fn nominate(&mut self, key: &Key, preemption: Preemption, tenant: Tenant) {
+        self.moves(key, &preemption.node, tenant);
+        self.nominated.insert(key.clone(), preemption);
+    }
+
+    /// A pod is not left for any more.
+    pub(super) fn withdraw(&mut self, key: &Key) {
+        if self.nominated.remove(key).is_some() {
+            self.moves_out(key);
+        }
+    }
+
+    fn search(&mut self, pod: &Pod, tenant: &Tenant) -> Result<String, Nowhere> {
         let total = self.sites.len();
         if total == 0 {
-            return Err("no nodes available to schedule pods".to_owned());
+            return Err(Nowhere { nodes: 0, refusals: Vec::new() });
         }
         let neighbours = affinity::Neighbours::new(pod, tenant, &self.sites);
         let spread = Spread::new(pod, tenant, &self.sites);
@@ -215,7 +293,7 @@ impl State {
         }
         let best = score::best(pod, tenant, &fitting).map(|name| (*name).clone());
         self.turn = (self.turn + looked) % total;
-        best.ok_or_else(|| sentence(total, &refusals))
+        best.ok_or(Nowhere { nodes: total, refusals })
     }
 
     fn tenant(&self, key: &Key) -> Option<&Tenant> {
@@ -226,6 +304,7 @@ impl State {
 
     fn moves(&mut self, key: &Key, node: &str, tenant: Tenant) {
         self.moves_out(key);
+        *self.priorities.entry(tenant.priority).or_default() += 1;
         let tenant = Arc::new(tenant);
         self.places.insert(key.clone(), node.to_owned());
         match self.sites.get_mut(node) {
@@ -237,11 +316,17 @@ impl State {
     }
 
     fn moves_out(&mut self, key: &Key) -> bool {
-        let Some(node) = self.places.remove(key) else { return false };
-        if let Some(site) = self.sites.get_mut(&node)
-            && let Some(tenant) = site.pods.remove(key)
+        if let Some(priority) = self.tenant(key).map(|tenant| tenant.priority)
+            && let Some(count) = self.priorities.get_mut(&priority)
         {
-            requests::subtract(&mut site.used, &tenant.asks);
+            *count -= 1;
+            if *count == 0 {
+                self.priorities.remove(&priority);
+            }
+        }
+        let Some(node) = self.places.remove(key) else { return false };
+        if let Some(site) = self.sites.get_mut(&node) {
+            site.moves_out(key);
         }
         if let Some(pods) = self.homeless.get_mut(&node) {
             pods.remove(key);
@@ -255,9 +340,15 @@ impl State {
 }
 
 impl Site {
-    fn moves_in(&mut self, key: Key, tenant: Arc<Tenant>) {
+    pub(super) fn moves_in(&mut self, key: Key, tenant: Arc<Tenant>) {
         requests::add(&mut self.used, &tenant.asks);
         self.pods.insert(key, tenant);
+    }
+
+    pub(super) fn moves_out(&mut self, key: &Key) {
+        if let Some(tenant) = self.pods.remove(key) {
+            requests::subtract(&mut self.used, &tenant.asks);
+        }
     }
 }
 
@@ -271,25 +362,49 @@ fn enough(nodes: usize) -> usize {
 }
 
 /// Why a pod fits nowhere, in upstream's words.
-fn sentence(nodes: usize, refusals: &[Vec<Refusal>]) -> String {
-    let mut counts = BTreeMap::<String, usize>::new();
-    for refusal in refusals.iter().flatten() {
-        *counts.entry(refusal.to_string()).or_default() += 1;
+struct Nowhere {
+    nodes: usize,
+    refusals: Vec<Vec<Refusal>>,
+}
+
+impl Nowhere {
+    /// The reasons alone.
+    fn reasons(&self) -> String {
+        if self.nodes == 0 {
+            return "no nodes available to schedule pods".to_owned();
+        }
+        let mut counts = BTreeMap::<String, usize>::new();
+        for refusal in self.refusals.iter().flatten() {
+            *counts.entry(refusal.to_string()).or_default() += 1;
+        }
+        let mut reasons: Vec<String> =
+            counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        reasons.sort();
+        format!("0/{} nodes are available: {}.", self.nodes, reasons.join(", "))
     }
-    let mut reasons: Vec<String> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-    reasons.sort();
-    let helpless = refusals.iter().filter(|why| why.iter().any(|it| !it.could_be_helped())).count();
-    let victims = [
-        (nodes - helpless, "No preemption victims found for incoming pod"),
-        (helpless, "Preemption is not helpful for scheduling"),
-    ];
-    let victims: Vec<String> =
-        victims.iter().filter(|(count, _)| *count > 0).map(|(count, why)| format!("{count} {why}")).collect();
-    format!(
-        "0/{nodes} nodes are available: {}. no new claims to deallocate, preemption: 0/{nodes} nodes are available: {}.",
-        reasons.join(", "),
-        victims.join(", ")
-    )
+
+    /// The reasons, and why nobody leaves for the pod.
+    fn sentence(&self, why: &str) -> String {
+        if self.nodes == 0 {
+            return self.reasons();
+        }
+        format!("{} no new claims to deallocate, preemption: {why}.", self.reasons())
+    }
+
+    /// Why it would not help if somebody left.
+    fn helpless(&self) -> String {
+        let helpless = self.refusals.iter().filter(|why| why.iter().any(|it| !it.could_be_helped())).count();
+        let victims = [
+            (self.nodes - helpless, "No preemption victims found for incoming pod"),
+            (helpless, "Preemption is not helpful for scheduling"),
+        ];
+        let victims: Vec<String> = victims
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, why)| format!("{count} {why}"))
+            .collect();
+        format!("0/{} nodes are available: {}", self.nodes, victims.join(", "))
+    }
 }
 
 #[cfg(test)]

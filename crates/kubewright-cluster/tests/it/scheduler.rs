@@ -7,7 +7,7 @@ use kubewright_envtest::eventually;
 use kubewright_runtime::{Key, Patch};
 use serde_json::json;
 
-use crate::world::{LIMIT, World, pod};
+use crate::world::{LIMIT, World, deployment, is_ready, pod};
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_fits_nowhere_says_why_and_is_scheduled_when_something_helps() -> Result<()> {
@@ -63,5 +63,49 @@ async fn a_cordoned_node_takes_no_pods_until_it_is_open_again() -> Result<()> {
     .await?;
     world.client().patch(&*world.client().get::<Node>(&key).await?, &cordon(false)?).await?;
     world.ready_pods(1).await?;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_of_a_higher_priority_gets_the_place_of_another_one() -> Result<()> {
+    let world =
+        World::start(Options { nodes: Nodes::count(1).capacity("cpu", "1"), ..Options::default() }).await?;
+    let class = json!({
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+        "metadata": { "name": "urgent" }, "value": 1000,
+    });
+    world.env.apply_yaml("", &class.to_string()).await?;
+    let mut wanted = deployment("web", 1, "web:1");
+    let asks = json!({ "requests": { "cpu": "700m" } });
+    wanted["spec"]["template"]["spec"]["containers"][0]["resources"] = asks.clone();
+    wanted["spec"]["template"]["metadata"]["annotations"] = json!({ "kubewright.dev/stop-delay": "20s" });
+    world.apply(wanted).await?;
+    let before = world.ready_pods(1).await?.remove(0).metadata.name.unwrap();
+    let urgent = json!({
+        "priorityClassName": "urgent",
+        "containers": [{ "name": "web", "image": "web:1", "resources": asks }],
+    });
+    world.apply(pod("urgent", &json!({}), &urgent)).await?;
+    eventually(LIMIT, async || {
+        let pod = world.client().get::<Pod>(&world.key("urgent")).await?;
+        let status = pod.status.clone().unwrap_or_default();
+        ensure!(status.nominated_node_name.as_deref() == Some("node-1"), "{status:?}");
+        Ok(())
+    })
+    .await?;
+    eventually(LIMIT, async || {
+        let pods = world.pods().await?;
+        let shown: Vec<(bool, &str)> = pods
+            .iter()
+            .map(|pod| (is_ready(pod), pod.metadata.name.as_deref().unwrap_or_default()))
+            .collect();
+        let ready: Vec<&str> = shown.iter().filter(|(ready, _)| *ready).map(|(_, name)| *name).collect();
+        ensure!(ready == ["urgent"] && pods.len() == 2, "{shown:?}");
+        Ok(())
+    })
+    .await?;
+    let uid = world.client().get::<Pod>(&world.key("urgent")).await?.metadata.uid.clone().unwrap();
+    let told = world.events(&before).await?;
+    assert!(told.contains(&format!("Preempted: Preempted by pod {uid} on node node-1")), "{told:?}");
     Ok(())
 }

@@ -51,6 +51,10 @@ fn place(state: &mut State, pod: &Pod) -> Result<String, String> {
         Decision::Place(node) => Ok(node),
         Decision::Nowhere(why) => Err(why),
         Decision::Known => Err("known".to_owned()),
+        Decision::Preempt { preemption: Preemption { node, victims }, .. } => {
+            let victims: Vec<&str> = victims.iter().map(Key::name).collect();
+            Err(format!("{node} without {}", victims.join(" and ")))
+        }
     }
 }
 
@@ -190,6 +194,78 @@ fn a_node_that_comes_or_changes_has_pods_look_again() {
     assert_eq!(state.node(&node("a", json!({}))), std::slice::from_ref(&key));
     assert_eq!(state.node(&node("a", json!({}))), [], "nothing changed");
     assert_eq!(state.node_gone("a"), [key]);
+}
+
+fn of_priority(priority: i32, mut pod: Pod) -> Pod {
+    pod.spec.get_or_insert_default().priority = Some(priority);
+    pod
+}
+
+#[test]
+fn a_pod_of_a_higher_priority_has_the_least_important_ones_leave_and_keeps_their_place() {
+    let mut state = state(&[node("a", json!({})), node("b", json!({ "spec": { "unschedulable": true } }))]);
+    for (name, priority, cpu) in [("dear", 5, "500m"), ("cheap", 1, "600m"), ("cheaper", 0, "700m")] {
+        assert_eq!(place(&mut state, &of_priority(priority, asking(name, cpu))).as_deref(), Ok("a"));
+    }
+    let urgent = of_priority(9, asking("urgent", "900m"));
+    let never = |priority| {
+        let mut pod = of_priority(priority, asking("polite", "900m"));
+        pod.spec.get_or_insert_default().preemption_policy = Some("Never".to_owned());
+        pod
+    };
+    assert!(
+        place(&mut state, &never(9)).unwrap_err().ends_with(
+            "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable. no new claims to deallocate, \
+             preemption: not eligible due to preemptionPolicy=Never."
+        )
+    );
+    state.forget(&Key::namespaced("default", "polite"));
+    assert!(place(&mut state, &of_priority(0, asking("same", "900m"))).unwrap_err().ends_with(
+        "1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."
+    ));
+    state.forget(&Key::namespaced("default", "same"));
+
+    let why = match state.decide(&Key::namespaced("default", "urgent"), &urgent) {
+        Decision::Preempt { why, preemption } => {
+            assert_eq!(preemption.node, "a");
+            assert_eq!(preemption.victims, [Key::namespaced("default", "cheaper")], "200m are free");
+            why
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(why, "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.");
+    let told = place(&mut state, &urgent).unwrap_err();
+    assert!(told.ends_with("not eligible due to a terminating pod on the nominated node."), "{told}");
+    // Who comes back after it had to leave does not get the place that was made.
+    assert_eq!(state.forget(&Key::namespaced("default", "cheaper")), [Key::namespaced("default", "urgent")]);
+    place(&mut state, &of_priority(0, asking("back", "700m"))).expect_err("the place is taken");
+    assert_eq!(place(&mut state, &urgent).as_deref(), Ok("a"));
+}
+
+#[test]
+fn of_several_nodes_the_one_is_taken_where_least_is_lost() {
+    let mut state = state(&[node("a", json!({})), node("b", json!({})), node("c", json!({}))]);
+    for (name, on, priority) in [("1", "a", 3), ("2", "b", 1), ("3", "c", 1), ("4", "c", 1)] {
+        let half = if on == "c" { "1" } else { "2" };
+        let mut pod = of_priority(priority, asking(name, half));
+        pod.spec.get_or_insert_default().node_name = Some(on.to_owned());
+        state.placed(&Key::of(&pod), &pod);
+    }
+    assert_eq!(place(&mut state, &of_priority(9, asking("x", "2"))).unwrap_err(), "b without 2");
+    let more = place(&mut state, &of_priority(9, asking("y", "2"))).unwrap_err();
+    assert!(more == "c without 3 and 4" || more == "c without 4 and 3", "{more}");
+    assert_eq!(place(&mut state, &of_priority(9, asking("z", "2"))).unwrap_err(), "a without 1");
+    // A higher one takes the place of those that only hope for one.
+    assert_eq!(place(&mut state, &of_priority(10, asking("first", "1"))).unwrap_err(), "b without 2");
+}
+
+#[test]
+fn who_must_not_be_beside_others_has_them_leave() {
+    let terms = json!([{ "labelSelector": { "matchLabels": { "app": "web" } }, "topologyKey": "kubernetes.io/hostname" }]);
+    let apart = json!({ "affinity": { "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": terms } } });
+    let mut state = state(&[node("a", json!({}))]);
+    assert_eq!(place(&mut state, &pod("1", json!({}))).as_deref(), Ok("a"));
+    assert_eq!(place(&mut state, &of_priority(1, pod("2", apart))).unwrap_err(), "a without 1");
 }
 
 #[test]
