@@ -16,6 +16,9 @@
 //!   nobody else would end, [`protection`] lets go of claims that nobody uses;
 //! - `claim` finds out whose a pod is, `pod` says how one is, `scale` how many of them somebody wants, `history` keeps
 //!   the templates that a set has had.
+//!   [`autoscaler`] scales by metrics;
+//! - [`node`] and [`kubelet`] simulate the machines;
+//! - `claim` finds out whose a pod is, `pod` says how one is, `scale` how many of them somebody wants.
 //!
 //! What a controller decides is a pure function of what is there; the reconciler around it reads and writes.
 //!
@@ -23,6 +26,7 @@
 //!
 //! Durations are tokio's, and the time of day is the manager's clock: on a paused clock a week passes at once.
 
+pub mod autoscaler;
 mod claim;
 pub mod cronjob;
 pub mod daemonset;
@@ -74,7 +78,7 @@ pub struct Options {
     pub services: bool,
     /// Whether each namespace has its ServiceAccount `default` and its ConfigMap `kube-root-ca.crt`.
     pub namespaces: bool,
-    /// Whether disruption budgets and resource quotas are counted.
+    /// Whether disruption budgets and resource quotas are counted, and autoscalers scale.
     pub policies: bool,
     /// The certificate authority of the API server, in PEM, for those ConfigMaps. Empty where nobody listens.
     pub root_ca: String,
@@ -122,6 +126,7 @@ pub fn register(manager: &Manager, options: &Options) -> Result<(), RegisterErro
     if options.policies {
         disruption::register(manager)?;
         quota::register(manager)?;
+        autoscaler::register(manager)?;
     }
     Ok(())
 }

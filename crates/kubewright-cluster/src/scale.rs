@@ -1,8 +1,9 @@
 //! How many replicas an owner wants, whatever its kind: what its `scale` subresource says.
 
 use k8s_openapi::api::autoscaling::v1::Scale;
-use kube::api::{Api, ApiResource, DynamicObject};
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kubewright_runtime::{Client, Gvk, Key, Result, client};
+use serde_json::json;
 
 /// Something that may be scaled.
 pub(crate) struct Target {
@@ -67,5 +68,15 @@ impl Target {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Sets the number of replicas, if nobody has changed the object since its scale was read.
+    pub(crate) async fn set(&self, read: &Scale, replicas: i32) -> Result<(), kube::Error> {
+        let version = read.metadata.resource_version.as_deref();
+        let patch = json!({
+            "metadata": { "resourceVersion": version }, "spec": { "replicas": replicas },
+        });
+        self.api.patch_scale(self.key.name(), &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(())
     }
 }

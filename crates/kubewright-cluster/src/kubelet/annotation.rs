@@ -1,4 +1,5 @@
-//! The annotations that say what becomes of a pod or a node. Durations are written like `30s` or `1m 30s`.
+//! The annotations that say what becomes of a pod or a node, or what is measured. Durations are written like `30s` or
+//! `1m 30s`.
 //!
 //! On a pod template they are on every pod of it, which is how a Deployment's are chosen.
 
@@ -22,3 +23,6 @@ pub const STOP_DELAY: &str = "kubewright.dev/stop-delay";
 pub const LOGS: &str = "kubewright.dev/logs";
 /// On a node: `true` switches the machine off.
 pub const DOWN: &str = "kubewright.dev/down";
+/// On a HorizontalPodAutoscaler: what is measured, as in `cpu=1500m,requests=200`: the total of each metric by its name,
+/// which the pods of the target share evenly.
+pub const METRICS: &str = "kubewright.dev/metrics";

@@ -1,5 +1,6 @@
 //! The controllers of a cluster on the embedded server, on a clock that is paused: time passes when nothing else is to do.
 
+mod autoscaler;
 mod cronjob;
 mod daemonset;
 mod deployment;
