@@ -3,6 +3,7 @@
 //! [`Client`] is what reconcilers get. It is generic only at its surface: inside, a request is a kind, a key and
 //! JSON. It takes and gives kube's types, and [`Client::kube`] is the client below.
 
+mod applied;
 mod delete;
 mod error;
 pub(crate) mod ledger;
@@ -24,6 +25,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use self::applied::Applied;
 pub use self::delete::Delete;
 pub use self::error::{Error, ignore_not_found};
 use self::ledger::Ledger;
@@ -32,7 +34,6 @@ pub use self::patch::Patch;
 pub use self::retry::{Retry, retry_on_conflict};
 pub use self::subresource::Subresource;
 pub use self::upsert::Upsert;
-use self::write::Applied;
 use crate::cache::Cache;
 use crate::fence::Fence;
 use crate::journal::Trail;

@@ -201,7 +201,8 @@ impl Context {
         self.clock.now()
     }
 
-    /// Why this run takes place.
+    /// Why this run takes place: which events of which objects, as far as they were kept. For looking at, such as
+    /// `info!(because = %cx.causes(), "scaled")`, not for deciding: what is to be done follows from how things are.
     pub fn causes(&self) -> &Causes<Cause> {
         &self.causes
     }

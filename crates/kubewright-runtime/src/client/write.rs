@@ -2,15 +2,14 @@
 //!
 //! Every write goes through [`Client::write`]: it asks the fence, sends, and notes what the cache is to see.
 
-use std::collections::{BTreeMap, HashMap};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use http::{Method, Request, header};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::applied::Wish;
 use super::ledger::Wrote;
 use super::{Client, Delete, Error, Patch, Writable, path, read, selection};
 use crate::query::Query;
@@ -18,8 +17,6 @@ use crate::{Key, Kind, List, Object};
 
 /// The manager of fields that were written without naming one.
 const OWNER: &str = "kubewright";
-/// How many applies are remembered; the oldest half goes when there are more.
-const REMEMBERED: usize = 16_384;
 
 impl Client {
     /// Creates an object, and returns it as the server stored it.
@@ -65,37 +62,49 @@ impl Client {
         part: Option<&str>,
     ) -> Result<K, Error> {
         let (kind, key) = self.locate(object).await?;
-        let mut query = self.parameters(Query::new(path(&kind, &key, part)));
-        if patch.is_apply() && patch.force {
-            query.push("force", true);
-        }
-        let bytes = serde_json::to_vec(patch.value()).map_err(|source| unwritable(&kind, source))?;
-        let body = self.write(&kind, Method::PATCH, query, patch.content_type(), bytes).await?;
+        let body = self.write_patch(&kind, &key, patch, part).await?;
         let patched: K = read(&kind, &body)?;
         self.note(&kind, &patched);
         Ok(patched)
     }
 
+    async fn write_patch(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        patch: &Patch,
+        part: Option<&str>,
+    ) -> Result<Bytes, Error> {
+        let mut query = self.parameters(Query::new(path(kind, key, part)));
+        if patch.is_apply() && patch.force {
+            query.push("force", true);
+        }
+        let bytes = serde_json::to_vec(patch.value()).map_err(|source| unwritable(kind, source))?;
+        self.write(kind, Method::PATCH, query, patch.content_type(), bytes).await
+    }
+
     /// Server-side apply: the object becomes what `wanted` says, and fields that earlier applies said go.
     ///
-    /// Fields that others own are taken over; for a conflict instead, patch with [`Patch::apply`]. What the cache
-    /// knows to be as it was after the same apply is not sent again.
+    /// Fields that others own are taken over; for a conflict instead, patch with [`Patch::apply`].
+    ///
+    /// Nothing is sent if the cache knows that it would change nothing: the same was applied before, and every field
+    /// that `wanted` names is as it was after that. So a status that others write, or their labels, cost no request.
     pub async fn apply<K: Object>(&self, wanted: &K) -> Result<K, Error> {
         let (kind, key) = self.locate(wanted).await?;
         let patch = Patch::apply(typed(&kind, wanted)?)?.force();
-        let id = (kind.clone(), key.clone());
-        let wish = hash(&patch, self.settings.field_owner.as_deref());
-        if !self.settings.dry_run
-            && let Some(version) = self.shared.applied.version(&id, wish)
-            && let Some(informer) = self.watched(&kind, false, key.namespace())
+        let wish = Wish::new(&kind, &key, patch.value(), self.settings.field_owner.as_deref());
+        let informer = self.watched(&kind, false, key.namespace()).filter(|_| !self.settings.dry_run);
+        if let Some(informer) = &informer
             && let Some(entry) = informer.entry(&key)
-            && entry.version() == version
+            && self.shared.applied.is_fulfilled(&wish, entry.version(), entry.json())
         {
             return Ok((*informer.decode::<K>(&entry)?).clone());
         }
-        let applied: K = self.send_patch(wanted, &patch, None).await?;
-        if !self.settings.dry_run {
-            self.shared.applied.note(id, wish, version(&applied));
+        let body = self.write_patch(&kind, &key, &patch, None).await?;
+        let applied: K = read(&kind, &body)?;
+        self.note(&kind, &applied);
+        if informer.is_some() {
+            self.shared.applied.note(&wish, version(&applied), &body);
         }
         Ok(applied)
     }
@@ -289,36 +298,4 @@ fn typed<K: Object>(kind: &Kind, object: &K) -> Result<Value, Error> {
 
 fn unwritable(kind: &Kind, source: serde_json::Error) -> Error {
     Error::Encode { what: kind.name().to_owned(), source }
-}
-
-fn hash(patch: &Patch, owner: Option<&str>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    patch.value().to_string().hash(&mut hasher);
-    owner.hash(&mut hasher);
-    hasher.finish()
-}
-
-/// What was applied last, and at which version the object was then.
-#[derive(Default)]
-pub(super) struct Applied(Mutex<HashMap<(Kind, Key), (u64, u64)>>);
-
-impl Applied {
-    fn version(&self, id: &(Kind, Key), wish: u64) -> Option<u64> {
-        let applied = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        applied
-            .get(id)
-            .filter(|(wished, version)| *wished == wish && *version != 0)
-            .map(|(_, version)| *version)
-    }
-
-    fn note(&self, id: (Kind, Key), wish: u64, version: u64) {
-        let mut applied = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if applied.len() >= REMEMBERED && !applied.contains_key(&id) {
-            let mut versions: Vec<u64> = applied.values().map(|(_, version)| *version).collect();
-            let (_, middle, _) = versions.select_nth_unstable(REMEMBERED / 2);
-            let middle = *middle;
-            applied.retain(|_, (_, version)| *version > middle);
-        }
-        applied.insert(id, (wish, version));
-    }
 }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kubewright_runtime::{CacheOptions, Patch};
+use kubewright_runtime::{CacheOptions, Client, Patch};
 use serde_json::json;
 
 use super::{dynamic_widget, key, managers};
@@ -181,6 +181,38 @@ async fn an_apply_that_would_change_nothing_is_not_sent() -> Result<()> {
     eventually("the event", || informer.entry(&key("a")).is_none()).await;
     client.apply(&wanted).await?;
     assert!(client.uncached().get_opt::<ConfigMap>(&key("a")).await?.is_some());
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_apply_is_not_sent_for_what_others_write_beside_it() -> Result<()> {
+    let world = World::new();
+    let running = world.cache(CacheOptions::default());
+    let client = world.cached(&running.cache).field_owner("mine");
+    let informer = running.cache.informer::<Deployment>();
+    soon("the list", informer.synced()).await?;
+    let applies = || world.faults.count(Asked::is_write);
+    let others = Client::new(world.direct.clone()).field_owner("others");
+    let seen = async |version: &Option<String>| {
+        let version: u64 = version.as_deref().unwrap().parse().unwrap();
+        eventually("the event", || informer.entry(&key("a")).is_some_and(|it| it.version() >= version)).await;
+    };
+    let wanted = deployment("a");
+    client.apply(&wanted).await?;
+
+    let ready = Patch::merge(json!({"status": {"replicas": 1, "readyReplicas": 1}}))?;
+    seen(&others.status().patch(&wanted, &ready).await?.metadata.resource_version).await;
+    let applied = client.apply(&wanted).await?;
+    assert_eq!(applied.status.unwrap().ready_replicas, Some(1));
+    let revision = Patch::merge(json!({"metadata": {"annotations": {"revision": "1"}}}))?;
+    seen(&others.patch(&wanted, &revision).await?.metadata.resource_version).await;
+    client.apply(&wanted).await?;
+    assert_eq!(applies(), 1);
+
+    let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "two"}]}}}});
+    seen(&others.patch(&wanted, &Patch::strategic(image)?).await?.metadata.resource_version).await;
+    assert_eq!(images(&client.apply(&wanted).await?), ["one", "one"]);
+    assert_eq!(applies(), 2);
     Ok(())
 }
 

@@ -1,0 +1,165 @@
+//! What was applied, so that an apply that would change nothing is not sent.
+//!
+//! Owns [`Applied`]: per object, the last wish and how the fields that it names were after it. What is compared is the
+//! object then and the object now, never the wish and the object: a server normalises what it is given. Lists are
+//! compared whole, since which of their items a wish names is the server's to know.
+//!
+//! Invariant: when in doubt, it is sent.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use crate::{Key, Kind};
+
+/// How many applies are remembered; the oldest half goes when there are more.
+const REMEMBERED: usize = 16_384;
+
+/// What somebody wants an object to be.
+pub(super) struct Wish<'a> {
+    id: (Kind, Key),
+    wanted: &'a Value,
+    /// Of what is wanted, and of who wants it.
+    hash: u64,
+}
+
+impl<'a> Wish<'a> {
+    pub(super) fn new(kind: &Kind, key: &Key, wanted: &'a Value, owner: Option<&str>) -> Self {
+        let mut hasher = DefaultHasher::new();
+        wanted.to_string().hash(&mut hasher);
+        owner.hash(&mut hasher);
+        Self { id: (kind.clone(), key.clone()), wanted, hash: hasher.finish() }
+    }
+
+    /// How the fields that the wish names are in an object. A namesake is another object: nobody applied it yet.
+    fn fields(&self, object: &[u8]) -> Option<u64> {
+        let object: Value = serde_json::from_slice(object).ok()?;
+        let mut hasher = DefaultHasher::new();
+        hash_fields(&Value::Null, object.pointer("/metadata/uid"), &mut hasher);
+        for (name, wanted) in self.wanted.as_object()? {
+            // The cache leaves these out.
+            if name != "apiVersion" && name != "kind" {
+                name.hash(&mut hasher);
+                hash_fields(wanted, object.get(name), &mut hasher);
+            }
+        }
+        Some(hasher.finish())
+    }
+}
+
+fn hash_fields(wanted: &Value, object: Option<&Value>, hasher: &mut DefaultHasher) {
+    match (wanted, object) {
+        (Value::Object(wanted), Some(Value::Object(object))) => {
+            for (name, wanted) in wanted {
+                name.hash(hasher);
+                hash_fields(wanted, object.get(name), hasher);
+            }
+        }
+        (_, Some(value)) => value.to_string().hash(hasher),
+        (_, None) => hasher.write_u8(0),
+    }
+}
+
+/// What was applied last, by object.
+#[derive(Default)]
+pub(super) struct Applied(Mutex<HashMap<(Kind, Key), State>>);
+
+/// How an object was after an apply.
+#[derive(Clone, Copy)]
+struct State {
+    wish: u64,
+    version: u64,
+    /// How the fields were that the wish names, if that could be read.
+    fields: Option<u64>,
+}
+
+impl Applied {
+    /// Whether a wish was the last one, and the object still is as it was after it as far as the wish goes.
+    pub(super) fn is_fulfilled(&self, wish: &Wish<'_>, version: u64, object: &[u8]) -> bool {
+        let Some(state) = self.states().get(&wish.id).copied() else { return false };
+        if state.wish != wish.hash || state.version == 0 || version < state.version {
+            return false;
+        }
+        if version > state.version {
+            if state.fields.is_none() || state.fields != wish.fields(object) {
+                return false;
+            }
+            // Next time the version tells.
+            self.states().insert(wish.id.clone(), State { version, ..state });
+        }
+        true
+    }
+
+    /// Notes how the object is after an apply.
+    pub(super) fn note(&self, wish: &Wish<'_>, version: u64, object: &[u8]) {
+        let state = State { wish: wish.hash, version, fields: wish.fields(object) };
+        let mut states = self.states();
+        if states.len() >= REMEMBERED && !states.contains_key(&wish.id) {
+            let mut versions: Vec<u64> = states.values().map(|state| state.version).collect();
+            let (_, middle, _) = versions.select_nth_unstable(REMEMBERED / 2);
+            let middle = *middle;
+            states.retain(|_, state| state.version > middle);
+        }
+        states.insert(wish.id.clone(), state);
+    }
+
+    fn states(&self) -> MutexGuard<'_, HashMap<(Kind, Key), State>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::apps::v1::Deployment;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Whether a wish is fulfilled by an object of version 2, after it was applied with this answer of version 1.
+    fn is_fulfilled(wanted: &Value, answer: &Value, now: &Value) -> bool {
+        let (kind, key) = (Kind::of::<Deployment>(), Key::namespaced("default", "web"));
+        let (applied, wish) = (Applied::default(), Wish::new(&kind, &key, wanted, None));
+        applied.note(&wish, 1, answer.to_string().as_bytes());
+        applied.is_fulfilled(&wish, 2, now.to_string().as_bytes())
+    }
+
+    #[test]
+    fn what_a_wish_does_not_name_is_nothing_to_it() {
+        let wanted = json!({ "kind": "Deployment", "metadata": { "labels": { "a": "1" } }, "spec": { "cpu": "1000m" } });
+        let spec = json!({ "cpu": "1", "replicas": 1 });
+        let answer = json!({ "kind": "Deployment", "metadata": { "labels": { "a": "1" } }, "spec": spec });
+        let now = |labels: Value, spec: Value| json!({ "metadata": { "labels": labels }, "spec": spec, "status": {} });
+        let labels = json!({ "a": "1", "b": "2" });
+        assert!(is_fulfilled(&wanted, &answer, &now(labels.clone(), json!({ "cpu": "1", "replicas": 3 }))));
+        assert!(!is_fulfilled(&wanted, &answer, &now(labels.clone(), json!({ "cpu": "2", "replicas": 1 }))));
+        assert!(!is_fulfilled(&wanted, &answer, &now(labels, json!({ "replicas": 1 }))));
+        assert!(!is_fulfilled(&wanted, &answer, &now(json!({}), spec)));
+    }
+
+    #[test]
+    fn a_namesake_is_another_object() {
+        let (wanted, object) = (json!({ "metadata": {} }), |uid: &str| json!({ "metadata": { "uid": uid } }));
+        assert!(is_fulfilled(&wanted, &object("a"), &object("a")));
+        assert!(!is_fulfilled(&wanted, &object("a"), &object("b")));
+    }
+
+    #[test]
+    fn a_list_is_compared_whole() {
+        let wanted = json!({ "spec": { "containers": [{ "name": "web" }] } });
+        let object = |image: &str| json!({ "spec": { "containers": [{ "name": "web", "image": image }] } });
+        assert!(is_fulfilled(&wanted, &object("a"), &object("a")));
+        assert!(!is_fulfilled(&wanted, &object("a"), &object("b")));
+    }
+
+    #[test]
+    fn an_older_object_fulfils_nothing() {
+        let (kind, key) = (Kind::of::<Deployment>(), Key::namespaced("default", "web"));
+        let (applied, wanted) = (Applied::default(), json!({ "spec": {} }));
+        let wish = Wish::new(&kind, &key, &wanted, Some("me"));
+        applied.note(&wish, 5, b"{\"spec\":{}}");
+        assert!(applied.is_fulfilled(&wish, 5, b"") && !applied.is_fulfilled(&wish, 4, b"{\"spec\":{}}"));
+        assert!(!applied.is_fulfilled(&Wish::new(&kind, &key, &wanted, Some("you")), 5, b"{\"spec\":{}}"));
+    }
+}
