@@ -222,6 +222,21 @@ impl State {
         }
     }
 
+    /// Kinds come and go: what is left of others than these goes with them.
+    pub(super) fn keep_kinds(&mut self, is_served: impl Fn(&str) -> bool) {
+        let gone = |(id, object): (&String, &Tracked)| (!is_served(&object.kind)).then(|| id.clone());
+        for id in self.objects.iter().filter_map(gone).collect::<Vec<_>>() {
+            self.gone(&id);
+        }
+        let status = &mut self.status;
+        for kinds in [&mut status.listing, &mut status.forbidden] {
+            kinds.retain(|kind| is_served(kind));
+        }
+        for kinds in [&mut status.lost, &mut status.unreadable] {
+            kinds.retain(|kind, _| is_served(kind));
+        }
+    }
+
     /// An event was seen.
     pub(super) fn see_event(&mut self, event: &Value) {
         let Some(id) = text(event, "/metadata/uid") else { return };

@@ -78,7 +78,6 @@ pub(super) async fn follow(client: Client, shared: Arc<Shared>) {
                     let keep = kinds.get(key).is_some_and(|kind| kind.name == *name);
                     if !keep {
                         task.abort();
-                        shared.update(|state| forget(state, key));
                     }
                     keep
                 });
@@ -97,7 +96,8 @@ pub(super) async fn follow(client: Client, shared: Arc<Shared>) {
                     }
                 }
                 shared.update(|state| {
-                    state.status.lost.remove("discovery");
+                    // Also forgets that discovery failed, which is no kind.
+                    state.keep_kinds(|kind| kinds.contains_key(kind));
                     state.status.discovered = true;
                     state.status.kinds = kinds.len();
                     state.tell_status();
@@ -114,15 +114,6 @@ pub(super) async fn follow(client: Client, shared: Arc<Shared>) {
         }
         while tasks.try_join_next().is_some() {}
     }
-}
-
-/// A kind is no longer served, and nothing of it is left.
-fn forget(state: &mut State, key: &str) {
-    state.listed(key, &BTreeSet::new());
-    state.status.lost.remove(key);
-    state.status.listing.remove(key);
-    state.status.forbidden.remove(key);
-    state.status.unreadable.remove(key);
 }
 
 /// The kinds of the cluster that can be followed, each in the version that the server prefers.

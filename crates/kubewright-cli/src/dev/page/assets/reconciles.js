@@ -1,7 +1,7 @@
 // Reconciles: a timeline per controller with the depth of its queue, and a list with cause, calls and outcome.
 
 import { model } from "./model.js";
-import { $, badge, clock, duration, el, exactly, fullName, keepStop, matches, named, roving, say, state, svg } from "./view.js";
+import { $, age, badge, clock, duration, el, exactly, fullName, keepStop, matches, named, roving, say, state, svg } from "./view.js";
 
 /** How many rows a list begins with, and grows by. */
 const STEP = 200;
@@ -13,7 +13,7 @@ const levelOf = (reconcile) => (reconcile.outcome ? (levels[reconcile.outcome] ?
 function outcomeOf(reconcile) {
   const { outcome, after } = reconcile;
   if (!outcome) return "running";
-  return after ? `${outcome} ${duration(after * 1000)}` : outcome;
+  return after ? `${outcome} ${after < 1 ? duration(after * 1000) : age(0, after * 1000)}` : outcome;
 }
 
 const verbs = {

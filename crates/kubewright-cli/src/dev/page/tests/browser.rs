@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::driver::{Browser, browse};
 use super::world::{World, ago, now};
+use crate::dev::page::Page;
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const EVENTS: &str = "/api/v1/namespaces/default/events";
@@ -144,7 +145,7 @@ async fn reconciles_appear_with_cause_calls_and_outcome_and_failures_stand_out()
             }))
             .await;
         journal.write(&json!({ "type": "ended", "at": now(), "id": "one", "ms": 12.3, "outcome": "requeue", "after_s": 60.0 })).await;
-        browser.until(&format!("{} === 'requeue 1 min'", text(".state"))).await;
+        browser.until(&format!("{} === 'requeue 60s'", text(".state"))).await;
         assert_eq!(browser.eval(&text(".calls")).await, "1 call");
         assert_eq!(browser.eval(&text(".took")).await, "12 ms");
         browser.press(&["2", "Enter"]).await;
@@ -359,6 +360,53 @@ async fn thousands_of_objects_do_not_freeze_it() {
         browser.until(&format!("!{}", row("map-4999"))).await;
         let longest = browser.eval("window.longest").await;
         assert!(longest.as_f64().is_some_and(|ms| ms < 500.0), "the page could not answer for {longest} ms");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn namespaces_can_be_chosen() {
+    let world = World::start().await;
+    world.create("/api/v1/namespaces", &json!({ "metadata": { "name": "other" } })).await;
+    world.config_map("mine", &json!({})).await;
+    world.create("/api/v1/namespaces/other/configmaps", &json!({ "metadata": { "name": "theirs" } })).await;
+    browse(1400, 900, async |browser: &Browser| {
+        browser.open(&world.page.url()).await;
+        let choices =
+            "[...document.querySelectorAll('#namespace option')].map((option) => option.textContent).join()";
+        browser.until(&format!("{choices} === 'All namespaces,default,other' && {ROWS}.length === 3")).await;
+        let column = "document.querySelector('#rows .c-namespace').checkVisibility()";
+        assert_eq!(browser.eval(column).await, true);
+        browser.click("#namespace option[value=other]").await;
+        browser.until(&format!("{ROWS}.join() === '1 ConfigMap theirs '")).await;
+        assert_eq!(browser.eval(column).await, false, "one namespace needs no column");
+        assert_eq!(browser.eval("document.querySelector('#objects-count').textContent").await, "1 of 3");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_cluster_and_a_lost_server_are_told_and_the_page_goes_on_when_they_are_back() {
+    // Nobody listens there.
+    let nowhere = kube::Config::new("http://127.0.0.1:1".parse().expect("an address"));
+    let page = Page::start(nowhere.try_into().expect("a client"), 0).await.expect("a port is free");
+    let (url, port) = (page.url(), page.address.port());
+    let world = World::start().await;
+    world.config_map("found", &json!({})).await;
+    browse(1400, 900, async |browser: &Browser| {
+        browser.open(&url).await;
+        let cluster = "document.querySelector('#cluster .say').textContent";
+        browser.until(&format!("{cluster} === 'No connection'")).await;
+        assert_ne!(browser.eval("document.querySelector('#notes').textContent").await, "", "it says why");
+        page.stop().await;
+        browser.until(&format!("{cluster} === 'kubewright dev has ended'")).await;
+        let again = Page::start(world.client.clone(), port).await.expect("the port is free again");
+        browser.until(&format!("{cluster} === 'Connected' && {}", row("found"))).await;
+        // The browser itself writes that it could not connect.
+        let complaints = browser.console().await;
+        assert!(complaints.iter().all(|line| line.contains("net::ERR_")), "{complaints:?}");
+        browser.open("about:blank").await;
+        again.stop().await;
     })
     .await;
 }

@@ -191,8 +191,8 @@ impl Browser {
             .expect("it is base64")
     }
 
-    /// What the page wrote to the console, violations of its policy included.
-    async fn console(&self) -> Vec<String> {
+    /// What the page wrote to the console since the last time, violations of its policy included.
+    pub(super) async fn console(&self) -> Vec<String> {
         let log = self.command("POST", "/se/log", &json!({ "type": "browser" })).await.expect("a log");
         let lines = log.as_array().expect("a list").iter();
         lines.map(|line| format!("{} {}", line["level"], line["message"])).collect()
