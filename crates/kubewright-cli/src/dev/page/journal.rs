@@ -46,6 +46,8 @@ pub(super) struct Started {
     pub(super) at: String,
     pub(super) id: String,
     pub(super) controller: String,
+    /// A controller may reconcile keys that are no objects.
+    #[serde(default)]
     pub(super) kind: String,
     #[serde(default)]
     pub(super) namespace: String,
@@ -56,6 +58,8 @@ pub(super) struct Started {
     pub(super) waited_ms: f64,
     #[serde(default)]
     pub(super) causes: Vec<Cause>,
+    #[serde(default)]
+    pub(super) more_causes: u64,
 }
 
 /// Why it reconciles.

@@ -25,6 +25,8 @@ const TEXT: usize = 4_000;
 pub(super) struct Work {
     reconciles: HashMap<String, Reconcile>,
     order: VecDeque<String>,
+    /// What runs, by what it is about: connection, controller, namespace and name.
+    running: HashMap<(u64, String, String, String), String>,
     queues: BTreeMap<String, Depths>,
     operators: BTreeMap<u64, Operator>,
     begun: u64,
@@ -45,6 +47,8 @@ struct Reconcile {
     waited: f64,
     at: String,
     causes: Vec<Cause>,
+    /// Causes beyond those.
+    more_causes: u64,
     calls: Vec<Call>,
     /// Calls beyond those.
     more: usize,
@@ -53,6 +57,12 @@ struct Reconcile {
     outcome: Option<String>,
     after: Option<f64>,
     error: Option<String>,
+}
+
+impl Reconcile {
+    fn about(&self) -> (u64, String, String, String) {
+        (self.connection, self.controller.clone(), self.namespace.clone(), self.name.clone())
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -108,6 +118,7 @@ impl Work {
                 board.put(Topic::Reconcile, &reconcile.id, reconcile);
             }
         }
+        self.running.retain(|(of, ..), _| *of != connection);
         for (controller, depths) in &mut self.queues {
             if depths.connection == connection {
                 (depths.depth, depths.active) = (0, 0);
@@ -141,6 +152,7 @@ impl Work {
             waited: started.waited_ms,
             at: started.at,
             causes: started.causes,
+            more_causes: started.more_causes,
             calls: Vec::new(),
             more: 0,
             ms: None,
@@ -149,13 +161,24 @@ impl Work {
             error: None,
         };
         let id = reconcile.id.clone();
+        // No key runs twice at a time: the end of the one before got lost on its way.
+        let lost = self.running.insert(reconcile.about(), id.clone());
+        if let Some(lost) = lost.and_then(|lost| self.reconciles.get_mut(&lost)) {
+            lost.outcome = Some("not told".to_owned());
+            board.put(Topic::Reconcile, &lost.id, lost);
+        }
         board.put(Topic::Reconcile, &id, &reconcile);
         if self.reconciles.insert(id.clone(), reconcile).is_none() {
             self.order.push_back(id);
         }
         while self.order.len() > RECONCILES {
             let Some(oldest) = self.order.pop_front() else { break };
-            self.reconciles.remove(&oldest);
+            if let Some(reconcile) = self.reconciles.remove(&oldest) {
+                let about = reconcile.about();
+                if self.running.get(&about) == Some(&oldest) {
+                    self.running.remove(&about);
+                }
+            }
             board.remove(Topic::Reconcile, &oldest);
         }
     }
@@ -163,6 +186,7 @@ impl Work {
     fn ended(&mut self, connection: u64, ended: Ended, board: &mut Board) {
         let id = format!("{connection}:{}", ended.id);
         let Some(reconcile) = self.reconciles.get_mut(&id) else { return };
+        self.running.remove(&reconcile.about());
         reconcile.ms = Some(ended.ms);
         reconcile.outcome = Some(ended.outcome);
         reconcile.after = ended.after_s;
@@ -240,6 +264,30 @@ mod tests {
             (&all[0]["outcome"], &all[0]["error"], &all[0]["ms"]),
             (&json!("error"), &json!("no"), &json!(12.3))
         );
+    }
+
+    #[test]
+    fn a_reconcile_whose_end_got_lost_does_not_run_for_ever() {
+        let (mut work, mut board) = (Work::default(), Board::default());
+        write(&mut work, &mut board, 1, &started("r1"));
+        write(&mut work, &mut board, 1, &started("r2"));
+        let outcome = |id: &str| {
+            entries(&board, "reconcile")
+                .into_iter()
+                .find(|one| one["id"] == id)
+                .map(|one| one["outcome"].clone())
+        };
+        assert_eq!(outcome("1:r1"), Some(json!("not told")));
+        assert_eq!(outcome("1:r2"), Some(Value::Null));
+    }
+
+    #[test]
+    fn a_key_that_is_no_object_has_no_kind() {
+        let (mut work, mut board) = (Work::default(), Board::default());
+        let line = json!({ "type": "started", "at": "", "id": "r", "controller": "c", "name": "key", "more_causes": 3 });
+        write(&mut work, &mut board, 1, &line);
+        let entry = &entries(&board, "reconcile")[0];
+        assert_eq!((&entry["kind"], &entry["more_causes"]), (&json!(""), &json!(3)));
     }
 
     #[test]

@@ -7,7 +7,7 @@ import { $, age, badge, clock, duration, el, exactly, fullName, keepStop, matche
 const STEP = 200;
 const LANE = 26;
 
-const levels = { done: "good", requeue: "good", backoff: "waiting", "cut off": "waiting" };
+const levels = { done: "good", requeue: "good", backoff: "waiting", "cut off": "waiting", "not told": "unknown" };
 const levelOf = (reconcile) => (reconcile.outcome ? (levels[reconcile.outcome] ?? "bad") : "running");
 
 function outcomeOf(reconcile) {
@@ -120,12 +120,13 @@ function fill(item, reconcile, open) {
   item.dataset.level = levelOf(reconcile);
   line.setAttribute("aria-expanded", String(open));
   const [cause, ...others] = reconcile.causes;
+  const extra = others.length + reconcile.more_causes;
   const calls = reconcile.calls.length + reconcile.more;
   const failed = reconcile.calls.some((call) => call.error || call.status >= 400);
   line.replaceChildren(
     el("span", { className: "clock" }, clock(reconcile.since)),
-    el("span", { className: "what", title: `${reconcile.kind} ${fullName(reconcile)}` }, badge(reconcile.kind, isCustom(reconcile)), named(reconcile.name)),
-    el("span", { className: "cause" }, ...(cause ? causeLine(cause, reconcile) : ["unknown cause"]), others.length ? el("span", { className: "extra" }, `+${others.length}`) : null),
+    el("span", { className: "what", title: `${reconcile.kind} ${fullName(reconcile)}` }, reconcile.kind ? badge(reconcile.kind, isCustom(reconcile)) : null, named(reconcile.name)),
+    el("span", { className: "cause" }, ...(cause ? causeLine(cause, reconcile) : ["unknown cause"]), extra ? el("span", { className: "extra" }, `+${extra}`) : null),
     el("span", { className: "calls", title: failed ? "a call failed" : "" }, `${calls} ${calls === 1 ? "call" : "calls"}${failed ? " !" : ""}`),
     el("span", { className: "took" }, duration(reconcile.ms)),
     state(levelOf(reconcile), outcomeOf(reconcile)));
@@ -150,7 +151,7 @@ function isCustom({ kind }) {
 function inside(reconcile) {
   const facts = [
     ["Controller", reconcile.controller],
-    ["Object", `${reconcile.kind} ${fullName(reconcile)}`],
+    ["Object", `${reconcile.kind} ${fullName(reconcile)}`.trim()],
     ["Started", exactly(reconcile.since)],
     ["Waited", duration(reconcile.waited)],
     reconcile.attempt ? ["Attempt", String(reconcile.attempt + 1)] : null,
@@ -160,6 +161,7 @@ function inside(reconcile) {
   list.append(el("dt", {}, reconcile.causes.length > 1 ? "Causes" : "Cause"));
   const causes = el("dd", {});
   for (const cause of reconcile.causes) causes.append(el("div", {}, causeText(cause, reconcile)));
+  if (reconcile.more_causes) causes.append(el("div", {}, `and ${reconcile.more_causes} more`));
   list.append(causes);
   return el("div", { className: "inside" }, list, callsOf(reconcile));
 }
@@ -260,7 +262,7 @@ function drawLane(lane, reconciles, now, seconds) {
     const x = ((reconcile.since - from) / (seconds * 1000)) * width;
     const wide = Math.max(3, ((ends - reconcile.since) / (seconds * 1000)) * width);
     // What went wrong is taller, so that it is seen without colour.
-    const tall = level === "bad" ? LANE - 4 : level === "good" ? 12 : 16;
+    const tall = level === "bad" ? LANE - 4 : level === "good" || level === "unknown" ? 12 : 16;
     bar.setAttribute("class", level);
     bar.setAttribute("x", Math.min(x, width - wide).toFixed(1));
     bar.setAttribute("width", wide.toFixed(1));
