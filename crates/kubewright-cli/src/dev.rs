@@ -58,7 +58,7 @@ pub(crate) struct Options {
 
 /// Runs the loop until it is interrupted, or has done what it was to do once.
 pub(crate) fn run(options: Options, ui: Ui) -> Result<()> {
-    listen_to_the_cluster(ui)?;
+    listen_to_the_cluster(ui.clone())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -97,7 +97,7 @@ fn listen_to_the_cluster(ui: Ui) -> Result<()> {
         level: Some(level.to_owned()),
         color: logs::Color::Never,
     };
-    let subscriber = logs::subscriber(&options, move || Lines { ui, voice: Voice::Cluster })
+    let subscriber = logs::subscriber(&options, move || Lines { ui: ui.clone(), voice: Voice::Cluster })
         .context("cannot listen to the cluster")?;
     tracing::subscriber::set_global_default(subscriber).context("cannot listen to the cluster")
 }

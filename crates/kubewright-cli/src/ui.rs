@@ -28,7 +28,7 @@ pub(crate) enum Verbosity {
 }
 
 /// The terminal, or whatever is in its place.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ui {
     color: anstream::ColorChoice,
     verbosity: Verbosity,

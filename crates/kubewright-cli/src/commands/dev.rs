@@ -75,7 +75,7 @@ pub(crate) struct Args {
 
     /// Argument for the operator; repeat for several
     #[arg(long = "operator-arg", value_name = "ARG", allow_hyphen_values = true)]
-    operator_args: Vec<String>,
+    operator: Vec<String>,
 
     /// Arguments for cargo, behind `--`
     #[arg(value_name = "CARGO_ARGS", last = true)]
@@ -93,13 +93,13 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
             project: args.project,
             bin: args.bin,
             cargo: args.cargo,
-            operator_args: args.operator_args,
+            operator_args: args.operator,
             cluster,
             page_port: args.page_port,
             samples: args.samples,
             once: args.once.then_some(args.timeout),
         },
-        *ui,
+        ui.clone(),
     )
 }
 
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
-        assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
+        assert_eq!(duration("2h"), Ok(Duration::from_hours(2)));
         for wrong in ["", "5", "s", "5 m", "-5m", "1d", "0s", "4294967295h4294967295h99999999999h"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }

@@ -105,11 +105,11 @@ impl Cluster {
         let mut kubectl = "kubectl".to_owned();
         if let Some(file) = &source.kubeconfig {
             let file = std::path::absolute(file).context("cannot find the kubeconfig")?;
-            kubectl.push_str(&format!(" --kubeconfig {}", quoted(&file)));
+            kubectl = format!("{kubectl} --kubeconfig {}", quoted(&file));
             arguments.push(format!("--kubeconfig={}", file.display()));
         }
         if let Some(context) = &source.context {
-            kubectl.push_str(&format!(" --context {}", quoted(Path::new(context))));
+            kubectl = format!("{kubectl} --context {}", quoted(Path::new(context)));
             arguments.push(format!("--context={context}"));
         }
         let options = connect::Options {

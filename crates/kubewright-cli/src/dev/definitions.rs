@@ -26,7 +26,7 @@ pub(crate) struct Definitions {
 
 /// A kind that the operator defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
+pub(crate) struct Defined {
     pub(crate) group: String,
     pub(crate) version: String,
     pub(crate) kind: String,
@@ -54,7 +54,7 @@ impl Definitions {
     }
 
     /// The kinds in the versions that are served.
-    pub(crate) fn kinds(&self) -> Vec<Kind> {
+    pub(crate) fn kinds(&self) -> Vec<Defined> {
         self.applied.iter().flat_map(kinds).collect()
     }
 }
@@ -98,13 +98,13 @@ fn is_established(definition: &CustomResourceDefinition) -> bool {
             .any(|condition| condition.type_ == "Established" && condition.status == "True")
 }
 
-fn kinds(definition: &Value) -> Vec<Kind> {
+fn kinds(definition: &Value) -> Vec<Defined> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let spec = &definition["spec"];
     let served =
         spec["versions"].as_array().into_iter().flatten().filter(|version| version["served"] == true);
     served
-        .map(|version| Kind {
+        .map(|version| Defined {
             group: text(&spec["group"]),
             version: text(&version["name"]),
             kind: text(&spec["names"]["kind"]),

@@ -18,7 +18,7 @@ const LOCK: &str = "lock";
 pub(crate) struct Folder {
     path: PathBuf,
     /// Has the lock for as long as it is open.
-    _lock: File,
+    lock: File,
 }
 
 impl Folder {
@@ -51,7 +51,7 @@ impl Folder {
             }
             Err(TryLockError::Error(error)) => return Err(error).with_context(unusable).hint(advice),
         }
-        let folder = Self { path, _lock: lock };
+        let folder = Self { path, lock };
         folder
             .prepare(fresh)
             .with_context(|| format!("cannot use the folder {}", folder.path.display()))
@@ -61,7 +61,7 @@ impl Folder {
 
     /// Says who holds it, and clears it where that is wanted.
     fn prepare(&self, fresh: bool) -> std::io::Result<()> {
-        let mut lock = &self._lock;
+        let mut lock = &self.lock;
         lock.set_len(0)?;
         lock.rewind()?;
         write!(lock, "{}", std::process::id())?;

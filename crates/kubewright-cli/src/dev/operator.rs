@@ -225,8 +225,8 @@ impl Operator {
         let child = group.child();
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let listeners = [
-            stdout.map(|stream| tokio::spawn(listen(stream, Arc::clone(&tail), self.ui))),
-            stderr.map(|stream| tokio::spawn(listen(stream, Arc::clone(&tail), self.ui))),
+            stdout.map(|stream| tokio::spawn(listen(stream, Arc::clone(&tail), self.ui.clone()))),
+            stderr.map(|stream| tokio::spawn(listen(stream, Arc::clone(&tail), self.ui.clone()))),
         ];
         Ok(Running {
             group,

@@ -14,7 +14,7 @@ use crate::error;
 use crate::ui::{Ui, escape, style};
 
 /// Says what the loop does.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Report {
     ui: Ui,
 }

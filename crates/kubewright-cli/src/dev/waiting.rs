@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use tokio::time::Instant;
 
-use super::definitions::Kind;
+use super::definitions::Defined;
 use super::readiness::tree::{Standing, standings};
 use super::samples::Placed;
 
@@ -52,7 +52,7 @@ impl Waiting {
     }
 
     /// How they are, when it is time to ask. Can be given up and called again.
-    pub(crate) async fn next(&self, client: &kube::Client, kinds: &[Kind]) -> Result<Vec<Standing>> {
+    pub(crate) async fn next(&self, client: &kube::Client, kinds: &[Defined]) -> Result<Vec<Standing>> {
         let Some(since) = self.since else { return std::future::pending().await };
         let pause = if since.elapsed() < FOR { OFTEN } else { SELDOM };
         tokio::time::sleep(pause).await;

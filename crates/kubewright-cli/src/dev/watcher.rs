@@ -181,7 +181,7 @@ impl Watcher {
         // Editors keep their own files beside ours.
         if name.starts_with(['.', '#'])
             || name.ends_with(['~', '#'])
-            || name.ends_with(".swp")
+            || path.extension().is_some_and(|kind| kind == "swp")
             || name == "4913"
         {
             return nothing;

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::{Readiness, of};
 use crate::dev::answer::told;
-use crate::dev::definitions::Kind;
+use crate::dev::definitions::Defined;
 use crate::dev::report::count;
 use crate::dev::samples::Placed;
 
@@ -42,7 +42,7 @@ pub(crate) struct Standing {
 pub(crate) async fn standings(
     client: &kube::Client,
     samples: &[Placed],
-    kinds: &[Kind],
+    kinds: &[Defined],
     may_yet_speak: bool,
 ) -> Result<Vec<Standing>> {
     let mut found = Vec::new();
@@ -55,13 +55,11 @@ pub(crate) async fn standings(
             found.push(Standing { sample: sample.to_string(), text, is_ready: false });
             continue;
         };
-        let others = match listed.get(&sample.namespace) {
-            Some(others) => others,
-            None => {
-                let others = list(client, sample.namespace.as_deref(), kinds).await?;
-                listed.entry(sample.namespace.clone()).or_insert(others)
-            }
-        };
+        if !listed.contains_key(&sample.namespace) {
+            let others = list(client, sample.namespace.as_deref(), kinds).await?;
+            listed.insert(sample.namespace.clone(), others);
+        }
+        let others = listed.get(&sample.namespace).map(Vec::as_slice).unwrap_or_default();
         let speaks = kinds.iter().any(|kind| {
             kind.has_status && kind.kind == sample.resource.kind && kind.group == sample.resource.group
         });
@@ -72,7 +70,7 @@ pub(crate) async fn standings(
 }
 
 /// All objects that may belong to a sample.
-async fn list(client: &kube::Client, namespace: Option<&str>, kinds: &[Kind]) -> Result<Vec<Value>> {
+async fn list(client: &kube::Client, namespace: Option<&str>, kinds: &[Defined]) -> Result<Vec<Value>> {
     let built_in = WORKLOADS.iter().map(|(api_version, kind)| {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))

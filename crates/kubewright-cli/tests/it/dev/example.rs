@@ -13,11 +13,8 @@ fn the_example_is_available_with_its_pods_on_either_cluster() {
     let project = Project::new();
     // A program of its own: other tests build theirs into the same folder.
     project.edit("Cargo.toml", "copied-view", NAME);
-    project.edit(
-        "Cargo.toml",
-        "name = \"markdown-view\"",
-        "name = \"dev-view\"\n\n[lib]\nname = \"markdown_view\"\n#",
-    );
+    project.edit("Cargo.toml", "name = \"markdown-view\"", "name = \"dev-view\"");
+    project.edit("Cargo.toml", "[workspace]\n", "[lib]\nname = \"markdown_view\"\n\n[workspace]\n");
     let folder = project.path("");
 
     let mut embedded = Dev::start(&folder, NAME, "--fresh --once --timeout 8m --nodes 2");

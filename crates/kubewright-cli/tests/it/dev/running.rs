@@ -68,6 +68,16 @@ impl Dev {
     }
 }
 
+impl Drop for Dev {
+    /// In a test that failed, what it started is to end too, which killing it would not do.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = Command::new("kill").arg("-TERM").arg(self.process.id().to_string()).status();
+            self.process.ends_within(Duration::from_secs(20));
+        }
+    }
+}
+
 /// `kubewright dev`, as a shell in the folder of a project would start it.
 pub(crate) fn line(folder: &Path, line: &str) -> Command {
     let mut command = command(&format!("dev {line}"));

@@ -87,6 +87,18 @@ impl Process {
         Ended { status, stdout: self.stdout.clone(), stderr: self.stderr.clone() }
     }
 
+    /// Waits for the end, but not for longer than this. Tells whether it has come.
+    pub(crate) fn ends_within(&mut self, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
+        loop {
+            match self.parts.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(_) => {}
+                Err(RecvTimeoutError::Disconnected) => return self.child.wait().is_ok(),
+                Err(RecvTimeoutError::Timeout) => return false,
+            }
+        }
+    }
+
     /// The next line on either stream; none when both have ended.
     #[track_caller]
     fn next(&mut self, deadline: Instant) -> Option<String> {

@@ -1,0 +1,172 @@
+//! From a program that was built to an operator that works: manifests, definitions, the operator, samples.
+//!
+//! Each step tells how long it took: in a line of its own the first time, then all of them in one. A step that fails leaves
+//! those after it undone, and the old operator running.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use tokio::time::Instant;
+
+use super::{Repeat, SAMPLES_STAY, Session};
+use crate::dev::operator::Started;
+use crate::dev::report::{count, shown};
+use crate::dev::samples::{self, Placed};
+use crate::project::{Manifests, manifests};
+
+impl Session {
+    /// Brings a program that was built to work: manifests, definitions, the operator, samples. The first time each step
+    /// has a line of its own.
+    pub(super) async fn deploy(&mut self, program: &Path, cargo: Duration) -> Result<()> {
+        let mut line = vec![format!("cargo {}", shown(cargo))];
+        let is_first = !self.is_deployed;
+        if is_first {
+            self.report.step("build", &format!("in {}", shown(cargo)))?;
+        }
+
+        let began = Instant::now();
+        let manifests = self.manifests(program).await?;
+        let took = shown(began.elapsed());
+        line.push(format!("manifests {took}"));
+        if is_first {
+            let written = match manifests.changes.write.len() {
+                0 => format!("{} unchanged", count(manifests.changes.unchanged.len(), "file")),
+                written => format!("{} written", count(written, "file")),
+            };
+            self.report.step("manifests", &format!("{written} in {took}"))?;
+        }
+
+        let began = Instant::now();
+        let changed = self.definitions.apply(self.cluster.client(), &manifests.definitions).await?;
+        let took = shown(began.elapsed());
+        if is_first {
+            let what = match changed {
+                0 => format!("{} unchanged", count(manifests.definitions.len(), "definition")),
+                changed => format!("{} installed", count(changed, "definition")),
+            };
+            self.report.step("crds", &format!("{what} in {took}"))?;
+        }
+        line.push(if changed == 0 {
+            "crds unchanged".to_owned()
+        } else {
+            format!("{changed} of the crds {took}")
+        });
+
+        let is_same = self.operator.is_running() && self.operator.runs(program);
+        if is_same {
+            line.push("the same program, not restarted".to_owned());
+        } else {
+            let began = Instant::now();
+            let started = self.operator.replace(program).await?;
+            if is_first {
+                self.tell_start("started", started, began)?;
+            }
+            line.push(format!("restart {}", shown(began.elapsed())));
+        }
+
+        self.is_deployed = true;
+        let began = Instant::now();
+        self.is_sample_saved |= is_first && self.is_to_apply_samples().await?;
+        if self.is_sample_saved {
+            match self.apply_samples().await {
+                Ok(applied) if is_first => {
+                    let took = shown(began.elapsed());
+                    self.report
+                        .step("samples", &format!("{} applied in {took}", count(applied, "object")))?;
+                }
+                Ok(_) => line.push(format!("samples {}", shown(began.elapsed()))),
+                Err(error) => self.survive(error, "samples", SAMPLES_STAY)?,
+            }
+        } else if is_first {
+            let placed = self.kept_samples().await?;
+            self.waiting.begin(placed);
+        } else if !is_same {
+            self.waiting.again();
+        }
+
+        if !(is_first || is_same && self.repeat == Repeat::Running) {
+            let total = shown(self.since.elapsed());
+            self.report.step("rebuilt", &format!("in {total} ({})", line.join(", ")))?;
+        }
+        self.look_for_sources().await
+    }
+
+    /// Has the program say what it declares, and writes the files that follow from that.
+    async fn manifests(&mut self, program: &Path) -> Result<Manifests> {
+        let (project, program) = (self.project.clone(), program.to_owned());
+        let made = tokio::task::spawn_blocking(move || {
+            let declarations = project.declared_by(&program)?;
+            let made = project.manifests(&declarations, &manifests::Options::default())?;
+            if made.check().is_ok() {
+                made.write(&project, false)?;
+            }
+            anyhow::Ok(made)
+        });
+        let made = made.await.context("the manifests could not be made")??;
+        let findings = made.findings();
+        if findings != self.findings {
+            self.ui.print_styled_error(&findings);
+            self.findings = findings;
+        }
+        made.check()?;
+        Ok(made)
+    }
+
+    pub(super) fn tell_start(&self, what: &str, started: Started, since: Instant) -> Result<()> {
+        let took = shown(since.elapsed());
+        match started {
+            Started::Ready => self.report.step("operator", &format!("{what} in {took}")),
+            Started::Running => {
+                self.report.step("operator", &format!("{what}; its caches are not filled after {took}"))
+            }
+            // How it ended is told next.
+            Started::Ended => Ok(()),
+        }
+    }
+
+    /// Whether the samples are due with the first deployment.
+    async fn is_to_apply_samples(&self) -> Result<bool> {
+        Ok(match self.samples {
+            Some(samples) => samples,
+            None => self.once.is_some() || self.cluster.wants(&samples::read(self.project.root())?).await?,
+        })
+    }
+
+    /// Applies the samples. Tells how many there are.
+    pub(super) async fn apply_samples(&mut self) -> Result<usize> {
+        let client = self.cluster.client();
+        let mut placed = Vec::new();
+        for sample in samples::read(self.project.root())? {
+            placed.push(sample.apply(client).await?);
+        }
+        let applied = placed.len();
+        self.is_sample_saved = false;
+        self.cluster.sampled()?;
+        self.waiting.begin(placed);
+        Ok(applied)
+    }
+
+    /// The samples that the cluster has from an earlier run.
+    async fn kept_samples(&self) -> Result<Vec<Placed>> {
+        let client = self.cluster.client();
+        let mut kept = Vec::new();
+        for sample in samples::read(self.project.root())? {
+            let placed = sample.place(client).await?;
+            if placed.exists(client).await? {
+                kept.push(placed);
+            }
+        }
+        Ok(kept)
+    }
+
+    /// A Cargo.toml may have brought other sources.
+    async fn look_for_sources(&mut self) -> Result<()> {
+        let Some(watcher) = self.watcher.as_mut().filter(|_| self.is_moved) else { return Ok(()) };
+        let (project, bin) = (self.project.clone(), self.builder.bin.clone());
+        let metadata = tokio::task::spawn_blocking(move || project.metadata(bin.as_deref()));
+        watcher.watch(metadata.await.context("cargo could not be asked")??.sources)?;
+        self.is_moved = false;
+        Ok(())
+    }
+}
