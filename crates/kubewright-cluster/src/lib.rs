@@ -11,14 +11,11 @@
 //! - [`deployment`] makes ReplicaSets, [`replicaset`], [`statefulset`], [`daemonset`] and [`job`] make Pods,
 //!   [`scheduler`] gives them nodes, [`cronjob`] makes Jobs;
 //! - [`endpoints`] says where the pods of a Service are, [`namespace`] fills namespaces;
-//! - [`disruption`] says how many pods may be evicted, [`quota`] what a namespace uses;
+//! - [`disruption`] says how many pods may be evicted, [`quota`] what a namespace uses, [`autoscaler`] scales by metrics;
 //! - [`node`] and [`kubelet`] simulate the machines, [`eviction`] takes pods from tainted ones, [`podgc`] those that
 //!   nobody else would end, [`protection`] lets go of claims that nobody uses;
 //! - `claim` finds out whose a pod is, `pod` says how one is, `scale` how many of them somebody wants, `history` keeps
 //!   the templates that a set has had.
-//!   [`autoscaler`] scales by metrics;
-//! - [`node`] and [`kubelet`] simulate the machines;
-//! - `claim` finds out whose a pod is, `pod` says how one is, `scale` how many of them somebody wants.
 //!
 //! What a controller decides is a pure function of what is there; the reconciler around it reads and writes.
 //!
