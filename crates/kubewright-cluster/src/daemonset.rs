@@ -1,7 +1,7 @@
 //! The DaemonSet controller: one pod on each node that it is for.
 //!
 //! Which nodes those are is said in `target`, which pods come and go is decided in `plan`, what the set says of itself in
-//! `status`: all pure. Templates are kept as revisions ([`history`](crate::history)). A pod is made for its node, and the
+//! `status`: all pure. Templates are kept as revisions (`history`). A pod is made for its node, and the
 //! scheduler binds it there.
 
 mod plan;

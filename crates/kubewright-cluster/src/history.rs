@@ -229,6 +229,22 @@ mod tests {
     }
 
     #[test]
+    fn the_hash_is_what_a_real_cluster_has() {
+        let container = json!({
+            "name": "nginx", "image": "nginx", "imagePullPolicy": "Always", "resources": {},
+            "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+        });
+        let spec = json!({
+            "containers": [container], "dnsPolicy": "ClusterFirst", "restartPolicy": "Always",
+            "schedulerName": "default-scheduler", "securityContext": {}, "terminationGracePeriodSeconds": 30,
+        });
+        // Older versions wrote a time of creation that there is not.
+        let metadata = json!({ "creationTimestamp": null, "labels": { "app": "nginx-sts" } });
+        let template = json!({ "$patch": "replace", "metadata": metadata, "spec": spec });
+        assert_eq!(hash_of(&json!({ "spec": { "template": template } }), 0), "6798d68dcd");
+    }
+
+    #[test]
     fn the_hash_is_of_the_text_that_go_writes() {
         let text = r#"{"spec":{"template":{"$patch":"replace","a":"x\u003cy"}}}0"#;
         let patch = json!({ "spec": { "template": { "a": "x<y", "$patch": "replace" } } });

@@ -1,7 +1,7 @@
 //! The StatefulSet controller: pods with names, one after the other, each with its own storage.
 //!
 //! Which pods come and go is decided in `plan`, who a pod is in `identity`, what the set says of itself in `status`: all
-//! pure. Templates are kept as revisions ([`history`](crate::history)). Claims are created and never filled: nobody
+//! pure. Templates are kept as revisions (`history`). Claims are created and never filled: nobody
 //! provides volumes here, and pods do not wait for them.
 
 mod identity;
