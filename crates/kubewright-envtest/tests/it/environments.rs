@@ -49,7 +49,7 @@ mod v1 {
     #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug)]
     #[kube(group = "example.com", version = "v1", kind = "Shelf", plural = "shelves", storage = false)]
     pub(super) struct ShelfSpec {
-        boards: i32,
+        pub(super) boards: i32,
     }
 }
 
@@ -59,7 +59,7 @@ mod v2 {
     #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug)]
     #[kube(group = "example.com", version = "v2", kind = "Shelf", plural = "shelves")]
     pub(super) struct ShelfSpec {
-        boards: i32,
+        pub(super) boards: i32,
         wood: Option<String>,
     }
 }
