@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
 
+use crate::suites::cluster::Work;
 use crate::suites::{SUITES, Suite};
 
 /// Measures kubewright beside its peers; `cargo xtask bench` builds and runs this
@@ -28,6 +29,9 @@ pub(crate) struct Args {
     /// Starts many environments in this process and prints how many bytes of memory it has then
     #[arg(long, hide = true)]
     pub(crate) environments: bool,
+    /// Runs one cluster in this process and prints the figures of it as JSON
+    #[arg(long, hide = true, value_name = "WORK")]
+    pub(crate) cluster: Option<Work>,
 }
 
 impl Args {
@@ -46,7 +50,7 @@ mod tests {
         let error = Args::try_parse_from(["kubewright-bench", "nosuch"]).unwrap_err();
         insta::assert_snapshot!(error, @"
         error: invalid value 'nosuch' for '[SUITE]'
-          [possible values: facts, server, custom, runtime, envtest]
+          [possible values: facts, server, custom, runtime, envtest, cluster]
 
         For more information, try '--help'.
         ");

@@ -38,6 +38,10 @@ fn main() -> Result<()> {
         println!("{}", suites::envtest::in_parallel(suites::envtest::PARALLEL)?);
         return Ok(());
     }
+    if let Some(work) = args.cluster {
+        println!("{}", serde_json::to_string(&suites::cluster::measure(work)?)?);
+        return Ok(());
+    }
     let bench = Bench { rounds: args.rounds, progress: Progress::new() };
     let mut all = Vec::new();
     for suite in args.suites() {

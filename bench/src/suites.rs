@@ -1,5 +1,6 @@
 //! The suites, one file each. A new one is a file with a `SUITE` and a line in [`SUITES`].
 
+pub(crate) mod cluster;
 pub(crate) mod custom;
 pub(crate) mod envtest;
 pub(crate) mod facts;
@@ -11,7 +12,7 @@ use crate::row::Row;
 
 /// Every suite, in the order of the table.
 pub(crate) const SUITES: &[Suite] =
-    &[facts::SUITE, server::SUITE, custom::SUITE, runtime::SUITE, envtest::SUITE];
+    &[facts::SUITE, server::SUITE, custom::SUITE, runtime::SUITE, envtest::SUITE, cluster::SUITE];
 
 /// A set of rows that are measured together.
 #[derive(Debug)]

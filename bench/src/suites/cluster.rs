@@ -1,0 +1,233 @@
+//! A cluster: how fast Deployments become pods that run, and what a large one holds and does at rest.
+//!
+//! Server, controllers, scheduler and kubelets are one process, as in `kubewright apiserver --controllers all`, and talk
+//! without a socket. Each figure is of a process of its own, so that nothing of the round before is in its memory.
+
+use std::env;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use http::Request;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::{Api, PostParams};
+use kubewright_cluster::{Nodes, Options};
+use kubewright_envtest::{Environment, Mode};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::runtime::Builder;
+
+use super::{Bench, Suite};
+use crate::process;
+use crate::row::{Row, Rows, Unit};
+
+pub(crate) const SUITE: Suite = Suite { name: "cluster", run };
+
+/// How often nodes say that they are there, as in the program.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+/// How often it is asked whether all pods run.
+const POLL: Duration = Duration::from_millis(20);
+/// Only what hangs gets there.
+const DEADLINE: Duration = Duration::from_mins(10);
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Work {
+    /// Many Deployments, from their creation until all their pods run.
+    Rollout,
+    /// Many nodes and pods, at rest.
+    Held,
+}
+
+impl Work {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Rollout => "rollout",
+            Self::Held => "held",
+        }
+    }
+
+    fn sizes(self) -> Sizes {
+        match self {
+            Self::Rollout => Sizes {
+                nodes: 50,
+                deployments: 1_000,
+                replicas: 3,
+                settle: Duration::ZERO,
+                rest: Duration::ZERO,
+            },
+            Self::Held => Sizes {
+                nodes: 5_000,
+                deployments: 200,
+                replicas: 100,
+                settle: Duration::from_secs(5),
+                // A whole number of heartbeats.
+                rest: 2 * HEARTBEAT,
+            },
+        }
+    }
+}
+
+/// How large a cluster is, and how long it is looked at when all pods run.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    nodes: usize,
+    deployments: u32,
+    replicas: u32,
+    settle: Duration,
+    rest: Duration,
+}
+
+impl Sizes {
+    fn pods(self) -> u32 {
+        self.deployments * self.replicas
+    }
+}
+
+/// What came of it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Figures {
+    /// Seconds until all pods ran.
+    seconds: f64,
+    /// Seconds of CPU time until then.
+    cpu: f64,
+    /// Bytes of memory in the end.
+    memory: u64,
+    /// Seconds of CPU time per second at rest.
+    rest: f64,
+}
+
+fn run(bench: &Bench) -> Result<Vec<Row>> {
+    let mut rows = Rows::default();
+    for round in 1..=bench.rounds {
+        bench.progress.say(&format!("cluster: rollout, round {round} of {}", bench.rounds));
+        let pods = f64::from(Work::Rollout.sizes().pods());
+        let figures = elsewhere(Work::Rollout)?;
+        let what = "1,000 Deployments of 3 replicas";
+        rows.sample(&format!("{what}: pods to Running"), Unit::PerSecond, pods / figures.seconds);
+        rows.sample(&format!("{what}: CPU per pod"), Unit::Micros, figures.cpu / pods);
+        rows.sample(&format!("{what}: RSS"), Unit::Megabytes, bytes(figures.memory));
+        bench.progress.say(&format!("cluster: held, round {round} of {}", bench.rounds));
+        let figures = elsewhere(Work::Held)?;
+        let what = "5,000 nodes and 20,000 pods";
+        rows.sample(&format!("{what}: RSS"), Unit::Megabytes, bytes(figures.memory));
+        rows.sample(&format!("{what}: CPU of a second at rest"), Unit::Millis, figures.rest);
+    }
+    Ok(rows.into_vec())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a figure to be read, not counted with")]
+fn bytes(count: u64) -> f64 {
+    count as f64
+}
+
+/// Measures in a process of its own.
+fn elsewhere(work: Work) -> Result<Figures> {
+    let own = env::current_exe().context("cannot find this program's own file")?;
+    let output = Command::new(own)
+        .args(["--cluster", work.name()])
+        .output()
+        .context("cannot start this program once more")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).context("the figures cannot be read")
+}
+
+/// Measures in this process, on all cores.
+pub(crate) fn measure(work: Work) -> Result<Figures> {
+    let runtime = Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    runtime.block_on(of_sizes(work.sizes()))
+}
+
+async fn of_sizes(sizes: Sizes) -> Result<Figures> {
+    let nodes = Nodes { heartbeat: Some(HEARTBEAT), ..Nodes::count(sizes.nodes) };
+    let options = Options { nodes, ..Options::default() };
+    let env = Environment::builder().mode(Mode::Embedded).with_cluster_options(options).start().await?;
+    let namespace = env.namespace().await?;
+    let all_nodes = u64::try_from(sizes.nodes)?;
+    until(async || Ok(count(&env, "/api/v1/nodes").await? == all_nodes)).await?;
+
+    let (started, cpu) = (Instant::now(), process::own_cpu_time());
+    let api: Api<Deployment> = Api::namespaced(env.client(), &namespace);
+    for number in 0..sizes.deployments {
+        api.create(&PostParams::default(), &deployment(number, sizes.replicas)?).await?;
+    }
+    let pods = format!("/api/v1/namespaces/{namespace}/pods");
+    let waiting = format!("{pods}?fieldSelector=status.phase!%3DRunning");
+    until(async || {
+        Ok(count(&env, &pods).await? == u64::from(sizes.pods()) && count(&env, &waiting).await? == 0)
+    })
+    .await?;
+    let seconds = started.elapsed().as_secs_f64();
+    let cpu = process::own_cpu_time().saturating_sub(cpu).as_secs_f64();
+
+    tokio::time::sleep(sizes.settle).await;
+    let (started, before) = (Instant::now(), process::own_cpu_time());
+    tokio::time::sleep(sizes.rest).await;
+    let rest = process::own_cpu_time().saturating_sub(before).as_secs_f64() / started.elapsed().as_secs_f64();
+    let memory = process::resident_memory(std::process::id())?;
+    Ok(Figures { seconds, cpu, memory, rest })
+}
+
+fn deployment(number: u32, replicas: u32) -> Result<Deployment> {
+    let name = format!("web-{number}");
+    let labels = json!({ "app": name });
+    Ok(serde_json::from_value(json!({
+        "metadata": { "name": name },
+        "spec": {
+            "replicas": replicas,
+            "selector": { "matchLabels": labels },
+            "template": {
+                "metadata": { "labels": labels },
+                "spec": { "containers": [{
+                    "name": "web", "image": "web:1", "resources": { "requests": { "cpu": "10m", "memory": "16Mi" } },
+                }] },
+            },
+        },
+    }))?)
+}
+
+/// How many objects a list has, or one if it has some and does not tell how many: one object is read.
+async fn count(env: &Environment, list: &str) -> Result<u64> {
+    let separator = if list.contains('?') { '&' } else { '?' };
+    let request = Request::get(format!("{list}{separator}limit=1")).body(Vec::new())?;
+    let list: Value = serde_json::from_str(&env.client().request_text(request).await?)?;
+    let shown = list["items"].as_array().map_or(0, Vec::len);
+    Ok(u64::try_from(shown)? + list["metadata"]["remainingItemCount"].as_u64().unwrap_or_default())
+}
+
+async fn until(mut is_so: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
+    let started = Instant::now();
+    while !is_so().await? {
+        ensure!(started.elapsed() < DEADLINE, "not all nodes and pods are there after {DEADLINE:?}");
+        tokio::time::sleep(POLL).await;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_small_cluster_gets_there_and_rests() {
+        let short = Duration::from_millis(50);
+        let sizes = Sizes { nodes: 2, deployments: 3, replicas: 2, settle: Duration::ZERO, rest: short };
+        let figures = of_sizes(sizes).await.unwrap();
+        assert!(figures.seconds > 0.0 && figures.cpu > 0.0 && figures.memory > 1 << 20, "{figures:?}");
+        assert!(figures.rest.is_finite());
+    }
+
+    #[test]
+    fn the_rows_say_how_large_the_clusters_are() {
+        let (rollout, held) = (Work::Rollout.sizes(), Work::Held.sizes());
+        assert_eq!((rollout.deployments, rollout.replicas), (1_000, 3));
+        assert_eq!((held.nodes, held.pods()), (5_000, 20_000));
+    }
+
+    #[test]
+    fn figures_survive_the_way_to_the_other_process() {
+        let figures = Figures { seconds: 1.5, cpu: 2.0, memory: 3, rest: 0.25 };
+        let read: Figures = serde_json::from_str(&serde_json::to_string(&figures).unwrap()).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{figures:?}"));
+    }
+}
