@@ -185,12 +185,12 @@ fn milli(text: Option<&Text>) -> i64 {
     text.and_then(|text| Quantity::parse(&text.0).ok()).map(|much| much.milli_value()).unwrap_or_default()
 }
 
-fn text(milli: i64) -> Option<Text> {
-    Some(Text(Quantity::from_milli(milli, Notation::DecimalSi).to_string()))
+fn text(milli: i64) -> Text {
+    Text(Quantity::from_milli(milli, Notation::DecimalSi).to_string())
 }
 
 fn average_value(milli: i64) -> MetricValueStatus {
-    MetricValueStatus { average_value: text(milli), ..MetricValueStatus::default() }
+    MetricValueStatus { average_value: Some(text(milli)), ..MetricValueStatus::default() }
 }
 
 /// A resource of pods, by what they use or by how much that is of what they ask for.
@@ -282,7 +282,7 @@ fn whole(total: i64, wanted: &MetricTarget, target: &Target<'_>) -> (i32, Metric
             wanted if ratio.is_near() => wanted,
             _ => ratio.of(ready),
         };
-        return (replicas, MetricValueStatus { value: text(total), ..MetricValueStatus::default() });
+        return (replicas, MetricValueStatus { value: Some(text(total)), ..MetricValueStatus::default() });
     }
     let each = milli(wanted.average_value.as_ref());
     let there = i64::from(target.there);
