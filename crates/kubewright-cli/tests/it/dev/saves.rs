@@ -37,9 +37,7 @@ fn each_save_is_built_and_run_and_broken_code_is_survived() {
     edit(CONTROLLER, "\"Rewritten\"", "\"Broken\" +");
     dev.says("error: expected expression");
     dev.says("build failed in ");
-    dev.kubectl("label pages/page-sample touched=yes");
-    dev.kubectl("annotate pages/page-sample note=kept");
-    folder.write("second.yaml", "{apiVersion: view.example.com/v1, kind: Page, metadata: {name: second}}");
+    folder.write("second.yaml", "apiVersion: view.example.com/v1\nkind: Page\nmetadata: {name: second}\nspec: {}\n");
     dev.kubectl(&format!("apply -f {}", folder.path().join("second.yaml").display()));
     dev.kubectl(&format!("wait --timeout=60s pages/second {REASON}=Rewritten"));
 
