@@ -14,6 +14,7 @@ use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::net::TcpStream;
 
 /// How long the browser may take to come to what a test waits for.
@@ -40,6 +41,8 @@ pub(super) struct Browser {
     driver: Child,
     address: SocketAddr,
     session: String,
+    /// Where driver and browser keep what they forget to remove.
+    _folder: TempDir,
 }
 
 /// Gives a browser to a test, and takes it back however the test ends. The page must not have complained.
@@ -64,8 +67,10 @@ where
 impl Browser {
     async fn start(width: u32, height: u32) -> Self {
         let missing = "install Chromium and its driver, on Debian with `apt-get install chromium chromium-driver`, or run `.ci/install`";
+        let folder = tempfile::tempdir().expect("a folder");
         let mut driver = Command::new("chromedriver")
             .arg("--port=0")
+            .env("TMPDIR", folder.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -81,8 +86,8 @@ impl Browser {
                     .ok()
             })
             .expect("chromedriver says its port");
-        let mut browser =
-            Self { driver, address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)), session: String::new() };
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let mut browser = Self { driver, address, session: String::new(), _folder: folder };
         let wanted = json!({
             "browserName": "chrome",
             "goog:chromeOptions": { "args": FLAGS },
