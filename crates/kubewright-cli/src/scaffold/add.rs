@@ -63,24 +63,22 @@ pub(crate) fn add(project: &ProjectFile, request: &Request) -> Result<Changed> {
         return Ok(changed);
     }
     let mut entry = entry(project, request)?;
-    match project.resources.iter().position(|known| is_same(known, &entry)) {
-        Some(at) => {
-            let known = &project.resources[at];
-            if !request.force {
-                let error = anyhow!("{} is in this project already", known.shown());
-                return Err(error)
-                    .hint("--force makes its files again; --controller-name adds a second controller");
-            }
-            entry.other.clone_from(&known.other);
-            changed.before.resources.remove(at);
-            changed.before.import(&entry.id(), None);
-            changed.after.import(&entry.id(), request.definition.as_ref());
-            changed.after.resources[at] = entry;
+    let at = project.resources.iter().position(|known| is_same(known, &entry));
+    if let Some(at) = at {
+        let known = &project.resources[at];
+        if !request.force {
+            let error = anyhow!("{} is in this project already", known.shown());
+            return Err(error)
+                .hint("--force makes its files again; --controller-name adds a second controller");
         }
-        None => {
-            changed.after.import(&entry.id(), request.definition.as_ref());
-            changed.after.resources.push(entry);
-        }
+        entry.other.clone_from(&known.other);
+        changed.before.resources.remove(at);
+        changed.before.import(&entry.id(), None);
+    }
+    changed.after.import(&entry.id(), request.definition.as_ref());
+    match at {
+        Some(at) => changed.after.resources[at] = entry,
+        None => changed.after.resources.push(entry),
     }
     check_project(&changed.after)?;
     Ok(changed)
@@ -326,7 +324,7 @@ pub(crate) fn check_project(project: &ProjectFile) -> Result<()> {
                 "the operator is for its own namespace, and {} has objects that are in none",
                 kind.resource.shown()
             ))
-            .hint("make the project without --namespaced");
+            .hint("`kubewright edit --namespaced=false` lets the operator watch everything");
         }
     }
     let mut paths = BTreeMap::new();

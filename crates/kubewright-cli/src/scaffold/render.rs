@@ -45,6 +45,8 @@ pub(crate) struct Options {
 
 /// Makes all files of a project.
 pub(crate) fn render(project: &ProjectFile, options: &Options) -> Rendering {
+    let license =
+        (project.setting("license").and_then(Value::as_str) == Some("apache2")).then_some("Apache-2.0");
     let mut out = Output {
         files: Rendering::new(),
         multigroup: project.multigroup,
@@ -52,24 +54,32 @@ pub(crate) fn render(project: &ProjectFile, options: &Options) -> Rendering {
             "name": project.project_name,
             "crate": project.project_name.replace('-', "_"),
             "namespaced": project.namespaced,
-            "license": (project.setting("license").and_then(Value::as_str) == Some("apache2")).then_some("Apache-2.0"),
+            "license": license,
             "dependency": options.dependency.values(),
             "standalone": options.standalone,
             "network_policy": project.is_on("networkPolicy"),
             "prometheus": project.is_on("prometheus"),
         }),
-        header: project.setting("owner").and_then(Value::as_str).map_or_else(String::new, |owner| {
-            format!("// Copyright {owner}\n// SPDX-License-Identifier: Apache-2.0\n\n")
-        }),
+        header: header(project, license),
     };
     let kinds = kinds::kinds(project);
     out.package(project, &kinds);
+    if license.is_some() {
+        out.fixed("LICENSE", template!("LICENSE"));
+    }
     out.sources(&kinds);
     out.tests(&kinds);
     out.config(&kinds);
     out.rbac(project, &kinds);
     out.generated(project, &kinds);
     out.files
+}
+
+/// What sources begin with, where the project has an owner.
+fn header(project: &ProjectFile, license: Option<&str>) -> String {
+    let Some(owner) = project.setting("owner").and_then(Value::as_str) else { return String::new() };
+    let license = license.map(|license| format!("// SPDX-License-Identifier: {license}\n"));
+    format!("// Copyright {owner}\n{}\n", license.unwrap_or_default())
 }
 
 struct Output {
@@ -100,6 +110,9 @@ impl Output {
     /// A file whose path is its identity.
     fn fixed(&mut self, path: &str, template: &str) {
         self.put(path, path, template, &Value::Null);
+        if let Some(file) = self.files.get_mut(path) {
+            file.yields = YIELDING.contains(&path);
+        }
     }
 
     fn package(&mut self, project: &ProjectFile, kinds: &[Kind<'_>]) {
@@ -126,11 +139,6 @@ impl Output {
         self.fixed("AGENTS.md", template!("AGENTS.md.j2"));
         self.fixed(".github/workflows/test.yml", template!("github/test.yml.j2"));
         self.fixed(".github/workflows/lint.yml", template!("github/lint.yml"));
-        for path in [".gitignore", "README.md", "AGENTS.md"] {
-            if let Some(file) = self.files.get_mut(path) {
-                file.yields = true;
-            }
-        }
     }
 
     fn sources(&mut self, kinds: &[Kind<'_>]) {
@@ -385,6 +393,9 @@ impl Output {
         }
     }
 }
+
+/// Files that a folder may have before it becomes a project.
+const YIELDING: [&str; 4] = [".gitignore", "AGENTS.md", "LICENSE", "README.md"];
 
 const IMPORTED: &str = "\
 # What the kind was made from. `kubewright` merges later changes with what it made of this; do not edit it.

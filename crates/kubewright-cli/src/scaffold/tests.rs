@@ -287,6 +287,35 @@ fn a_kind_of_a_crate_brings_the_crate() {
 }
 
 #[test]
+fn a_kind_of_a_definition_keeps_its_group_and_grows_as_others_do() {
+    let text = include_str!("../../testdata/crds/markdown_view.yaml");
+    let definition = from_crd::definitions(text).unwrap();
+    let chosen = from_crd::choose(&definition, &from_crd::Wanted::default()).unwrap().remove(0);
+    let request = add::imported(chosen);
+    let elsewhere = with(&ProjectFile::new("shop.org", "shop"), &request);
+    let view = &elsewhere.resources[0];
+    assert_eq!((view.group.as_str(), view.domain.as_str()), ("view", "example.com"));
+    assert_eq!(view.full_group(), "view.example.com");
+
+    let one = with(&project(), &request);
+    assert_eq!(one.resources[0].domain, "example.com");
+    let mut disk = files(&one);
+    let types = "src/api/v1/markdown_view.rs";
+    edited(&mut disk, types, "pub viewer_image: String", "pub image: String");
+    let two = add(&one, &self::request("view", "v2", "MarkdownView")).unwrap();
+    disk = apply(&disk, &two);
+    assert!(disk[types].contains("storage = false") && disk[types].contains("pub image: String"));
+    let many = ProjectFile { multigroup: true, ..two.after.clone() };
+    let moved = done(&disk, &plan(&disk, &two.after, &many, false).unwrap());
+    assert!(moved["src/api/view/v1/markdown_view.rs"].contains("pub image: String"));
+    edited(&mut disk, types, "pub image: String", "pub viewer_image: String");
+    let gone = remove(&two.after, "view", "v1", "MarkdownView").unwrap();
+    let disk = apply(&disk, &gone);
+    assert!(!disk.keys().any(|path| path.starts_with("config/crd/imported")));
+    assert!(gone.after.imported.is_empty() && !gone.after.to_text().contains("imported"));
+}
+
+#[test]
 fn an_operator_for_its_own_namespace_has_roles_there() {
     let project = with(&ProjectFile { namespaced: true, ..project() }, &order());
     let files = files(&project);
@@ -303,11 +332,40 @@ fn an_operator_for_its_own_namespace_has_roles_there() {
 fn sources_name_their_owner_when_there_is_one() {
     let mut project = with(&project(), &order());
     project.set("owner", "The Shop".into());
+    let own = &files(&project)["src/main.rs"];
+    assert!(own.starts_with("// Copyright The Shop\n\n//!"), "{own}");
+    project.set("license", "apache2".into());
     for (path, text) in files(&project) {
         let named = text.starts_with("// Copyright The Shop\n// SPDX-License-Identifier: Apache-2.0\n\n//!");
         let is_source = Path::new(&path).extension().is_some_and(|extension| extension == "rs");
         assert_eq!(named, is_source, "{path}");
     }
+}
+
+#[test]
+fn a_project_has_the_text_of_its_licence_if_it_has_one() {
+    let mut project = project();
+    assert!(!files(&project).contains_key("LICENSE"));
+    project.set("license", "apache2".into());
+    let files = files(&project);
+    assert!(
+        files["LICENSE"].contains("Apache License\n                           Version 2.0, January 2004")
+    );
+    assert!(files["LICENSE"].trim_end().ends_with("limitations under the License."));
+    assert!(files["Cargo.toml"].contains("license = \"Apache-2.0\""));
+}
+
+#[test]
+fn an_operator_for_its_own_namespace_becomes_one_for_all_with_what_the_user_wrote() {
+    let own = with(&ProjectFile { namespaced: true, ..project() }, &order());
+    let mut disk = files(&own);
+    edited(&mut disk, "config/manager/manager.yaml", "memory: 128Mi", "memory: 1Gi");
+    let all = ProjectFile { namespaced: false, ..own.clone() };
+    let after = done(&disk, &plan(&disk, &own, &all, false).unwrap());
+    let manager = &after["config/manager/manager.yaml"];
+    assert!(manager.contains("memory: 1Gi") && !manager.contains("WATCH_NAMESPACE"), "{manager}");
+    assert!(after["config/rbac/role.yaml"].contains("kind: ClusterRole\n"));
+    assert_eq!(done(&after, &plan(&after, &all, &own, false).unwrap()), disk);
 }
 
 #[test]

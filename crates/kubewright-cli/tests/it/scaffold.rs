@@ -1,6 +1,7 @@
 //! The scaffold as a new user meets it: commands in an empty folder, what they say, and what they leave there.
 
 mod golden;
+mod image;
 mod refusals;
 mod tutorial;
 
@@ -55,6 +56,10 @@ impl Folder {
 
     pub(crate) fn write(&self, path: &str, text: &str) {
         fs::write(self.path().join(path), text).unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+
+    pub(crate) fn remove(&self, path: &str) {
+        fs::remove_file(self.path().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
     }
 
     /// All files, by their paths.

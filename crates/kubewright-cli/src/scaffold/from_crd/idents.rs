@@ -13,7 +13,7 @@ pub(super) fn field(name: &str, taken: &mut BTreeSet<String>) -> String {
     // A name that begins so looks unused; one that becomes a word of the language or a number does not stay so.
     text = names::module(text.trim_start_matches('_'));
     if text.is_empty() {
-        text = "field".to_owned();
+        text.push_str("field");
     }
     unique(text, "_", taken)
 }
@@ -23,11 +23,12 @@ pub(super) fn part(name: &str) -> String {
     let words = name.split(|char: char| !char.is_ascii_alphanumeric());
     let mut text: String = words.map(names::type_name).collect();
     if text.is_empty() {
-        text = "Empty".to_owned();
+        text.push_str("Empty");
     } else if text.starts_with(|first: char| first.is_ascii_digit()) {
         text.insert(0, 'V');
     } else if text == "Self" {
-        text = "Itself".to_owned();
+        // The only word of the language that begins so.
+        text.insert_str(0, "It");
     }
     text
 }

@@ -40,7 +40,7 @@ pub(crate) fn generate(definition: &Value, stored: bool) -> Generated {
             |field: &super::model::Field| field.name == "conditions" && field.rust == "Vec<Condition>";
         status.has_default && status.fields.iter().any(is_conditions)
     });
-    let definition = from.definition(schema, stored, status.is_some());
+    let definition = from.definition(&schema, stored, status.is_some());
     let fields = match root {
         Root::Spec => Map::from_iter([("spec".to_owned(), sample::value(&spec.into()))]),
         Root::Fields => sample::value(&spec.into()).as_object().cloned().unwrap_or_default(),
@@ -284,7 +284,7 @@ impl<'a> From<'a> {
     }
 
     /// What `kubewright manifests` will write for this version.
-    fn definition(&self, schema: Value, stored: bool, has_status: bool) -> Value {
+    fn definition(&self, schema: &Value, stored: bool, has_status: bool) -> Value {
         let version = self.version();
         let mut names = self.definition["spec"]["names"].clone();
         names["listKind"] = format!("{}List", self.kind).into();
@@ -303,8 +303,10 @@ impl<'a> From<'a> {
             "schema": { "openAPIV3Schema": schema },
             "served": version["served"] != false,
             "storage": stored,
-            "subresources": subresources,
         });
+        if subresources != json!({}) {
+            made["subresources"] = subresources;
+        }
         for key in ["additionalPrinterColumns", "deprecated", "deprecationWarning", "selectableFields"] {
             if let Some(value) = version.get(key) {
                 made[key] = value.clone();

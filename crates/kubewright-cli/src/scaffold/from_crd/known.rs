@@ -73,8 +73,18 @@ pub(super) fn find(schema: &Map<String, Value>) -> Option<&'static Known> {
 fn is_within(schema: &Map<String, Value>, known: &Map<String, Value>) -> bool {
     schema.iter().all(|(key, value)| match (key.as_str(), value, known.get(key)) {
         // What people read, and what says how lists and maps are merged, came and went.
-        ("description" | "title" | "default" | "nullable" | "example" | "externalDocs", ..)
-        | ("x-kubernetes-list-type" | "x-kubernetes-list-map-keys" | "x-kubernetes-map-type", ..) => true,
+        (
+            "description"
+            | "title"
+            | "default"
+            | "nullable"
+            | "example"
+            | "externalDocs"
+            | "x-kubernetes-list-type"
+            | "x-kubernetes-list-map-keys"
+            | "x-kubernetes-map-type",
+            ..,
+        ) => true,
         ("properties", Value::Object(fields), Some(Value::Object(known))) => {
             fields.iter().all(|(name, field)| within(Some(field), known.get(name)))
         }

@@ -91,7 +91,7 @@ struct Typed {
 }
 
 impl Typed {
-    fn new(rust: &str, said: Value) -> Self {
+    fn new(rust: &str, said: &Value) -> Self {
         let said = said.as_object().cloned().unwrap_or_default();
         Self { rust: rust.to_owned(), said, marks: Vec::new(), has_default: true, named: false }
     }
@@ -143,7 +143,7 @@ impl Model {
         let is_on = |key: &str| schema.get(key) == Some(&Value::Bool(true));
         if let Some(known) = known::find(schema) {
             let rust = self.import(known.module, known.name);
-            let mut typed = Typed::new(&rust, Value::Object(known.schema.clone()));
+            let mut typed = Typed { said: known.schema.clone(), ..Typed::new(&rust, &Value::Null) };
             for key in ["nullable", "default", "description"] {
                 typed.said.remove(key);
             }
@@ -160,22 +160,22 @@ impl Model {
             ("string", _) if is_enum(schema) => (self.enumeration(schema, prefix, path), &["enum"]),
             ("string", "date-time") => {
                 let time = self.import("k8s_openapi::apimachinery::pkg::apis::meta::v1", "Time");
-                let typed = Typed::new(&time, json!({ "type": "string", "format": "date-time" }));
+                let typed = Typed::new(&time, &json!({ "type": "string", "format": "date-time" }));
                 (Typed { has_default: false, ..typed }, &["format"])
             }
-            ("string", _) => (Typed::new("String", json!({ "type": "string" })), &[]),
-            ("boolean", _) => (Typed::new("bool", json!({ "type": "boolean" })), &[]),
+            ("string", _) => (Typed::new("String", &json!({ "type": "string" })), &[]),
+            ("boolean", _) => (Typed::new("bool", &json!({ "type": "boolean" })), &[]),
             ("integer", "int32") => {
-                (Typed::new("i32", json!({ "type": "integer", "format": "int32" })), &["format"])
+                (Typed::new("i32", &json!({ "type": "integer", "format": "int32" })), &["format"])
             }
             ("integer", _) => {
-                (Typed::new("i64", json!({ "type": "integer", "format": "int64" })), &["format"])
+                (Typed::new("i64", &json!({ "type": "integer", "format": "int64" })), &["format"])
             }
             ("number", "float") => {
-                (Typed::new("f32", json!({ "type": "number", "format": "float" })), &["format"])
+                (Typed::new("f32", &json!({ "type": "number", "format": "float" })), &["format"])
             }
             ("number", _) => {
-                (Typed::new("f64", json!({ "type": "number", "format": "double" })), &["format"])
+                (Typed::new("f64", &json!({ "type": "number", "format": "double" })), &["format"])
             }
             ("array", _) => (self.list(schema, prefix, path), &["items", "uniqueItems"]),
             ("object", _) if schema.contains_key("additionalProperties") => {
@@ -186,11 +186,11 @@ impl Model {
             }
             ("object", _) if !schema.contains_key("properties") && path.ends_with(".metadata") => {
                 let meta = self.import("k8s_openapi::apimachinery::pkg::apis::meta::v1", "ObjectMeta");
-                (Typed::new(&meta, json!({ "type": "object" })), &[])
+                (Typed::new(&meta, &json!({ "type": "object" })), &[])
             }
             ("object", _) => return self.object(schema, "", prefix, path),
             _ if schema.contains_key("properties") => return self.object(schema, "", prefix, path),
-            _ => (Typed::new("serde_json::Value", json!({ PRESERVE: true })), &[PRESERVE]),
+            _ => (Typed::new("serde_json::Value", &json!({ PRESERVE: true })), &[PRESERVE]),
         };
         self.mark(&mut typed, schema, form, path);
         typed
@@ -222,12 +222,12 @@ impl Model {
         if schema.get("pattern").is_some_and(|pattern| pattern == QUANTITY) {
             said["pattern"] = QUANTITY.into();
             let rust = self.import("k8s_openapi::apimachinery::pkg::api::resource", "Quantity");
-            let mut typed = Typed::new(&rust, said);
+            let mut typed = Typed::new(&rust, &said);
             self.mark(&mut typed, schema, &["anyOf", "allOf", "pattern", INT_OR_STRING], path);
             return typed;
         }
         let rust = self.import("k8s_openapi::apimachinery::pkg::util::intstr", "IntOrString");
-        let mut typed = Typed::new(&rust, said);
+        let mut typed = Typed::new(&rust, &said);
         self.mark(&mut typed, schema, &["anyOf", "allOf", INT_OR_STRING], path);
         typed
     }
@@ -235,7 +235,7 @@ impl Model {
     fn any_object(&mut self, embedded: bool) -> Typed {
         self.uses.insert("std::collections::BTreeMap".to_owned());
         let mut typed =
-            Typed::new("BTreeMap<String, serde_json::Value>", json!({ "type": "object", PRESERVE: true }));
+            Typed::new("BTreeMap<String, serde_json::Value>", &json!({ "type": "object", PRESERVE: true }));
         let marker = if embedded { "embedded_resource()" } else { "any()" };
         if embedded {
             typed.said.insert(EMBEDDED.to_owned(), true.into());
@@ -326,7 +326,7 @@ impl Model {
             .collect();
         let made = Enum { name: name.clone(), path: path.to_owned(), doc: None, variants };
         self.items.push(Item::Enum(made));
-        let typed = Typed::new(&name, json!({ "type": "string", "enum": values }));
+        let typed = Typed::new(&name, &json!({ "type": "string", "enum": values }));
         Typed { has_default: false, named: true, ..typed }
     }
 
@@ -341,7 +341,7 @@ impl Model {
         // The types of its fields come behind it.
         self.items.push(Item::Struct(Struct::default()));
         let open = schema.get(PRESERVE) == Some(&Value::Bool(true));
-        let mut typed = Typed { named: true, ..Typed::new(&name, json!({ "type": "object" })) };
+        let mut typed = Typed { named: true, ..Typed::new(&name, &json!({ "type": "object" })) };
         self.mark(&mut typed, schema, &["properties", "required", PRESERVE], path);
         let mut made = Struct {
             name,

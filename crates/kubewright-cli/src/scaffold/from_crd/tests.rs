@@ -1,1 +1,195 @@
 //! Definitions as text, and what is made of them.
+
+use kubewright_apimachinery::custom::{self, Definition};
+use serde_json::{Value, json};
+
+use super::*;
+
+const ODD: &str = include_str!("../../../testdata/crds/odd.yaml");
+const CRON_JOB: &str = include_str!("../../../testdata/crds/cronjob.yaml");
+const MARKDOWN_VIEW: &str = include_str!("../../../testdata/crds/markdown_view.yaml");
+
+fn chosen(text: &str, kind: &str) -> Chosen {
+    let wanted = Wanted { kind: Some(kind.to_owned()), ..Wanted::default() };
+    choose(&definitions(text).unwrap(), &wanted).unwrap().remove(0)
+}
+
+/// What matters of a schema: fields, types, which are required, and enums.
+fn outline(schema: &Value) -> Value {
+    let mut made = json!({});
+    for key in ["type", "enum", "required", "nullable", "x-kubernetes-preserve-unknown-fields"] {
+        if let Some(value) = schema.get(key) {
+            made[key] = value.clone();
+        }
+    }
+    if let Some(Value::Array(required)) = made.get_mut("required") {
+        required.sort_by_key(|name| name.as_str().unwrap_or_default().to_owned());
+    }
+    for key in ["items", "additionalProperties"] {
+        if let Some(inner) = schema.get(key) {
+            made[key] = outline(inner);
+        }
+    }
+    for (name, field) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        if !["apiVersion", "kind", "metadata"].contains(&name.as_str()) {
+            made["properties"][name] = outline(field);
+        }
+    }
+    made
+}
+
+fn schema_of(definition: &Value) -> &Value {
+    &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+}
+
+#[test]
+fn the_definition_of_the_types_has_the_same_fields_types_and_enums() {
+    for (text, kind) in
+        [(ODD, "Oddity"), (ODD, "Root"), (CRON_JOB, "CronJob"), (MARKDOWN_VIEW, "MarkdownView")]
+    {
+        let given = chosen(text, kind).definition;
+        let made = generate(&given, true);
+        assert_eq!(made.lost, Vec::<String>::new(), "{kind}");
+        assert_eq!(outline(schema_of(&made.definition)), outline(schema_of(&given)), "{kind}");
+        for what in ["scope", "group"] {
+            assert_eq!(made.definition["spec"][what], given["spec"][what], "{kind}: {what}");
+        }
+    }
+}
+
+/// What a server makes of an object: with its defaults, less what it does not know, and what is wrong with it.
+fn stored(definition: &Value, mut object: Value) -> (Value, usize) {
+    let compiled = Definition::compile(definition).unwrap();
+    let (_, version) = compiled.versions.first_key_value().unwrap();
+    custom::prune(&version.schema, &mut object);
+    custom::apply_defaults(&version.schema, &mut object);
+    let wrong = custom::validate(&version.schema, &object).len();
+    (object, wrong)
+}
+
+#[test]
+fn the_definition_of_the_types_takes_and_keeps_the_same_objects() {
+    let given = chosen(ODD, "Oddity").definition;
+    let made = generate(&given, true).definition;
+    let good = json!({
+        "apiVersion": "lab.example.com/v1",
+        "kind": "Oddity",
+        "metadata": { "name": "one" },
+        "spec": {
+            "type": "a", "fn": 3, "strategy": "Allow", "nothing": null, "kebab-case": "a\"1", "$ref": "x",
+            "clusterIPs": ["10.0.0.1"], "4th": 8, "a.b/c": "off", "port": "http", "size": "1Gi", "UPPER": 0.75,
+            "anything": [1, { "a": null }], "anyObject": { "a": 1 }, "empty": { "gone": 1 }, "unknown": true,
+            "embedded": { "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "a" }, "spec": { "a": 1 } },
+            "known": { "other": "x", "kept": true }, "nested": { "a": [{ "name": "b", "type": "c", "d": 1 }] },
+            "steps": [{ "name": "a", "kind": "one" }], "selector": { "matchLabels": { "a": "b" } },
+        },
+    });
+    assert_eq!(stored(&made, good.clone()), stored(&given, good.clone()));
+    assert_eq!(stored(&given, good.clone()).1, 0);
+    for (field, wrong) in [
+        ("type", json!("")),
+        ("strategy", json!("Never")),
+        ("policy", json!("C")),
+        ("level", json!(4)),
+        ("UPPER", json!(0.5)),
+        ("clusterIPs", json!(["not an address"])),
+        ("labels", json!({ "a": "" })),
+        ("nested", json!({ "a": [{}] })),
+        ("kebab-case", json!("A")),
+        ("snake_case", json!("second")),
+        ("steps", json!([])),
+        ("port", json!(true)),
+        ("maybe", json!(1)),
+    ] {
+        let mut object = good.clone();
+        object["spec"][field] = wrong;
+        let (ours, theirs) = (stored(&made, object.clone()), stored(&given, object));
+        assert!(theirs.1 > 0, "{field} should be refused");
+        assert_eq!(ours, theirs, "{field}");
+    }
+}
+
+#[test]
+fn the_stored_version_is_taken_unless_another_is_named() {
+    assert_eq!(chosen(ODD, "Oddity").version, "v1");
+    let other = Wanted { version: Some("v1alpha1".into()), kind: Some("Oddity".into()), ..Wanted::default() };
+    let chosen = choose(&definitions(ODD).unwrap(), &other).unwrap().remove(0);
+    assert_eq!(chosen.version, "v1alpha1");
+    let made = generate(&chosen.definition, false);
+    assert!(made.code.contains("deprecated = \"use v1\"") && made.code.contains("storage = false"));
+    assert_eq!(made.lost, ["x-kubernetes-preserve-unknown-fields of the object as a whole"]);
+}
+
+#[test]
+fn lists_and_files_with_other_objects_are_read() {
+    let list = "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap}, \
+                {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition}]}";
+    assert_eq!(definitions(list).unwrap().len(), 1);
+    assert_eq!(definitions(ODD).unwrap().len(), 2);
+    let all = choose(&definitions(ODD).unwrap(), &Wanted::default()).unwrap();
+    assert_eq!(all.iter().map(|chosen| chosen.kind.as_str()).collect::<Vec<_>>(), ["Oddity", "Root"]);
+}
+
+#[test]
+fn what_the_types_cannot_say_is_told() {
+    let text = r"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+spec:
+  group: example.com
+  names: {kind: Thing, plural: things, listKind: Things}
+  scope: Namespaced
+  conversion: {strategy: Webhook}
+  versions:
+  - name: v1
+    storage: true
+    served: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          metadata: {type: object, properties: {name: {type: string, maxLength: 10}}}
+          spec:
+            type: object
+            required: [ghost]
+            anyOf: [{properties: {a: {minimum: 1}}}]
+            properties:
+              a: {type: integer}
+              list: {type: array, items: {x-kubernetes-int-or-string: true, maxLength: 3}}
+          status: {type: object}
+";
+    let made = generate(&chosen(text, "Thing").definition, true);
+    insta::assert_snapshot!(made.lost.join("\n"), @"
+    that an object may lack its spec
+    that the status is no subresource: it is one now
+    what it says of metadata
+    the webhook that converts between versions
+    the kind of lists, Things
+    anyOf of spec
+    maxLength of spec.list[]
+    the required field ghost, which it does not describe, of spec
+    ");
+}
+
+#[test]
+fn what_contradicts_the_file_is_refused() {
+    let refused = |wanted: &Wanted| choose(&definitions(ODD).unwrap(), wanted).unwrap_err().to_string();
+    let oddity = || Wanted { kind: Some("Oddity".into()), ..Wanted::default() };
+    let told = [
+        refused(&Wanted { group: Some("other".into()), ..Wanted::default() }),
+        refused(&Wanted { kind: Some("Order".into()), ..Wanted::default() }),
+        refused(&Wanted { version: Some("v3".into()), ..oddity() }),
+        refused(&Wanted { plural: Some("odds".into()), ..oddity() }),
+        refused(&Wanted { namespaced: Some(true), ..oddity() }),
+    ];
+    insta::assert_snapshot!(told.join("\n"), @"
+    the file does not define other
+    the file does not define Order
+    lab.example.com, Oddity has no version v3
+    the plural of lab.example.com, Oddity is oddities, and not odds
+    objects of lab.example.com, Oddity are of the cluster
+    ");
+    let group = Wanted { group: Some("lab".into()), ..oddity() };
+    assert_eq!(choose(&definitions(ODD).unwrap(), &group).unwrap().len(), 1);
+}

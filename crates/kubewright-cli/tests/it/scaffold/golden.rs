@@ -111,6 +111,21 @@ fn groups_that_came_later_make_the_same_project() {
 }
 
 #[test]
+fn an_operator_that_got_its_own_namespace_later_is_the_same() {
+    let init = format!("{INIT} --namespaced");
+    assert_eq!(made(&[INIT, ORDER, "edit --namespaced"]), made(&[&init, ORDER]));
+    assert_eq!(made(&[&init, ORDER, "edit --namespaced=false"]), made(&[INIT, ORDER]));
+}
+
+#[test]
+fn a_project_of_definitions_that_exist_is_golden() {
+    let from = |name: &str| {
+        format!("create api --from-crd {}/testdata/crds/{name}.yaml", env!("CARGO_MANIFEST_DIR"))
+    };
+    differs_as_golden("from-crd", &[INIT, "edit --multigroup", &from("odd"), &from("markdown_view")]);
+}
+
+#[test]
 fn what_was_added_can_be_taken_back_without_a_trace() {
     let delete = "delete api --group sales --version v1 --kind Order";
     assert_eq!(made(&[INIT, ORDER, delete]), made(&[INIT]));

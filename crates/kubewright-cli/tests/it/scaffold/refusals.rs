@@ -5,6 +5,7 @@ use std::fs;
 use insta::assert_snapshot;
 
 use super::Folder;
+use crate::run::{self, command};
 
 const ORDER: &str = "create api --group sales --version v1 --kind Order";
 
@@ -155,6 +156,60 @@ fn a_project_depends_on_the_checkout_that_built_the_tool_unless_told_otherwise()
     folder.done("init --domain example.com --kubewright-git https://example.com/kubewright");
     let line = "kubewright = { git = \"https://example.com/kubewright\" }";
     assert!(folder.read("Cargo.toml").contains(line), "{}", folder.read("Cargo.toml"));
+}
+
+#[test]
+fn a_file_that_defines_no_kind_is_refused() {
+    let folder = Folder::with_order();
+    let before = folder.files();
+    assert_snapshot!(folder.run("create api --from-crd PROJECT"), @"
+    exit status 1
+    --- stderr
+    error: cannot take types from PROJECT
+      cause: there is no CustomResourceDefinition in it
+      hint: `kubectl get crd NAME -o yaml` prints one
+    ");
+    assert_snapshot!(folder.run("create api --from-crd nowhere.yaml"), @"
+    exit status 1
+    --- stderr
+    error: cannot take types from nowhere.yaml
+      cause: No such file or directory (os error 2)
+    ");
+    let views = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/crds/markdown_view.yaml");
+    assert_snapshot!(folder.run(&format!("create api --from-crd {views} --kind Order")), @"
+    exit status 1
+    --- stderr
+    error: the file does not define Order
+      hint: it defines view.example.com, MarkdownView; leave out --group and --kind
+    ");
+    assert_eq!(folder.files(), before);
+}
+
+#[test]
+fn a_definition_is_read_from_standard_input_too() {
+    let folder = Folder::new("views");
+    folder.done("init --domain example.com --kubewright-version 0.1.0");
+    let views = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/crds/markdown_view.yaml");
+    let file = fs::File::open(views).expect("it is there");
+    let run = run::run(command("create api --from-crd -").current_dir(folder.path()).stdin(file));
+    assert_eq!(run.status, 0, "{run}");
+    assert!(folder.read("src/api/v1/markdown_view.rs").contains("pub markdowns: BTreeMap<String, String>,"));
+    folder.remove("config/crd/imported/view.example.com_markdownview_v1.yaml");
+    let run = folder.run("edit --multigroup");
+    assert!(run.stderr.contains("which view.example.com/v1, MarkdownView was made from"), "{run}");
+}
+
+#[test]
+fn objects_of_the_cluster_keep_an_operator_from_having_its_own_namespace() {
+    let folder = Folder::new("shop");
+    folder.done("init --domain example.com --kubewright-version 0.1.0");
+    folder.done(&format!("{ORDER} --namespaced=false"));
+    assert_snapshot!(folder.run("edit --namespaced"), @"
+    exit status 1
+    --- stderr
+    error: the operator is for its own namespace, and sales.example.com/v1, Order has objects that are in none
+      hint: `kubewright edit --namespaced=false` lets the operator watch everything
+    ");
 }
 
 #[test]

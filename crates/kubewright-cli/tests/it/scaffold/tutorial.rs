@@ -10,15 +10,15 @@ use super::Folder;
 use crate::kubectl::cluster::Cluster;
 
 /// Versions of dependencies as this workspace has them: they are built already, and no network is asked.
-fn lock(folder: &Folder) {
+pub(super) fn lock(folder: &Path) {
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
-    fs::copy(lock, folder.path().join("Cargo.lock")).expect("the workspace is locked");
+    fs::copy(lock, folder.join("Cargo.lock")).expect("the workspace is locked");
 }
 
 /// Builds, checks and tests a project as its CI would.
 #[track_caller]
 fn is_sound(folder: &Folder) {
-    lock(folder);
+    lock(&folder.path());
     folder.shell("cargo", "fmt --check", &[]);
     folder.shell("cargo", "clippy --quiet --all-targets -- -D warnings", &[]);
     let said = folder.shell("cargo", "test --quiet", &[]);
@@ -61,6 +61,11 @@ fn the_operator_of_the_tutorial_is_made_tested_run_and_deployed() {
         "-n markdown-view-system get deployments markdown-view-controller-manager -o jsonpath={..image}";
     assert_eq!(cluster.kubectl(image).result(), "example.com/markdown-view:v1");
     folder.shell("make", "undeploy", &variables);
+    folder.shell("make", "build-installer IMG=example.com/markdown-view:v2", &variables);
+    let installer = folder.path().join("dist/install.yaml");
+    cluster.kubectl(&format!("apply --server-side -f {}", installer.display())).result();
+    assert_eq!(cluster.kubectl(image).result(), "example.com/markdown-view:v2");
+    folder.shell("make", "undeploy uninstall", &variables);
     let help = folder.shell("make", "help", &variables);
     assert!(help.contains("  deploy              Deploy the operator with the image IMG\n"), "{help}");
 }
@@ -89,6 +94,51 @@ fn a_project_for_its_own_namespace_that_follows_deployments_is_sound() {
     folder.done("create api --group apps --version v1 --kind Deployment --resource=false");
     folder.done("create api --group sales --version v1 --kind Order --controller=false");
     is_sound(&folder);
+}
+
+#[test]
+fn a_project_of_definitions_that_exist_is_sound() {
+    let folder = Folder::new("lab");
+    folder.done("init --domain example.com --multigroup");
+    for name in ["odd", "cronjob", "markdown_view"] {
+        let file = format!("{}/testdata/crds/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
+        folder.done(&format!("create api --from-crd {file}"));
+    }
+    is_sound(&folder);
+}
+
+/// A crate that defines a kind, as others publish them.
+const CERTS: &str = r#"
+pub mod v1 {
+    #[derive(kube::CustomResource, schemars::JsonSchema, serde::Serialize, serde::Deserialize, Clone, Debug)]
+    #[kube(group = "cert-manager.io", version = "v1", kind = "Certificate", namespaced)]
+    pub struct CertificateSpec {
+        pub host: String,
+    }
+}
+"#;
+
+#[test]
+fn a_project_that_follows_a_kind_of_another_crate_is_sound() {
+    let folder = Folder::new("follower");
+    folder.done("init --domain example.com");
+    folder.done(
+        "create api --group cert-manager --version v1 --kind Certificate --external-api-path certs::v1 \
+         --external-api-domain io --external-api-module certs@0.1",
+    );
+    fs::create_dir_all(folder.path().join("certs/src")).expect("a folder");
+    folder.write("certs/src/lib.rs", CERTS);
+    let manifest = folder.read("Cargo.toml");
+    let dependencies: Vec<&str> = ["k8s-openapi", "kube", "schemars", "serde", "serde_json"]
+        .iter()
+        .filter_map(|name| manifest.lines().find(|line| line.starts_with(&format!("{name} = "))))
+        .collect();
+    let certs = "[package]\nname = \"certs\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[dependencies]\n";
+    folder.write("certs/Cargo.toml", &format!("{certs}{}\n[workspace]\n", dependencies.join("\n")));
+    // It is on this disk, and not published.
+    folder.write("Cargo.toml", &format!("{manifest}\n[patch.crates-io]\ncerts = {{ path = \"certs\" }}\n"));
+    is_sound(&folder);
+    assert!(folder.read("config/rbac/role.yaml").contains("- cert-manager.io\n"));
 }
 
 #[test]

@@ -1,0 +1,119 @@
+//! The image, as far as it can be tried where there is no Docker: what its build is given is enough to build.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::Folder;
+use super::tutorial::lock;
+
+/// The arguments of a `COPY` from a project, or from a checkout of kubewright.
+struct Copied {
+    is_checkout: bool,
+    paths: Vec<String>,
+    to: String,
+}
+
+fn copied(dockerfile: &str) -> Vec<Copied> {
+    let lines = dockerfile.lines().filter_map(|line| line.strip_prefix("COPY "));
+    let lines = lines.filter(|line| !line.starts_with("--from=build"));
+    lines
+        .map(|line| {
+            let is_checkout = line.starts_with("--from=kubewright");
+            let mut paths: Vec<String> =
+                line.split_whitespace().filter(|word| !word.starts_with("--")).map(str::to_owned).collect();
+            let to = paths.pop().expect("it is copied somewhere");
+            Copied { is_checkout, paths, to }
+        })
+        .collect()
+}
+
+#[test]
+fn what_the_image_is_built_from_is_there_and_not_ignored() {
+    let folder = Folder::with_order();
+    lock(&folder.path());
+    let kept: Vec<String> = folder
+        .read(".dockerignore")
+        .lines()
+        .filter_map(|line| line.strip_prefix('!').map(str::to_owned))
+        .collect();
+    let copied = copied(&folder.read("Dockerfile"));
+    assert_eq!(copied.len(), 2);
+    for path in copied.iter().flat_map(|copied| &copied.paths) {
+        // Docker takes an asterisk for what may be missing.
+        let path = path.trim_end_matches('*');
+        assert!(folder.path().join(path).exists(), "there is no {path}");
+        assert!(kept.iter().any(|kept| kept == path), "{path} is ignored");
+    }
+    let dockerfile = folder.read("Dockerfile");
+    assert!(dockerfile.contains("USER 65532:65532") && dockerfile.contains("FROM scratch"), "{dockerfile}");
+    let entry = "cp target/release/shop /manager";
+    assert!(dockerfile.contains(entry), "{dockerfile}");
+}
+
+fn copy(from: &Path, to: &Path) {
+    if from.is_dir() {
+        fs::create_dir_all(to).expect("a folder");
+        for entry in fs::read_dir(from).expect("a folder") {
+            let entry = entry.expect("an entry");
+            copy(&entry.path(), &to.join(entry.file_name()));
+        }
+    } else {
+        fs::create_dir_all(to.parent().expect("it is in a folder")).expect("a folder");
+        fs::copy(from, to).expect("a file");
+    }
+}
+
+/// Everything that the image's build sees, and nothing else, is enough for cargo to find all packages. What it builds
+/// then is what the other tests build.
+#[test]
+fn what_the_image_is_built_from_is_all_that_cargo_wants() {
+    let folder = Folder::new("shop");
+    folder.done("init --domain example.com");
+    folder.done("create api --group sales --version v1 --kind Order");
+    lock(&folder.path());
+    let checkout = fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).expect("it is there");
+    let image = tempfile::tempdir().expect("a folder");
+    for Copied { is_checkout, paths, to } in copied(&folder.read("Dockerfile")) {
+        let from = if is_checkout { checkout.clone() } else { folder.path() };
+        let to: PathBuf = if is_checkout {
+            image.path().join(to.trim_start_matches('/'))
+        } else {
+            image.path().join("operator").join(to)
+        };
+        for path in &paths {
+            let path = path.trim_end_matches('*');
+            // Docker copies what is in a folder, and a file under its name.
+            let to = if from.join(path).is_dir() { to.clone() } else { to.join(path) };
+            copy(&from.join(path), &to);
+        }
+    }
+    // In the image the checkout has the path that it has here.
+    let operator = image.path().join("operator");
+    let manifest = fs::read_to_string(operator.join("Cargo.toml")).expect("it was copied");
+    let inside = image.path().join(checkout.strip_prefix("/").expect("it is absolute"));
+    let manifest = manifest.replace(&checkout.display().to_string(), &inside.display().to_string());
+    fs::write(operator.join("Cargo.toml"), manifest).expect("a file");
+    let output = Command::new("cargo")
+        .args(["metadata", "--format-version=1", "--offline"])
+        .current_dir(&operator)
+        .output()
+        .expect("cargo starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn an_image_cannot_be_built_without_the_checkout_and_make_says_so() {
+    let folder = Folder::new("shop");
+    folder.done("init --domain example.com");
+    let makefile = folder.read("Makefile");
+    let checkout = fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).expect("it is there");
+    let checkout = checkout.display().to_string();
+    assert!(makefile.contains(&format!("--build-context kubewright={checkout} ")), "{makefile}");
+    folder.write("Makefile", &makefile.replace(&checkout, "/gone/kubewright"));
+    let output =
+        Command::new("make").arg("docker-build").current_dir(folder.path()).output().expect("make starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(said.contains("Cargo.toml wants kubewright from /gone/kubewright, which is not there"), "{said}");
+}
