@@ -100,6 +100,14 @@ pub fn missing(probe: Probe<'_>) -> Vec<Lack> {
     if probe("etcd", &["--version"]).is_none() {
         lack("no etcd".into(), "install it, on Debian `.ci/install` puts one into target/tools/bin", true);
     }
+    let browser = ["chromium", "google-chrome"].iter().any(|it| probe(it, &["--version"]).is_some());
+    if !browser || probe("chromedriver", &["--version"]).is_none() {
+        lack(
+            "no Chromium with its driver".into(),
+            "install both, on Debian `apt-get install chromium chromium-driver`",
+            false,
+        );
+    }
     lacks
 }
 
@@ -146,6 +154,7 @@ mod tests {
         no python3 with pip: install both, on Debian `apt-get install python3 python3-pip`
         no kubectl: install 1.32 or newer, on Debian `.ci/install` puts one into target/tools/bin
         no etcd: install it, on Debian `.ci/install` puts one into target/tools/bin
+        no Chromium with its driver: install both, on Debian `apt-get install chromium chromium-driver`
         ");
     }
 
