@@ -6,13 +6,16 @@ mod story;
 mod world;
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kubewright_apiserver::auth::Authorization;
 use kubewright_apiserver::certs::Authority;
 use kubewright_apiserver::serve::{Certificates, Listening, Serving};
 use kubewright_apiserver::{ApiServer, Options};
+use kubewright_runtime::{Context, Manager, ManagerOptions, Outcome, Patch, Reconciler};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -193,6 +196,52 @@ async fn a_journal_that_does_not_begin_with_hello_is_not_read() {
         !ids.is_empty() && ids.iter().all(|id| id.as_str().is_some_and(|id| id.ends_with(":real"))),
         "{ids:?}"
     );
+}
+
+/// Labels ConfigMaps.
+struct Labeller;
+
+impl Reconciler for Labeller {
+    type Object = ConfigMap;
+
+    async fn reconcile(&self, map: Arc<ConfigMap>, cx: &Context) -> kubewright_runtime::Result<Outcome> {
+        let label = json!({ "metadata": { "labels": { "seen": "yes" } } });
+        cx.client().patch(&*map, &Patch::merge(label)?).await?;
+        Ok(Outcome::done())
+    }
+}
+
+#[tokio::test]
+async fn the_journal_of_a_manager_is_shown_with_causes_and_calls() {
+    let world = World::start().await;
+    let mut stream = Stream::open(&world.page, None).await;
+    let options = ManagerOptions {
+        journal: Some(world.page.journal_address()),
+        ..ManagerOptions::new("labeller").namespaces(["default"])
+    };
+    let manager = Manager::new(world.client.clone(), options).expect("a manager");
+    manager.controller(Labeller).register().expect("one controller");
+    let running = tokio::spawn(manager.run_until(std::future::pending()));
+    stream.until(|batch| !entries(batch, "operator").is_empty()).await;
+    world.config_map("first", &json!({})).await;
+
+    let is_relabelled = |entry: &Value| {
+        let caused = entry["causes"].as_array().into_iter().flatten();
+        caused
+            .clone()
+            .any(|cause| cause["why"] == "modified" && cause["changed"] == json!(["metadata.labels"]))
+            && entry["outcome"] == "done"
+    };
+    let (_, batch) = stream.until(|batch| entries(batch, "reconcile").iter().any(is_relabelled)).await;
+    let entry = entries(&batch, "reconcile").into_iter().find(is_relabelled).expect("it was found");
+    assert_eq!((&entry["kind"], &entry["name"]), (&json!("ConfigMap"), &json!("first")), "{entry:#}");
+    let calls = entry["calls"].as_array().expect("a list");
+    assert_eq!(
+        (calls.len(), &calls[0]["method"], &calls[0]["status"]),
+        (1, &json!("PATCH"), &json!(200)),
+        "{entry:#}"
+    );
+    running.abort();
 }
 
 #[tokio::test]

@@ -37,7 +37,10 @@ fn each_save_is_built_and_run_and_broken_code_is_survived() {
     edit(CONTROLLER, "\"Rewritten\"", "\"Broken\" +");
     dev.says("error: expected expression");
     dev.says("build failed in ");
-    folder.write("second.yaml", "apiVersion: view.example.com/v1\nkind: Page\nmetadata: {name: second}\nspec: {}\n");
+    folder.write(
+        "second.yaml",
+        "apiVersion: view.example.com/v1\nkind: Page\nmetadata: {name: second}\nspec: {}\n",
+    );
     dev.kubectl(&format!("apply -f {}", folder.path().join("second.yaml").display()));
     dev.kubectl(&format!("wait --timeout=60s pages/second {REASON}=Rewritten"));
 
