@@ -1,0 +1,4 @@
+//! The kinds of this operator.
+
+pub mod lab;
+pub mod view;

@@ -1,0 +1,3 @@
+//! The kinds of lab.example.com.
+
+pub mod v1;

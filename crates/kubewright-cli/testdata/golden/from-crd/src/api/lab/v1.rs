@@ -1,0 +1,7 @@
+//! Version v1 of lab.example.com.
+
+mod oddity;
+mod root;
+
+pub use oddity::*;
+pub use root::*;

@@ -1,0 +1,3 @@
+//! The kinds of view.example.com.
+
+pub mod v1;

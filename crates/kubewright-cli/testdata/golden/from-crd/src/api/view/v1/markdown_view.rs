@@ -1,0 +1,70 @@
+//! MarkdownView, version v1 of view.example.com.
+
+#![allow(
+    clippy::doc_lazy_continuation,
+    clippy::doc_overindented_list_items,
+    clippy::enum_variant_names,
+    reason = "words and names are those of the definition"
+)]
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kubewright::prelude::*;
+use kubewright::schema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a MarkdownView is to be.
+#[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[kube(
+    group = "view.example.com",
+    version = "v1",
+    kind = "MarkdownView",
+    plural = "markdownviews",
+    namespaced,
+    status = "MarkdownViewStatus",
+    doc = "Markdown pages, and viewers that serve them.",
+    printcolumn(name = "Replicas", type_ = "integer", json_path = ".spec.replicas"),
+    printcolumn(
+        name = "Available",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Available\")].status"
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct MarkdownViewSpec {
+    /// The pages, by the names of their files.
+    #[schemars(transform = schema::min_properties(1))]
+    pub markdowns: BTreeMap<String, String>,
+    /// How many viewers run.
+    #[schemars(transform = schema::minimum(0))]
+    #[serde(default = "default_replicas")]
+    pub replicas: i32,
+    /// The image of the viewer.
+    #[serde(default = "default_viewer_image")]
+    pub viewer_image: String,
+}
+
+/// How a MarkdownView is.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct MarkdownViewStatus {
+    /// What is true of it: Available, Degraded.
+    #[schemars(transform = schema::list_map(["type"]))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+fn default_replicas() -> i32 {
+    1
+}
+
+fn default_viewer_image() -> String {
+    "peaceiris/mdbook:latest".to_owned()
+}

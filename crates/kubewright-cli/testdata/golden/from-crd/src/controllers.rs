@@ -1,0 +1,4 @@
+//! The controllers of this operator.
+
+pub mod lab;
+pub mod view;

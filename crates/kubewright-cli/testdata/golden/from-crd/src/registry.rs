@@ -1,0 +1,17 @@
+//! Every kind and every controller of this operator. `kubewright create` and `kubewright delete` write this file.
+
+use kubewright::{Manager, RegisterError};
+
+use crate::{api, controllers};
+
+kubewright::crds!(api::lab::v1::Oddity);
+kubewright::crds!(api::lab::v1::Root);
+kubewright::crds!(api::view::v1::MarkdownView);
+
+/// Gives the manager all controllers.
+pub fn register(manager: &Manager) -> Result<(), RegisterError> {
+    controllers::lab::oddity::register(manager)?;
+    controllers::lab::root::register(manager)?;
+    controllers::view::markdown_view::register(manager)?;
+    Ok(())
+}

@@ -1,0 +1,24 @@
+//! A Root is taken, and reconciled without an error.
+
+use anyhow::Result;
+use kubewright::prelude::*;
+use kubewright_envtest::Environment;
+
+use shop::api::lab::v1::Root;
+use shop::controllers;
+
+const SAMPLE: &str = include_str!("../../config/samples/lab_v1_root.yaml");
+
+#[tokio::test]
+async fn the_sample_is_taken() -> Result<()> {
+    let env = Environment::builder().crd::<Root>().start().await?;
+    let (namespace, client) = (env.namespace().await?, env.runtime_client());
+    let manager = env.manager("shop")?;
+    controllers::lab::root::register(&manager)?;
+    let running = env.run(manager);
+    env.apply_yaml(&namespace, SAMPLE).await?;
+
+    let key = Key::namespaced(&namespace, "root-sample");
+    client.get::<Root>(&key).await?;
+    Ok(running.stop().await?)
+}
