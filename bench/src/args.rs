@@ -51,6 +51,7 @@ mod tests {
         insta::assert_snapshot!(error, @"
         error: invalid value 'nosuch' for '[SUITE]'
           [possible values: facts, server, custom, runtime, envtest, cluster]
+          [possible values: facts, server, custom, runtime, envtest, dev]
 
         For more information, try '--help'.
         ");

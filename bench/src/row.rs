@@ -12,6 +12,7 @@ pub(crate) enum Unit {
     Nanos,
     Micros,
     Millis,
+    Seconds,
     /// Millions of bytes.
     Megabytes,
     PerSecond,
@@ -23,6 +24,7 @@ impl Unit {
             Self::Nanos => "ns",
             Self::Micros => "us",
             Self::Millis => "ms",
+            Self::Seconds => "s",
             Self::Megabytes => "MB",
             Self::PerSecond => "1/s",
         }
@@ -35,7 +37,7 @@ impl Unit {
             Self::Micros => value * 1e6,
             Self::Millis => value * 1e3,
             Self::Megabytes => value / 1e6,
-            Self::PerSecond => value,
+            Self::Seconds | Self::PerSecond => value,
         }
     }
 

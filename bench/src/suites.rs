@@ -2,6 +2,7 @@
 
 pub(crate) mod cluster;
 pub(crate) mod custom;
+pub(crate) mod dev;
 pub(crate) mod envtest;
 pub(crate) mod facts;
 pub(crate) mod runtime;
@@ -13,6 +14,7 @@ use crate::row::Row;
 /// Every suite, in the order of the table.
 pub(crate) const SUITES: &[Suite] =
     &[facts::SUITE, server::SUITE, custom::SUITE, runtime::SUITE, envtest::SUITE, cluster::SUITE];
+    &[facts::SUITE, server::SUITE, custom::SUITE, runtime::SUITE, envtest::SUITE, dev::SUITE];
 
 /// A set of rows that are measured together.
 #[derive(Debug)]

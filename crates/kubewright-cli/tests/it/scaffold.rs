@@ -74,7 +74,18 @@ impl Folder {
     #[track_caller]
     pub(crate) fn shell(&self, program: &str, line: &str, variables: &[(&str, &str)]) -> String {
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder");
-        let output = Command::new(program)
+        let mut command = Command::new(program);
+        // What cargo says of this package to its tests is nothing that builds of others may depend on: they would be
+        // made anew each time.
+        let of_this_package = |name: &str| {
+            ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE"]
+                .iter()
+                .any(|start| name.starts_with(start))
+        };
+        for (name, _) in std::env::vars().filter(|(name, _)| of_this_package(name)) {
+            command.env_remove(name);
+        }
+        let output = command
             .args(line.split_whitespace())
             .current_dir(self.path())
             .env("CARGO_TARGET_DIR", target)

@@ -1,0 +1,109 @@
+//! A project from the scaffold: made, built, and built again after a change of its reconciler.
+//!
+//! Builds are debug builds, as in daily work, into a folder of their own: the first one compiles every dependency. It
+//! takes minutes, so there is one in a run and not one in each round. No network is asked: versions are those of this
+//! workspace, which are on the disk.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+use tempfile::TempDir;
+
+use super::Bench;
+use crate::binary;
+use crate::row::{Rows, Unit};
+
+const MADE_MS: f64 = 200.0;
+const AGAIN_S: f64 = 3.0;
+/// Making a project is short: so many of them in each round.
+const REPEATS: usize = 5;
+
+const RECONCILER: &str = "src/controllers/widget.rs";
+const LOGGED: &str = "\"reconciling";
+
+pub(super) fn run(bench: &Bench, rows: &mut Rows) -> Result<()> {
+    bench.progress.say("dev: building the program");
+    let kubewright = binary::build("kubewright-cli", "kubewright", &[])?;
+    let project = Project::make(&kubewright)?;
+    bench.progress.say("dev: the first build of a project, which takes minutes");
+    rows.sample("cold debug build of a new project", Unit::Seconds, project.build()?);
+    for round in 1..=bench.rounds {
+        bench.progress.say(&format!("dev: a project, round {round} of {}", bench.rounds));
+        for _ in 0..REPEATS {
+            let made = Project::make(&kubewright)?.took;
+            rows.sample("init + create api", Unit::Millis, made).target = Some(MADE_MS);
+        }
+        project.change_reconciler(round)?;
+        let name = "debug build after a change of the reconciler";
+        rows.sample(name, Unit::Seconds, project.build()?).target = Some(AGAIN_S);
+        rows.sample("manifests --check of what is built", Unit::Millis, project.manifests(&kubewright)?);
+    }
+    Ok(())
+}
+
+/// A project with a kind, and a folder for what is built of it.
+struct Project {
+    root: TempDir,
+    target: TempDir,
+    /// Seconds that it took to make it.
+    took: f64,
+}
+
+impl Project {
+    fn make(kubewright: &Path) -> Result<Self> {
+        let folder = || tempfile::tempdir().context("cannot make a folder");
+        let mut made = Self { root: folder()?, target: folder()?, took: 0.0 };
+        let init = "init --quiet --domain example.com --project-name bench";
+        let api = "create api --quiet --group bench --version v1 --kind Widget";
+        for line in [init, api] {
+            made.took += seconds(made.command(kubewright).args(line.split(' ')))?;
+        }
+        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.lock");
+        fs::copy(workspace, made.root.path().join("Cargo.lock")).context("cannot copy Cargo.lock")?;
+        Ok(made)
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.root.path())
+            .env("CARGO_TARGET_DIR", self.target.path())
+            .env("CARGO_NET_OFFLINE", "true")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        command
+    }
+
+    /// Builds it, and says how many seconds that took.
+    fn build(&self) -> Result<f64> {
+        let cargo = PathBuf::from(env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
+        seconds(self.command(&cargo).args(["build", "--quiet"]))
+    }
+
+    fn manifests(&self, kubewright: &Path) -> Result<f64> {
+        seconds(self.command(kubewright).args(["manifests", "--check", "--quiet"]))
+    }
+
+    /// Changes what the reconciler does, as someone who saves the file.
+    fn change_reconciler(&self, round: u32) -> Result<()> {
+        let path = self.root.path().join(RECONCILER);
+        let text = fs::read_to_string(&path).context("cannot read the reconciler")?;
+        ensure!(text.contains(LOGGED), "the reconciler logs something else than {LOGGED}");
+        let changed = text.replacen(LOGGED, &format!("{LOGGED}, round {round}"), 1);
+        fs::write(&path, changed).context("cannot write the reconciler")
+    }
+}
+
+/// Runs a program to its end; it must succeed.
+fn seconds(command: &mut Command) -> Result<f64> {
+    let started = Instant::now();
+    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
+    let took = started.elapsed().as_secs_f64();
+    ensure!(status.success(), "{command:?} failed ({status}); what went wrong stands above");
+    Ok(took)
+}
