@@ -13,8 +13,7 @@ use crate::row::Row;
 
 /// Every suite, in the order of the table.
 pub(crate) const SUITES: &[Suite] =
-    &[facts::SUITE, server::SUITE, custom::SUITE, runtime::SUITE, envtest::SUITE, cluster::SUITE];
-    &[facts::SUITE, server::SUITE, custom::SUITE, runtime::SUITE, envtest::SUITE, dev::SUITE];
+    &[facts::SUITE, server::SUITE, custom::SUITE, runtime::SUITE, envtest::SUITE, cluster::SUITE, dev::SUITE];
 
 /// A set of rows that are measured together.
 #[derive(Debug)]

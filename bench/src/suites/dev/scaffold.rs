@@ -15,7 +15,6 @@ use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
 use super::Bench;
-use crate::binary;
 use crate::row::{Rows, Unit};
 
 const MADE_MS: f64 = 200.0;
@@ -23,31 +22,31 @@ const AGAIN_S: f64 = 3.0;
 /// Making a project is short: so many of them in each round.
 const REPEATS: usize = 5;
 
+const NAME: &str = "bench";
 const RECONCILER: &str = "src/controllers/widget.rs";
 const LOGGED: &str = "\"reconciling";
 
-pub(super) fn run(bench: &Bench, rows: &mut Rows) -> Result<()> {
-    bench.progress.say("dev: building the program");
-    let kubewright = binary::build("kubewright-cli", "kubewright", &[])?;
-    let project = Project::make(&kubewright)?;
+/// Hands on a project that is built.
+pub(super) fn run(bench: &Bench, kubewright: &Path, rows: &mut Rows) -> Result<Project> {
+    let project = Project::make(kubewright)?;
     bench.progress.say("dev: the first build of a project, which takes minutes");
     rows.sample("cold debug build of a new project", Unit::Seconds, project.build()?);
     for round in 1..=bench.rounds {
         bench.progress.say(&format!("dev: a project, round {round} of {}", bench.rounds));
         for _ in 0..REPEATS {
-            let made = Project::make(&kubewright)?.took;
+            let made = Project::make(kubewright)?.took;
             rows.sample("init + create api", Unit::Millis, made).target = Some(MADE_MS);
         }
-        project.change_reconciler(round)?;
+        project.change_reconciler(LOGGED, &format!("{LOGGED}, round {round}"))?;
         let name = "debug build after a change of the reconciler";
         rows.sample(name, Unit::Seconds, project.build()?).target = Some(AGAIN_S);
-        rows.sample("manifests --check of what is built", Unit::Millis, project.manifests(&kubewright)?);
+        rows.sample("manifests --check of what is built", Unit::Millis, project.manifests(kubewright)?);
     }
-    Ok(())
+    Ok(project)
 }
 
 /// A project with a kind, and a folder for what is built of it.
-struct Project {
+pub(super) struct Project {
     root: TempDir,
     target: TempDir,
     /// Seconds that it took to make it.
@@ -58,9 +57,9 @@ impl Project {
     fn make(kubewright: &Path) -> Result<Self> {
         let folder = || tempfile::tempdir().context("cannot make a folder");
         let mut made = Self { root: folder()?, target: folder()?, took: 0.0 };
-        let init = "init --quiet --domain example.com --project-name bench";
+        let init = format!("init --quiet --domain example.com --project-name {NAME}");
         let api = "create api --quiet --group bench --version v1 --kind Widget";
-        for line in [init, api] {
+        for line in [&*init, api] {
             made.took += seconds(made.command(kubewright).args(line.split(' ')))?;
         }
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.lock");
@@ -68,7 +67,8 @@ impl Project {
         Ok(made)
     }
 
-    fn command(&self, program: &Path) -> Command {
+    /// A program that is started in the project.
+    pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command
             .current_dir(self.root.path())
@@ -89,13 +89,17 @@ impl Project {
         seconds(self.command(kubewright).args(["manifests", "--check", "--quiet"]))
     }
 
+    /// Where the development loop keeps something.
+    pub(super) fn kept(&self, name: &str) -> PathBuf {
+        self.target.path().join("kubewright/dev").join(NAME).join(name)
+    }
+
     /// Changes what the reconciler does, as someone who saves the file.
-    fn change_reconciler(&self, round: u32) -> Result<()> {
+    pub(super) fn change_reconciler(&self, from: &str, to: &str) -> Result<()> {
         let path = self.root.path().join(RECONCILER);
         let text = fs::read_to_string(&path).context("cannot read the reconciler")?;
-        ensure!(text.contains(LOGGED), "the reconciler logs something else than {LOGGED}");
-        let changed = text.replacen(LOGGED, &format!("{LOGGED}, round {round}"), 1);
-        fs::write(&path, changed).context("cannot write the reconciler")
+        ensure!(text.contains(from), "there is no {from} in the reconciler");
+        fs::write(&path, text.replacen(from, to, 1)).context("cannot write the reconciler")
     }
 }
 
