@@ -6,6 +6,7 @@
 
 mod code;
 mod idents;
+mod item;
 mod kind;
 mod known;
 mod marks;

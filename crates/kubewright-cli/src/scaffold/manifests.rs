@@ -5,7 +5,7 @@
 
 use kubewright_manifests::crd;
 use kubewright_manifests::declarations::{ControllerDeclared, Declarations, Resource};
-use kubewright_manifests::declare::{Item, Kind as Declared};
+use kubewright_manifests::declare::{Declared, Item, Kind as DeclaredKind};
 use kubewright_manifests::files::{Files, Plan};
 use serde_json::{Map, Value, json};
 
@@ -16,11 +16,11 @@ use crate::project::project_file::ProjectFile;
 
 /// The files.
 pub(super) fn files(project: &ProjectFile, kinds: &[Kind<'_>]) -> Files {
-    let own = kinds.iter().filter(|kind| kind.own);
-    let merged = crd::merge(own.map(|kind| declared(kind)).collect());
+    let declarations = declarations(project, kinds);
+    let merged = crd::merge(declarations.kinds().cloned().collect());
     let definitions: Vec<(String, Value)> =
         merged.definitions.into_iter().map(|made| (made.file, made.definition)).collect();
-    Plan::new(&declarations(project, kinds), &definitions, "").files().clone()
+    Plan::new(&declarations, &definitions, "").files().clone()
 }
 
 /// What the program of the project would declare.
@@ -43,6 +43,7 @@ pub(super) fn declarations(project: &ProjectFile, kinds: &[Kind<'_>]) -> Declara
         secure_metrics: true,
         events: true,
         namespaces: watched(project).into_iter().collect(),
+        declared: kinds.iter().filter(|kind| kind.own).map(|kind| Declared::Kind(declared(kind))).collect(),
         controllers: controllers.collect(),
         ..Declarations::new(&project.project_name)
     }
@@ -59,9 +60,9 @@ pub(super) fn common() -> Map<String, Value> {
         .expect("the template is JSON")
 }
 
-fn declared(kind: &Kind<'_>) -> Declared {
+fn declared(kind: &Kind<'_>) -> DeclaredKind {
     if let Some(imported) = &kind.imported {
-        return Declared {
+        return DeclaredKind {
             item: Item::default(),
             definition: imported.definition.clone(),
             findings: Vec::new(),
@@ -106,5 +107,5 @@ fn declared(kind: &Kind<'_>) -> Declared {
             }],
         },
     });
-    Declared { item: Item::default(), definition, findings: Vec::new() }
+    DeclaredKind { item: Item::default(), definition, findings: Vec::new() }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::idents;
-use super::marks::Mark;
-use super::model::{Enum, Field, Item, Model, Presence, Struct};
+use super::item::{Enum, Field, Item, Presence, Struct, has_code};
+use super::marks::{self, Mark};
+use super::model::Model;
 
 /// What stands at the struct of the spec.
 pub(super) struct Head<'a> {
@@ -80,7 +81,7 @@ fn structure(text: &mut String, made: &Struct, head: &Head<'_>, defaults: &mut D
     if is_spec {
         let _ = writeln!(text, "#[kube(\n    {}\n)]", head.kube.join(",\n    "));
     }
-    marks(text, &made.marks, "");
+    write_marks(text, &made.marks, "");
     text.push_str("#[serde(rename_all = \"camelCase\")]\n");
     if made.fields.is_empty() && !made.open {
         let _ = writeln!(text, "pub struct {} {{}}", made.name);
@@ -103,7 +104,7 @@ fn field(text: &mut String, made: &Field, defaults: &mut Defaults) {
     if let Some(doc) = &made.doc {
         comment(text, doc, "    ");
     }
-    marks(text, &made.marks, "    ");
+    write_marks(text, &made.marks, "    ");
     let mut serde = Vec::new();
     if idents::camel_case(&made.ident) != made.name {
         serde.push(format!("rename = {:?}", made.name));
@@ -158,13 +159,18 @@ fn about(text: &mut String, doc: Option<&str>, path: &str, head: &Head<'_>) {
 }
 
 fn comment(text: &mut String, doc: &str, indent: &str) {
+    if has_code(doc) {
+        // It is no Rust; only the definition has it.
+        let _ = writeln!(text, "{indent}#[schemars(description = {})]", marks::text(doc));
+        return;
+    }
     for line in doc.lines() {
         let space = if line.is_empty() { "" } else { " " };
         let _ = writeln!(text, "{indent}///{space}{line}");
     }
 }
 
-fn marks(text: &mut String, marks: &[Mark], indent: &str) {
+fn write_marks(text: &mut String, marks: &[Mark], indent: &str) {
     for mark in marks {
         let _ = writeln!(text, "{indent}{}", mark.line());
     }
@@ -190,16 +196,9 @@ impl Defaults {
         let ident = ident.trim_matches('_');
         let names = std::iter::once(format!("default_{ident}"))
             .chain((2..).map(|number| format!("default_{ident}_{number}")));
-        for name in names {
-            match self.0.get(&name) {
-                Some(known) if *known != value => {}
-                Some(_) => return name,
-                None => {
-                    self.0.insert(name.clone(), value);
-                    return name;
-                }
-            }
-        }
-        unreachable!("there are enough numbers")
+        let is_free = |name: &String| self.0.get(name).is_none_or(|known| *known == value);
+        let name = names.into_iter().find(is_free).unwrap_or_default();
+        self.0.insert(name.clone(), value);
+        name
     }
 }

@@ -3,8 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::code::{self, Head};
+use super::item::{Field, has_code, tidy};
 use super::marks::literal;
-use super::model::{Model, tidy};
+use super::model::Model;
 use super::{Generated, sample};
 use crate::scaffold::{manifests, names};
 
@@ -36,8 +37,7 @@ pub(crate) fn generate(definition: &Value, stored: bool) -> Generated {
     };
     let code = code::file(&model, &head);
     let has_conditions = model.find(&format!("{}Status", from.kind)).is_some_and(|status| {
-        let is_conditions =
-            |field: &super::model::Field| field.name == "conditions" && field.rust == "Vec<Condition>";
+        let is_conditions = |field: &Field| field.name == "conditions" && field.rust == "Vec<Condition>";
         status.has_default && status.fields.iter().any(is_conditions)
     });
     let definition = from.definition(&schema, stored, status.is_some());
@@ -145,6 +145,10 @@ impl<'a> From<'a> {
         if has_spec && !requires("spec") {
             lost.push("that an object may lack its spec".to_owned());
         }
+        if self.schema.get("description").and_then(Value::as_str).is_some_and(|about| has_code(&tidy(about)))
+        {
+            lost.push("the words about the kind, which have code in them".to_owned());
+        }
         if requires("status") {
             lost.push("that an object must have a status".to_owned());
         }
@@ -188,7 +192,8 @@ impl<'a> From<'a> {
             .and_then(Value::as_str)
             .map(tidy)
             .filter(|about| !about.is_empty());
-        let about = about.unwrap_or_else(|| {
+        // kube's derive makes a doc comment of it, and rustdoc would compile what is code in it.
+        let about = about.filter(|about| !has_code(about)).unwrap_or_else(|| {
             format!("{} is the Schema for the {} API.", self.kind, self.text("/spec/names/plural"))
         });
         let mut schema = json!({ "type": "object", "description": about, "properties": manifests::common() });

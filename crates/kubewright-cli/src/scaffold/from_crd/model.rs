@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::item::{Enum, Field, Item, Presence, Struct, tidy};
 use super::marks::{Mark, marks};
 use super::{idents, known};
 
@@ -26,58 +27,6 @@ pub(super) struct Model {
     pub(super) lost: Vec<String>,
     names: BTreeSet<String>,
     kind: String,
-}
-
-/// A type that is made.
-#[derive(Debug)]
-pub(super) enum Item {
-    Struct(Struct),
-    Enum(Enum),
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Struct {
-    pub(super) name: String,
-    /// Where it is in an object.
-    pub(super) path: String,
-    pub(super) doc: Option<String>,
-    pub(super) marks: Vec<Mark>,
-    pub(super) fields: Vec<Field>,
-    /// Keeps fields that nobody knows.
-    pub(super) open: bool,
-    pub(super) has_default: bool,
-}
-
-#[derive(Debug)]
-pub(super) struct Enum {
-    pub(super) name: String,
-    pub(super) path: String,
-    pub(super) doc: Option<String>,
-    /// The variants and their values.
-    pub(super) variants: Vec<(String, String)>,
-}
-
-#[derive(Debug)]
-pub(super) struct Field {
-    pub(super) ident: String,
-    pub(super) name: String,
-    pub(super) doc: Option<String>,
-    pub(super) rust: String,
-    pub(super) presence: Presence,
-    pub(super) marks: Vec<Mark>,
-}
-
-/// Whether a field is there.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Presence {
-    Always,
-    /// Always, but it may be null.
-    OrNull,
-    Maybe,
-    /// A list that is empty where the field is absent.
-    List,
-    /// An expression of Rust's for it where it is absent.
-    Otherwise(String),
 }
 
 /// A value's type.
@@ -279,16 +228,10 @@ impl Model {
     fn inner(&mut self, schema: &Value, prefix: &str, path: &str, wrapper: &str) -> Typed {
         let at = self.items.len();
         let mut typed = self.value(schema, prefix, path);
-        let keys: &[(&str, Value)] = &[
-            // Nothing else says this within a list.
-            ("nullable", Value::Bool(true)),
-        ];
-        for (key, on) in keys {
-            if schema.get(*key) == Some(on) {
-                typed.rust = format!("Option<{}>", typed.rust);
-                typed.marks.push(Mark::Marker("nullable()".to_owned()));
-                typed.said.insert((*key).to_owned(), on.clone());
-            }
+        if schema.get("nullable") == Some(&Value::Bool(true)) {
+            typed.rust = format!("Option<{}>", typed.rust);
+            typed.marks.push(Mark::Marker("nullable()".to_owned()));
+            typed.said.insert("nullable".to_owned(), true.into());
         }
         let mut marks = Vec::new();
         for mark in std::mem::take(&mut typed.marks) {
@@ -374,7 +317,7 @@ impl Model {
             }
             made.has_default &= field.has_default();
             properties.insert(name.clone(), said.into());
-            made.fields.push(field.field);
+            made.fields.push(field);
         }
         if open {
             self.uses.insert("std::collections::BTreeMap".to_owned());
@@ -403,7 +346,7 @@ impl Model {
         required: bool,
         prefix: &str,
         path: &str,
-    ) -> (FieldMade, Map<String, Value>) {
+    ) -> (Field, Map<String, Value>) {
         let type_name = format!("{prefix}{}", idents::part(name));
         let mut typed = self.value(schema, &type_name, path);
         let doc = schema.get("description").and_then(Value::as_str).map(tidy).filter(|doc| !doc.is_empty());
@@ -431,12 +374,16 @@ impl Model {
                 typed.marks.push(Mark::Keyword("default".to_owned(), default.clone()));
             }
         }
-        let field =
-            Field { ident, name: name.to_owned(), doc, rust: typed.rust, presence, marks: typed.marks };
-        (
-            FieldMade { presence: field.presence.clone(), type_has_default: typed.has_default, field },
-            typed.said,
-        )
+        let field = Field {
+            ident,
+            name: name.to_owned(),
+            doc,
+            rust: typed.rust,
+            presence,
+            marks: typed.marks,
+            type_has_default: typed.has_default,
+        };
+        (field, typed.said)
     }
 
     /// A default as an expression of the field's type, where that is a simple one.
@@ -458,32 +405,9 @@ impl Model {
     }
 }
 
-struct FieldMade {
-    field: Field,
-    presence: Presence,
-    type_has_default: bool,
-}
-
-impl FieldMade {
-    /// Whether `Default` says the same of it as the definition.
-    fn has_default(&self) -> bool {
-        match self.presence {
-            Presence::Always => self.type_has_default,
-            Presence::OrNull | Presence::Maybe | Presence::List => true,
-            Presence::Otherwise(_) => false,
-        }
-    }
-}
-
 fn is_enum(schema: &Map<String, Value>) -> bool {
     schema
         .get("enum")
         .and_then(Value::as_array)
         .is_some_and(|values| !values.is_empty() && values.iter().all(Value::is_string))
-}
-
-/// A text as a doc comment keeps it.
-pub(super) fn tidy(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(|line| line.trim_end().replace('\t', "    ")).collect();
-    lines.join("\n").trim_matches('\n').to_owned()
 }

@@ -132,7 +132,7 @@ fn lists_and_files_with_other_objects_are_read() {
 
 #[test]
 fn what_the_types_cannot_say_is_told() {
-    let text = r"
+    let text = r#"
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: things.example.com}
@@ -148,6 +148,7 @@ spec:
     schema:
       openAPIV3Schema:
         type: object
+        description: "It is so:\n\n\tcode"
         properties:
           metadata: {type: object, properties: {name: {type: string, maxLength: 10}}}
           spec:
@@ -158,10 +159,11 @@ spec:
               a: {type: integer}
               list: {type: array, items: {x-kubernetes-int-or-string: true, maxLength: 3}}
           status: {type: object}
-";
+"#;
     let made = generate(&chosen(text, "Thing").definition, true);
     insta::assert_snapshot!(made.lost.join("\n"), @"
     that an object may lack its spec
+    the words about the kind, which have code in them
     that the status is no subresource: it is one now
     what it says of metadata
     the webhook that converts between versions
