@@ -33,6 +33,7 @@ impl Cluster {
         let cluster = Self::with_flags(&format!(" --controllers all --nodes {count}"));
         cluster.until("get nodes -o name", |nodes| nodes.lines().count() == count);
         cluster.kubectl("wait --for=condition=Ready node --all --timeout=50s").output();
+        cluster.until("get nodes -o jsonpath={.items[*].spec.taints}", str::is_empty);
         cluster
     }
 
