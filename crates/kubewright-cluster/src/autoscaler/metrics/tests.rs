@@ -1,3 +1,5 @@
+//! What metrics ask for, one rule a test.
+
 use serde_json::{Value, json};
 
 use super::*;
