@@ -40,16 +40,6 @@ impl World {
                 nodes.iter().filter(|node| node.spec.as_ref().is_none_or(|spec| spec.taints.is_none()));
             let ready = ready.count();
             ensure!(ready == count, "{ready} of {count} nodes are ready");
-        world.ready_nodes(&options.nodes.names).await?;
-    /// Waits until all nodes take pods, so that the first pods find all of them.
-    async fn ready_nodes(&self, names: &[String]) -> Result<()> {
-            for name in names {
-                let node = self.client().get::<Node>(&Key::cluster(name)).await?;
-                let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
-                let is_ready = conditions.into_iter().any(|it| it.type_ == "Ready" && it.status == "True");
-                let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
-                ensure!(is_ready && taints.is_none_or(Vec::is_empty), "{name} is not ready");
-            }
             Ok(())
         };
         Ok(eventually(LIMIT, ready).await?)
