@@ -64,7 +64,7 @@ pub(crate) fn run(options: Options, ui: Ui) -> Result<()> {
         .build()
         .context("cannot start the threads of the cluster")?;
     runtime.block_on(async {
-        let mut signals = Signals::listen()?;
+        let mut signals = Signals::listen()?.with_hangup()?;
         let once = options.once.is_some();
         let mut session = tokio::select! {
             biased;

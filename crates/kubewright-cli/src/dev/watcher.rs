@@ -159,7 +159,8 @@ impl Watcher {
         // A save that goes on keeps everybody waiting, whatever the file has meanwhile.
         self.last = Instant::now();
         let now = fingerprint(&path);
-        if self.seen.insert(path, now) != Some(now) {
+        // A file that nobody knows was not there before.
+        if self.seen.insert(path, now).flatten() != now {
             self.add(change);
         }
     }
@@ -341,6 +342,8 @@ mod tests {
         project.write("src/.main.rs.swp", "1");
         project.write("src/main.rs~", "1");
         project.write("README.md", "1");
+        project.write("src/sedx1y2z3", "1");
+        fs::remove_file(project.path("src/sedx1y2z3")).unwrap();
         // All that came before this is told with it, if it is told at all.
         project.write("Cargo.lock", "version = 4");
         assert_eq!(next(&mut watcher).await, Change { lock: true, ..NOTHING });

@@ -66,6 +66,11 @@ impl Project {
     /// is for people.
     pub(crate) fn build_command(&self, bin: Option<&str>, arguments: &[String], ui: &Ui) -> Command {
         let mut command = Command::new(cargo());
+        for (name, _) in std::env::vars_os() {
+            if name.to_str().is_some_and(is_of_another_cargo) {
+                command.env_remove(name);
+            }
+        }
         command.current_dir(self.root()).args(["build", "--message-format=json-render-diagnostics"]);
         match bin {
             Some(name) => command.args(["--bin", name]),
@@ -135,6 +140,14 @@ impl Project {
         let file = ProjectFile::load(self.root()).ok()?;
         scaffold::watched(&file)
     }
+}
+
+/// Whether a cargo that has started this program has said something of it in a variable. Build scripts look at these:
+/// ring's, and all that depends on it, would be built again whenever one builds with and without them in turn.
+fn is_of_another_cargo(name: &str) -> bool {
+    let prefixes = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"];
+    let names = ["CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE", "OUT_DIR"];
+    prefixes.iter().any(|prefix| name.starts_with(prefix)) || names.contains(&name)
 }
 
 /// The cargo to call.
@@ -245,4 +258,21 @@ fn end(child: &mut Child) {
 
 fn shown(program: &Path) -> String {
     program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_cargo_are_kept_and_what_it_says_of_a_package_is_not() {
+        for kept in
+            ["CARGO", "CARGO_TARGET_DIR", "CARGO_HOME", "CARGO_NET_OFFLINE", "CARGO_BUILD_JOBS", "PATH"]
+        {
+            assert!(!is_of_another_cargo(kept), "{kept}");
+        }
+        for gone in ["CARGO_PKG_NAME", "CARGO_MANIFEST_DIR", "CARGO_BIN_EXE_kubewright", "OUT_DIR"] {
+            assert!(is_of_another_cargo(gone), "{gone}");
+        }
+    }
 }

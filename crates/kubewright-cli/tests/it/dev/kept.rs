@@ -56,5 +56,7 @@ fn a_cluster_is_kept_and_held_by_one_at_a_time_and_a_crash_is_told() {
     assert_eq!(fresh.kubectl("get pages -o name"), "");
     let namespaces = fresh.kubectl("get namespaces -o name");
     assert!(!namespaces.contains("kept"), "{namespaces}");
-    assert_eq!(fresh.end("INT").status, Some(0));
+    // The terminal is closed.
+    assert_eq!(fresh.end("HUP").status, Some(0));
+    assert_eq!(fresh.operators(), Vec::<String>::new());
 }
