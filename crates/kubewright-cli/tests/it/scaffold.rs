@@ -84,12 +84,6 @@ impl Folder {
         };
         for (name, _) in std::env::vars().filter(|(name, _)| of_this_package(name)) {
             command.env_remove(name);
-        // What cargo says of this package would have build scripts run again, as `kubewright` takes it away.
-        for (name, _) in std::env::vars_os() {
-            let text = name.to_string_lossy();
-            if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
-                command.env_remove(&name);
-            }
         }
         let output = command
             .args(line.split_whitespace())
