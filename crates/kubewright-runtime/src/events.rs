@@ -4,7 +4,8 @@
 //! and returns. The [`Broadcaster`] behind it writes events.k8s.io/v1 Events in the background:
 //!
 //! * *Aggregated.* The same thing about the same object, however often, is one Event with a count. It is the same if
-//!   regarding and related object, type, reason, action and reporting controller are; the note of the first stays.
+//!   regarding and related object, type, reason, action and reporting controller are; the note of the first stays,
+//!   unless the recorder tells events apart [by their notes](Recorder::by_note).
 //!   The first repetition is written at once, later ones after 6 quiet minutes, or every 30 minutes.
 //! * *Limited.* A controller may create 25 Events about an object, and one more every 5 minutes. Repetitions are free.
 //! * *Lossy.* Events are for people. When the queue is full the oldest is dropped, and the log says how many.
@@ -80,7 +81,8 @@ impl Broadcaster {
     /// The name must be a qualified name, such as `markdownview-controller` or `example.com/markdownview`: the API
     /// server refuses events of others.
     pub fn recorder(&self, controller: &str) -> Recorder {
-        Recorder { source: Arc::new(Source::new(controller, &self.host)), shared: self.shared.clone() }
+        let source = Arc::new(Source::new(controller, &self.host));
+        Recorder { source, shared: self.shared.clone(), by_note: false }
     }
 
     /// Writes events until `shutdown`, then what is left for at most a second.
@@ -175,9 +177,18 @@ fn finish(correlator: &mut Correlator, rng: &mut fastrand::Rng, answer: Answer) 
 pub struct Recorder {
     source: Arc<Source>,
     shared: Arc<Shared>,
+    by_note: bool,
 }
 
 impl Recorder {
+    /// A recorder for which events with other notes are other events, as they are for kube-controller-manager and for
+    /// operators on client-go's older recorder. A note that is new each time then makes a new Event each time, up to
+    /// the limit.
+    #[must_use]
+    pub fn by_note(&self) -> Self {
+        Self { by_note: true, ..self.clone() }
+    }
+
     /// Records that something went as it should.
     ///
     /// The note is anything that can be shown; `format_args!` is the cheapest.
@@ -240,8 +251,10 @@ impl About<'_> {
             tracing::warn!(reason, %note, "an event is about an object that does not say its apiVersion and kind");
             return;
         };
-        let key = SeriesKey::new(recorder.source.clone(), regarding, related, type_, reason, action);
+        let mut key = SeriesKey::new(recorder.source.clone(), regarding, related, type_, reason, action);
+        let note = limited(note);
+        key.note = recorder.by_note.then(|| note.clone());
         let at = recorder.shared.clock.now();
-        recorder.shared.queue.push(Occurrence { key, note: limited(note), at });
+        recorder.shared.queue.push(Occurrence { key, note, at });
     }
 }

@@ -172,6 +172,7 @@ impl Manager {
             None => None,
         };
         let broadcaster = Broadcaster::new(&hostname(), options.clock.clone(), rng.fork());
+        let recorder = broadcaster.recorder(&options.name);
         let client = Client::cached(kube.clone(), cache.clone()).field_owner(&options.name);
         let readyz = Checks::new("readyz");
         let watched = cache.clone();
@@ -190,7 +191,7 @@ impl Manager {
                 cache,
                 healthz: Checks::new("healthz"),
                 readyz,
-                recorder: broadcaster.recorder(&options.name),
+                recorder: if options.events_by_note { recorder.by_note() } else { recorder },
                 elected: watch::Sender::new(false),
                 addresses: watch::Sender::new(None),
                 queue_metrics,

@@ -39,10 +39,14 @@ async fn a_deployment_becomes_pods_that_run_and_is_scaled() -> Result<()> {
     }
     let set = sets(&world).await?.remove(0).metadata.name.unwrap();
     let told = world.events("web").await?;
-    assert!(
-        told.contains(&format!("ScalingReplicaSet: Scaled up replica set {set} from 0 to 3")),
-        "{told:?}"
-    );
+    for what in [
+        "up replica set SET from 0 to 3",
+        "down replica set SET from 3 to 1",
+        "up replica set SET from 1 to 3",
+    ] {
+        let what = format!("ScalingReplicaSet: Scaled {}", what.replace("SET", &set));
+        assert!(told.contains(&what), "{what}: {told:?}");
+    }
     Ok(())
 }
 

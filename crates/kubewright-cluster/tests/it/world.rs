@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kubewright_cluster::Options;
 use kubewright_envtest::{Environment, Running, eventually};
-use kubewright_runtime::{Client, Key, List};
+use kubewright_runtime::{Client, Key, List, ManagerOptions};
 use serde_json::{Value, json};
 
 /// Longer than anything takes that is not meant to. The clock is paused: nobody waits for it.
@@ -24,7 +24,9 @@ impl World {
     pub(crate) async fn start(options: Options) -> Result<Self> {
         let env = Environment::builder().seed(1).start().await?;
         let namespace = env.namespace().await?;
-        let manager = env.manager("kube-controller-manager")?;
+        let options_of_manager =
+            ManagerOptions { events_by_note: true, ..ManagerOptions::new("kube-controller-manager") };
+        let manager = env.manager_with(options_of_manager)?;
         kubewright_cluster::register(&manager, &options)?;
         let running = env.run(manager);
         let world = Self { env, namespace, _running: running };

@@ -37,6 +37,8 @@ pub(super) struct SeriesKey {
     type_: EventType,
     reason: String,
     action: String,
+    /// Where it tells events apart.
+    pub(super) note: Option<String>,
 }
 
 /// Who reports.
@@ -161,7 +163,7 @@ impl SeriesKey {
         let word = |word: &str| word[..word.floor_char_boundary(WORD_LIMIT)].to_owned();
         // The server wants an action; who names none did what the reason says.
         let action = if action.is_empty() { reason } else { action };
-        Self { source, regarding, related, type_, reason: word(reason), action: word(action) }
+        Self { source, regarding, related, type_, reason: word(reason), action: word(action), note: None }
     }
 
     /// The Event that tells of the first occurrence.

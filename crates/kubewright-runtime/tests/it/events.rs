@@ -289,6 +289,19 @@ async fn a_hundred_equal_events_are_one_object_that_counts() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_recorder_by_note_tells_apart_what_its_notes_do() {
+    let world = World::new();
+    let page = world.page().await;
+    let recorder = world.recorder.by_note();
+    for note in ["from 0 to 3", "from 3 to 1", "from 0 to 3"] {
+        recorder.normal(&page, "Scaled", "Scale", note);
+    }
+    let events = world.eventually(2).await;
+    let told: Vec<_> = events.iter().map(|event| (event.note.as_deref().unwrap(), count(event))).collect();
+    assert_eq!(told, [("from 0 to 3", 2), ("from 3 to 1", 1)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn equal_events_at_the_same_moment_are_one_write() {
     let world = World::new();
     let page = world.page().await;
