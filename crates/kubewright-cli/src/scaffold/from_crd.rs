@@ -16,7 +16,7 @@ mod sample;
 use anyhow::{Result, anyhow, bail};
 use serde_json::{Map, Value, json};
 
-pub(crate) use self::kind::generate;
+pub(crate) use self::kind::{generate, name_attributes};
 use crate::error::Hint as _;
 
 /// A version of a kind in a file.

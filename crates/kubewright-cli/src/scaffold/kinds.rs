@@ -2,6 +2,8 @@
 
 use std::cmp::Reverse;
 
+use serde_json::Value;
+
 use super::from_crd::{self, Generated};
 use super::names;
 use crate::project::project_file::{ProjectFile, Resource};
@@ -22,6 +24,8 @@ pub(super) struct Kind<'a> {
     pub(super) controllers: Vec<Controller>,
     /// What was made of its definition, where it came from one.
     pub(super) imported: Option<Generated>,
+    /// The names in the definition that another version came from: all versions have the same.
+    pub(super) names: Option<&'a Value>,
 }
 
 /// A controller with its names.
@@ -40,17 +44,20 @@ pub(super) fn kinds(project: &ProjectFile) -> Vec<Kind<'_>> {
     project.resources.iter().map(|resource| kind(project, resource)).collect()
 }
 
-fn kind<'a>(project: &ProjectFile, resource: &'a Resource) -> Kind<'a> {
+fn kind<'a>(project: &'a ProjectFile, resource: &'a Resource) -> Kind<'a> {
     let singular = resource.kind.to_lowercase();
     let versions =
         project.resources.iter().filter(|other| other.api.is_some() && is_same_kind(other, resource));
     let newest = versions.max_by_key(|other| priority(&other.version));
     let stored = newest.is_none_or(|newest| newest.version == resource.version);
     let imported = project.imported.get(&resource.id());
+    let mut versions = project.resources.iter().filter(|other| is_same_kind(other, resource));
+    let names = versions.find_map(|other| project.imported.get(&other.id())?.pointer("/spec/names"));
     Kind {
         own: resource.api.is_some(),
         stored,
         imported: imported.map(|definition| from_crd::generate(definition, stored)),
+        names,
         group: resource.full_group(),
         plural: if resource.plural.is_empty() {
             names::plural(&resource.kind)

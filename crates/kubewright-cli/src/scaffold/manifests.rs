@@ -77,7 +77,7 @@ fn declared(kind: &Kind<'_>) -> DeclaredKind {
     for (name, property) in common() {
         schema["properties"][name] = property;
     }
-    let definition = json!({
+    let mut definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": { "name": format!("{}.{}", kind.plural, kind.group) },
@@ -107,5 +107,10 @@ fn declared(kind: &Kind<'_>) -> DeclaredKind {
             }],
         },
     });
+    for key in ["singular", "shortNames", "categories"] {
+        if let Some(value) = kind.names.and_then(|names| names.get(key)) {
+            definition["spec"]["names"][key] = value.clone();
+        }
+    }
     DeclaredKind { item: Item::default(), definition, findings: Vec::new() }
 }

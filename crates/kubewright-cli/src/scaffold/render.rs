@@ -10,7 +10,7 @@ use super::code::{environment, registration, signature};
 use super::dependency::Dependency;
 use super::kinds::{self, Controller, Kind};
 use super::template::fill;
-use super::{manifests, names};
+use super::{from_crd, manifests, names};
 use crate::project::project_file::{self, ProjectFile};
 
 macro_rules! template {
@@ -444,6 +444,7 @@ fn values_of(kind: &Kind<'_>) -> Value {
         "namespaced": kind.namespaced(),
         "article": article,
         "article_upper": names::type_name(article),
+        "names": kind.names.map(from_crd::name_attributes).unwrap_or_default(),
         "imported": kind.imported.is_some(),
         "conditions": kind.imported.as_ref().is_none_or(|imported| imported.has_conditions),
     })

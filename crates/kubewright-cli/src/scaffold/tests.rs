@@ -316,6 +316,30 @@ fn a_kind_of_a_definition_keeps_its_group_and_grows_as_others_do() {
 }
 
 #[test]
+fn a_version_that_is_added_to_a_kind_of_a_definition_has_its_names() {
+    let definitions = from_crd::definitions(include_str!("../../testdata/crds/odd.yaml")).unwrap();
+    let chosen = from_crd::choose(&definitions, &from_crd::Wanted::default()).unwrap();
+    let requests: Vec<Request> = chosen.into_iter().map(add::imported).collect();
+    let both = add::add_all(&project(), &requests).unwrap().after;
+    assert_eq!(both.resources.len(), 2);
+    let later = with(&both, &request("lab", "v2", "Oddity"));
+    let files = files(&later);
+    let types = &files["src/api/v2/oddity.rs"];
+    assert!(types.contains("    singular = \"odd\",\n    shortname = \"od\",\n"), "{types}");
+    let definition = &files["config/crd/bases/lab.example.com_oddities.yaml"];
+    assert!(
+        definition.contains("    shortNames:\n    - od\n    - odds\n    singular: odd\n"),
+        "{definition}"
+    );
+    // Made again, they are as they were.
+    let forced: Vec<Request> =
+        requests.into_iter().map(|request| Request { force: true, ..request }).collect();
+    let again = add::add_all(&both, &forced).unwrap();
+    assert_eq!(again.after, both);
+    assert!(again.before.resources.is_empty() && again.before.imported.is_empty());
+}
+
+#[test]
 fn an_operator_for_its_own_namespace_has_roles_there() {
     let project = with(&ProjectFile { namespaced: true, ..project() }, &order());
     let files = files(&project);

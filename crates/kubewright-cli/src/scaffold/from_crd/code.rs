@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::idents;
 use super::item::{Enum, Field, Item, Presence, Struct, has_code};
-use super::marks::{self, Mark};
+use super::marks::Mark;
 use super::model::Model;
 
 /// What stands at the struct of the spec.
@@ -161,7 +161,8 @@ fn about(text: &mut String, doc: Option<&str>, path: &str, head: &Head<'_>) {
 fn comment(text: &mut String, doc: &str, indent: &str) {
     if has_code(doc) {
         // It is no Rust; only the definition has it.
-        let _ = writeln!(text, "{indent}#[schemars(description = {})]", marks::text(doc));
+        let description = Mark::Keyword("description".to_owned(), doc.into());
+        let _ = writeln!(text, "{indent}{}", description.line());
         return;
     }
     for line in doc.lines() {

@@ -89,11 +89,6 @@ impl<'a> From<'a> {
         self.definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }
 
-    fn texts(&self, pointer: &str) -> Vec<&'a str> {
-        let list = self.definition.pointer(pointer).and_then(Value::as_array);
-        list.into_iter().flatten().filter_map(Value::as_str).collect()
-    }
-
     fn version(&self) -> &'a Value {
         self.definition.pointer("/spec/versions/0").unwrap_or(&Value::Null)
     }
@@ -231,12 +226,7 @@ impl<'a> From<'a> {
             quoted("kind", self.kind),
             quoted("plural", self.text("/spec/names/plural")),
         ];
-        let singular = self.text("/spec/names/singular");
-        if !singular.is_empty() && singular != self.kind.to_lowercase() {
-            made.push(quoted("singular", singular));
-        }
-        made.extend(self.texts("/spec/names/shortNames").into_iter().map(|name| quoted("shortname", name)));
-        made.extend(self.texts("/spec/names/categories").into_iter().map(|name| quoted("category", name)));
+        made.extend(name_attributes(&self.definition["spec"]["names"]));
         if !stored {
             made.push("storage = false".to_owned());
         }
@@ -329,6 +319,19 @@ impl<'a> From<'a> {
             },
         })
     }
+}
+
+/// The arguments of `#[kube(...)]` for the names of a kind that do not follow from it.
+pub(crate) fn name_attributes(names: &Value) -> Vec<String> {
+    let text = |key: &str| names[key].as_str().unwrap_or_default();
+    let all = |key: &str| names[key].as_array().into_iter().flatten();
+    let mut made = Vec::new();
+    if !text("singular").is_empty() && text("singular") != text("kind").to_lowercase() {
+        made.push(format!("singular = {}", literal(&names["singular"])));
+    }
+    made.extend(all("shortNames").map(|name| format!("shortname = {}", literal(name))));
+    made.extend(all("categories").map(|name| format!("category = {}", literal(name))));
+    made
 }
 
 /// The arguments that there are, under the names that kube has for them.

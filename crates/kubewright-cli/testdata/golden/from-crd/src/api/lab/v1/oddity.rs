@@ -155,7 +155,7 @@ pub struct OdditySpec {
     pub self_: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Quantity>,
-    #[schemars(description = "Code of another language:\n\n    if err != nil {}\n\n```go\npanic(\"no\")\n```")]
+    #[schemars(extend("description" = "Code of another language:\n\n    if err != nil {}\n\n```go\npanic(\"no\")\n```"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sketch: Option<String>,
     #[schemars(transform = schema::format(Format::Hostname))]
