@@ -52,7 +52,7 @@ pub(crate) struct Options {
     pub(crate) page_port: u16,
     /// Whether to apply the samples; if nobody says, when the cluster has not had them.
     pub(crate) samples: Option<bool>,
-    /// To end when the samples are ready, which may take so long.
+    /// To end when the samples are ready, which may take so long after the build.
     pub(crate) once: Option<Duration>,
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct Args {
     #[arg(long)]
     once: bool,
 
-    /// How long that may take, the build included
+    /// How long that may take after the build
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     timeout: Duration,
 

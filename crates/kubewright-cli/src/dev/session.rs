@@ -58,7 +58,9 @@ pub(crate) struct Session {
     findings: String,
     /// What the summary was last.
     told: Option<bool>,
+    /// To end when the samples are ready, which may take so long after the build.
     once: Option<Duration>,
+    built: Option<Instant>,
     /// How the samples were last.
     standings: Vec<Standing>,
 }
@@ -137,6 +139,7 @@ impl Session {
             findings: String::new(),
             told: None,
             once: options.once,
+            built: None,
             standings: Vec::new(),
             ui,
         })
@@ -156,7 +159,7 @@ impl Session {
                 saved = changed(&mut self.watcher) => saved.map(|()| Event::Saved)?,
                 built = finished(&mut self.build) => Event::Built(built?),
                 event = self.operator.event() => Event::Operator(event?),
-                () = deadline(self.once.map(|patience| self.started + patience)) => Event::TimedOut,
+                () = deadline(self.once.zip(self.built)) => Event::TimedOut,
                 standings = self.waiting.next(self.cluster.client(), &kinds) => Event::Standings(standings),
             };
             match event {
@@ -235,6 +238,7 @@ impl Session {
     /// A build has ended.
     async fn built(&mut self, built: Built) -> Result<()> {
         self.build = None;
+        self.built = Some(Instant::now());
         let goes_on = if self.operator.is_running() {
             "the old operator goes on"
         } else {
@@ -288,9 +292,10 @@ async fn finished(build: &mut Option<Build>) -> Result<Built> {
     }
 }
 
-async fn deadline(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
+/// Waits for as long as it may take, from when it begins to count.
+async fn deadline(limit: Option<(Duration, Instant)>) {
+    match limit {
+        Some((patience, since)) => tokio::time::sleep_until(since + patience).await,
         None => std::future::pending().await,
     }
 }

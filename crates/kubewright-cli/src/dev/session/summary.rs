@@ -62,11 +62,8 @@ impl Session {
         reasons.extend(self.operator.trouble().map(str::to_owned));
         let waits = self.standings.iter().filter(|standing| !standing.is_ready);
         reasons.extend(waits.map(|standing| format!("{}: {}", standing.sample, standing.text)));
-        if self.build.is_some() {
-            reasons.push("the operator is still being built".to_owned());
-        }
         let patience = shown(self.once.unwrap_or_default());
-        anyhow!("the samples are not ready after {patience}\n{}", reasons.join("\n")).hint(
+        anyhow!("the samples are not ready {patience} after the build\n{}", reasons.join("\n")).hint(
             "give it more time with --timeout, or look into it with kubectl while it runs without --once",
         )
     }

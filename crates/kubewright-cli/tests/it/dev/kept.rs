@@ -47,7 +47,7 @@ fn a_cluster_is_kept_and_held_by_one_at_a_time_and_a_crash_is_told() {
 
     let failed = run(&mut line(&path, "--quiet --once --timeout 5s --operator-arg=--nonsense"));
     assert_eq!((failed.status, failed.stdout.contains("ready the operator runs")), (1, false), "{failed}");
-    assert!(failed.stderr.contains("error: the samples are not ready after 5.0 s\n"), "{failed}");
+    assert!(failed.stderr.contains("error: the samples are not ready 5.0 s after the build\n"), "{failed}");
     assert!(failed.stderr.contains("the operator ended by itself (exit status: 2)"), "{failed}");
 
     // A new one has nothing of the old.
