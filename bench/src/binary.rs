@@ -12,6 +12,11 @@ use anyhow::{Context as _, Result, ensure};
 pub(crate) fn build(package: &str, program: &str, config: &[String]) -> Result<PathBuf> {
     if let Some(cargo) = env::var_os("CARGO") {
         let mut build = Command::new(cargo);
+        // What the cargo that runs this says of it: ring's build script, and so all that needs ring, would be built anew.
+        let said = |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|it| name.starts_with(it));
+        for (name, _) in env::vars_os().filter(|(name, _)| name.to_str().is_some_and(said)) {
+            build.env_remove(name);
+        }
         build.args(["build", "--release", "--quiet", "--package", package, "--bin", program]);
         for setting in config {
             build.args(["--config", setting]);
