@@ -22,6 +22,8 @@ const AGAIN_S: f64 = 3.0;
 /// Making a project is short: so many of them in each round.
 const REPEATS: usize = 5;
 
+/// The same project without the settings of its profile.
+const PEER: &str = "cargo's profile";
 const NAME: &str = "bench";
 const RECONCILER: &str = "src/controllers/widget.rs";
 const LOGGED: &str = "\"reconciling";
@@ -29,17 +31,25 @@ const LOGGED: &str = "\"reconciling";
 /// Hands on a project that is built.
 pub(super) fn run(bench: &Bench, kubewright: &Path, rows: &mut Rows) -> Result<Project> {
     let project = Project::make(kubewright)?;
+    let plain = Project::make(kubewright)?;
+    plain.have_cargos_profile()?;
     bench.progress.say("dev: the first build of a project, which takes minutes");
-    rows.sample("cold debug build of a new project", Unit::Seconds, project.build()?);
+    let ours = project.build()?;
+    bench.progress.say("dev: the same with cargo's own profile");
+    let name = "cold debug build of a new project";
+    rows.sample_beside(name, Unit::Seconds, ours, (PEER, plain.build()?));
     for round in 1..=bench.rounds {
         bench.progress.say(&format!("dev: a project, round {round} of {}", bench.rounds));
         for _ in 0..REPEATS {
             let made = Project::make(kubewright)?.took;
             rows.sample("init + create api", Unit::Millis, made).target = Some(MADE_MS);
         }
-        project.change_reconciler(LOGGED, &format!("{LOGGED}, round {round}"))?;
+        for project in [&project, &plain] {
+            project.change_reconciler(LOGGED, &format!("{LOGGED}, round {round}"))?;
+        }
         let name = "debug build after a change of the reconciler";
-        rows.sample(name, Unit::Seconds, project.build()?).target = Some(AGAIN_S);
+        let (ours, peer) = (project.build()?, plain.build()?);
+        rows.sample_beside(name, Unit::Seconds, ours, (PEER, peer)).target = Some(AGAIN_S);
         rows.sample("manifests --check of what is built", Unit::Millis, project.manifests(kubewright)?);
     }
     Ok(project)
@@ -87,6 +97,16 @@ impl Project {
 
     fn manifests(&self, kubewright: &Path) -> Result<f64> {
         seconds(self.command(kubewright).args(["manifests", "--check", "--quiet"]))
+    }
+
+    /// Takes away what the scaffold says of debug builds.
+    fn have_cargos_profile(&self) -> Result<()> {
+        let path = self.root.path().join("Cargo.toml");
+        let text = fs::read_to_string(&path).context("cannot read Cargo.toml")?;
+        let sections = text.split_inclusive("\n\n").filter(|section| !section.contains("[profile.dev"));
+        let changed: String = sections.collect();
+        ensure!(changed != text, "there is no profile for debug builds in Cargo.toml");
+        fs::write(&path, changed).context("cannot write Cargo.toml")
     }
 
     /// Where the development loop keeps something.
