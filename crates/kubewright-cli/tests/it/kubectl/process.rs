@@ -2,6 +2,7 @@
 //!
 //! No wait lasts longer than [`DEADLINE`], or what [`Process::be_patient`] says, and no child outlives its [`Process`].
 
+use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -29,6 +30,8 @@ pub(crate) struct Process {
     parts: Receiver<Part>,
     stdout: String,
     stderr: String,
+    /// Lines that nobody was told yet, of each stream: which of two streams is read first is not known.
+    untold: [VecDeque<String>; 2],
     deadline: Duration,
 }
 
@@ -48,7 +51,8 @@ impl Process {
         forward(child.stderr.take(), Part::Stderr, sender);
         // Inputs are smaller than a pipe, so this does not wait. Who does not read his input has closed it: no error.
         let _ = child.stdin.take().expect("the input is a pipe").write_all(input.as_bytes());
-        Self { name, child, parts, stdout: String::new(), stderr: String::new(), deadline: DEADLINE }
+        let (stdout, stderr) = (String::new(), String::new());
+        Self { name, child, parts, stdout, stderr, untold: Default::default(), deadline: DEADLINE }
     }
 
     /// Has it take longer, as a compiler does.
@@ -60,16 +64,18 @@ impl Process {
         self.child.id()
     }
 
-    /// The next line that contains a text, on either stream.
+    /// The next line that contains a text, on either stream. Lines before it on that stream are passed over.
     #[track_caller]
     pub(crate) fn line_with(&mut self, text: &str) -> String {
         let deadline = Instant::now() + self.deadline;
         loop {
-            match self.next(deadline) {
-                Some(line) if line.contains(text) => return line,
-                Some(_) => {}
-                None => panic!("{} ended without saying {text:?}\n{}{}", self.name, self.stdout, self.stderr),
+            for untold in &mut self.untold {
+                if let Some(at) = untold.iter().position(|line| line.contains(text)) {
+                    return untold.drain(..=at).next_back().expect("it was found");
+                }
             }
+            let more = self.next(deadline);
+            assert!(more, "{} ended without saying {text:?}\n{}{}", self.name, self.stdout, self.stderr);
         }
     }
 
@@ -82,7 +88,7 @@ impl Process {
     #[track_caller]
     pub(crate) fn end(&mut self) -> Ended {
         let deadline = Instant::now() + self.deadline;
-        while self.next(deadline).is_some() {}
+        while self.next(deadline) {}
         let status = self.child.wait().expect("the process is ours").code();
         Ended { status, stdout: self.stdout.clone(), stderr: self.stderr.clone() }
     }
@@ -99,19 +105,21 @@ impl Process {
         }
     }
 
-    /// The next line on either stream; none when both have ended.
+    /// Takes the next line of either stream. Tells whether there was one; none comes when both have ended.
     #[track_caller]
-    fn next(&mut self, deadline: Instant) -> Option<String> {
+    fn next(&mut self, deadline: Instant) -> bool {
         match self.parts.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(Part::Stdout(line)) => {
                 self.stdout.push_str(&line);
-                Some(line)
+                self.untold[0].push_back(line);
+                true
             }
             Ok(Part::Stderr(line)) => {
                 self.stderr.push_str(&line);
-                Some(line)
+                self.untold[1].push_back(line);
+                true
             }
-            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Disconnected) => false,
             Err(RecvTimeoutError::Timeout) => {
                 panic!("{} hangs; so far it said:\n{}{}", self.name, self.stdout, self.stderr)
             }
