@@ -60,6 +60,7 @@ mod v2 {
     #[kube(group = "example.com", version = "v2", kind = "Shelf", plural = "shelves")]
     pub(super) struct ShelfSpec {
         pub(super) boards: i32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         wood: Option<String>,
     }
 }
