@@ -34,7 +34,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
 }
 
 fn command(args: &BenchArgs) -> Command {
-    let mut command = Command::new("cargo");
+    let mut command = crate::cargo();
     command.args(["run", "--release", "--quiet", "--package", "kubewright-bench", "--"]);
     command.args(&args.suite);
     if let Some(file) = &args.json {

@@ -107,7 +107,7 @@ impl Step {
             // Every target that does not say `test = false`: unit tests, `tests/`, and examples with tests.
             Self::Test => &["test", "--workspace", "--tests", "--no-fail-fast"],
         };
-        let mut command = Command::new("cargo");
+        let mut command = crate::cargo();
         command.args(words).current_dir(root).env("PATH", tools::path(root)?);
         if self == Self::Doc {
             command.env("RUSTDOCFLAGS", "-D warnings");
