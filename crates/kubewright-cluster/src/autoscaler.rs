@@ -21,7 +21,7 @@ use k8s_openapi::api::autoscaling::v2::{
 use k8s_openapi::api::core::v1::Pod;
 use kubewright_runtime::client::ignore_not_found;
 use kubewright_runtime::controller::{Predicate, Watch};
-use kubewright_runtime::{Context, Key, List, Manager, Outcome, Patch, Reconciler, RegisterError, Result};
+use kubewright_runtime::{Context, Key, List, Manager, Outcome, Reconciler, RegisterError, Result};
 
 use self::behaviour::{Bounds, History};
 use crate::node::whole;
@@ -70,10 +70,7 @@ impl Reconciler for Autoscalers {
         self.scale(&autoscaler, spec, &mut status, cx).await?;
         let mut wanted = (*autoscaler).clone();
         wanted.status = Some(status.new);
-        let patch = Patch::between(&*autoscaler, &wanted)?;
-        if !patch.is_empty() {
-            ignore_not_found(cx.client().status().patch(&*autoscaler, &patch).await)?;
-        }
+        ignore_not_found(cx.client().status().patch_between(&*autoscaler, &wanted).await)?;
         Ok(Outcome::requeue_after(PERIOD))
     }
 

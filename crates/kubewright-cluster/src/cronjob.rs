@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kubewright_runtime::client::ignore_not_found;
 use kubewright_runtime::owner::set_controller_reference;
-use kubewright_runtime::{Context, Delete, Manager, Outcome, Patch, Reconciler, RegisterError, Result};
+use kubewright_runtime::{Context, Delete, Manager, Outcome, Reconciler, RegisterError, Result};
 
 use self::schedule::Schedule;
 use crate::node::whole;
@@ -44,10 +44,7 @@ impl Reconciler for CronJobs {
         status.active = status.active.filter(|active| !active.is_empty());
         let mut wanted = (*cron).clone();
         wanted.status = Some(status);
-        let patch = Patch::between(&*cron, &wanted)?;
-        if !patch.is_empty() {
-            ignore_not_found(cx.client().status().patch(&*cron, &patch).await)?;
-        }
+        ignore_not_found(cx.client().status().patch_between(&*cron, &wanted).await)?;
         outcome
     }
 }

@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kubewright_runtime::client::{self, ignore_not_found};
 use kubewright_runtime::controller::{Predicate, Watch};
 use kubewright_runtime::{
-    Context, Key, LabelSelector, List, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
+    Context, Key, LabelSelector, List, Manager, Outcome, Reconciler, RegisterError, Result,
 };
 
 use self::plan::{Plan, View};
@@ -74,11 +74,7 @@ impl Reconciler for DaemonSets {
         let pods = claim::claim::<_, Pod>(cx.client(), &*set, &selector).await?;
         let collisions = set.status.as_ref().and_then(|status| status.collision_count).unwrap_or_default();
         let subject = Subject { selector: &selector, template: &spec.template, label: REVISION, collisions };
-        let history = match history::follow(&*set, &subject, cx).await {
-            // Nothing can be created where everything goes.
-            Err(error) if is_namespace_terminating(&error) => return Ok(Outcome::done()),
-            history => history?,
-        };
+        let Some(history) = history::follow(&*set, &subject, cx).await? else { return Ok(Outcome::done()) };
         let hash = history::label(&*history.current, REVISION).unwrap_or_default();
         let daemon = target::daemon(&set, hash);
         let nodes = cx.client().list::<Node>(&List::all()).await?;
@@ -96,10 +92,6 @@ impl Reconciler for DaemonSets {
             _ => Ok(next.wake.map_or(Outcome::done(), Outcome::requeue_after)),
         }
     }
-}
-
-fn is_namespace_terminating(error: &kubewright_runtime::Error) -> bool {
-    error.downcast_ref::<client::Error>().is_some_and(client::Error::is_namespace_terminating)
 }
 
 async fn carry_out(
@@ -137,10 +129,7 @@ async fn carry_out(
 async fn write(set: &DaemonSet, status: DaemonSetStatus, cx: &Context) -> Result<()> {
     let mut wanted = set.clone();
     wanted.status = Some(status);
-    let patch = Patch::between(set, &wanted)?;
-    if !patch.is_empty() {
-        ignore_not_found(cx.client().status().patch(set, &patch).await)?;
-    }
+    ignore_not_found(cx.client().status().patch_between(set, &wanted).await)?;
     Ok(())
 }
 

@@ -324,10 +324,7 @@ impl<'a> Rollout<'a> {
 
     /// Writes what changed of the Deployment: its revision goes along with the status.
     async fn write(&self) -> Result<()> {
-        let patch = Patch::between(self.before, &self.after)?;
-        if !patch.is_empty() {
-            ignore_not_found(self.cx.client().status().patch(self.before, &patch).await)?;
-        }
+        ignore_not_found(self.cx.client().status().patch_between(self.before, &self.after).await)?;
         Ok(())
     }
 }

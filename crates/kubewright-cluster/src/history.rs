@@ -45,8 +45,12 @@ pub(crate) struct Subject<'a> {
     pub(crate) collisions: i32,
 }
 
-/// Has the object's template be the last of its revisions.
-pub(crate) async fn follow<O: Object>(owner: &O, subject: &Subject<'_>, cx: &Context) -> Result<History> {
+/// Has the object's template be the last of its revisions. None where its namespace goes, and nothing can be created.
+pub(crate) async fn follow<O: Object>(
+    owner: &O,
+    subject: &Subject<'_>,
+    cx: &Context,
+) -> Result<Option<History>> {
     let mut old = claim::claim::<O, ControllerRevision>(cx.client(), owner, subject.selector).await?;
     old.sort_by_cached_key(|it| {
         (it.revision, pod::created(it.metadata.creation_timestamp.as_ref()), it.metadata.name.clone())
@@ -71,11 +75,13 @@ pub(crate) async fn follow<O: Object>(owner: &O, subject: &Subject<'_>, cx: &Con
                         None => {}
                     }
                 }
+                // Nothing can be created where everything goes.
+                Err(error) if error.is_namespace_terminating() => return Ok(None),
                 Err(error) => return Err(error.into()),
             }
         },
     };
-    Ok(History { current, old, collisions })
+    Ok(Some(History { current, old, collisions }))
 }
 
 /// Deletes the oldest of the revisions that no pod is of, `surplus` of them.

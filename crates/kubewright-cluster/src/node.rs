@@ -132,11 +132,7 @@ impl Reconciler for Machines {
         };
         let mut wanted = (*node).clone();
         wanted.status = Some(status(&node, &self.nodes, health, now));
-        let patch = Patch::between(&*node, &wanted)?;
-        let mut node = node;
-        if !patch.is_empty() {
-            node = Arc::new(cx.client().status().patch(&*node, &patch).await?);
-        }
+        let node = cx.client().status().patch_between(&*node, &wanted).await?.map_or(node, Arc::new);
         if let Some(taints) = taints(&node, health, now) {
             let version = node.metadata.resource_version.as_deref().unwrap_or_default();
             let patch = Patch::merge(json!({ "spec": { "taints": taints } }))?.optimistic(version);

@@ -11,9 +11,7 @@ use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kubewright_runtime::client::{self, ignore_not_found};
 use kubewright_runtime::owner::{controller_of, set_controller_reference};
-use kubewright_runtime::{
-    Context, Delete, Manager, Object, Outcome, Patch, Reconciler, RegisterError, Result,
-};
+use kubewright_runtime::{Context, Delete, Manager, Object, Outcome, Reconciler, RegisterError, Result};
 
 use self::status::Failure;
 use crate::{claim, pod};
@@ -55,10 +53,7 @@ impl Reconciler for ReplicaSets {
         let next = status::next(&set, &active, terminating, failure.as_ref(), cx.now());
         let mut wanted = (*set).clone();
         wanted.status = Some(next.status);
-        let patch = Patch::between(&*set, &wanted)?;
-        if !patch.is_empty() {
-            ignore_not_found(cx.client().status().patch(&*set, &patch).await)?;
-        }
+        ignore_not_found(cx.client().status().patch_between(&*set, &wanted).await)?;
         match managed {
             // Nothing can be created where everything goes.
             Err((_, error)) if !error.is_namespace_terminating() => Err(error.into()),

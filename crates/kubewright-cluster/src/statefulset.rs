@@ -67,11 +67,7 @@ impl Reconciler for StatefulSets {
         let pods = claim::claim_where::<_, Pod>(cx.client(), &*set, is_member).await?;
         let collisions = set.status.as_ref().and_then(|status| status.collision_count).unwrap_or_default();
         let subject = Subject { selector: &selector, template: &spec.template, label: HASH, collisions };
-        let history = match history::follow(&*set, &subject, cx).await {
-            // Nothing can be created where everything goes.
-            Err(error) if is_namespace_terminating(&error) => return Ok(Outcome::done()),
-            history => history?,
-        };
+        let Some(history) = history::follow(&*set, &subject, cx).await? else { return Ok(Outcome::done()) };
         let round = Round::new(&set, &pods, &history, cx);
         let done = round.run().await;
         let names = Names { current: history::name(round.current), update: history::name(&history.current) };
@@ -92,10 +88,7 @@ fn is_namespace_terminating(error: &kubewright_runtime::Error) -> bool {
 async fn write(set: &StatefulSet, status: StatefulSetStatus, cx: &Context) -> Result<()> {
     let mut wanted = set.clone();
     wanted.status = Some(status);
-    let patch = Patch::between(set, &wanted)?;
-    if !patch.is_empty() {
-        ignore_not_found(cx.client().status().patch(set, &patch).await)?;
-    }
+    ignore_not_found(cx.client().status().patch_between(set, &wanted).await)?;
     Ok(())
 }
 

@@ -44,8 +44,8 @@ impl Logs {
             color: logs::Color::Never,
         };
         let writer = written.clone();
-        let subscriber = logs::subscriber(&options, move || writer.clone()).expect("debug is a level");
-        Self { written, _guard: tracing::subscriber::set_default(subscriber) }
+        let guard = logs::capture(&options, move || writer.clone()).expect("debug is a level");
+        Self { written, _guard: guard }
     }
 
     /// Everything so far.

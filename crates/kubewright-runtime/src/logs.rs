@@ -33,9 +33,10 @@ mod text;
 
 use std::io::IsTerminal;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use tracing::Subscriber;
+use tracing::subscriber::DefaultGuard;
+use tracing::{Dispatch, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
@@ -172,6 +173,23 @@ where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     Ok(tracing_subscriber::registry().with(layer(options, writer, Arc::new(SystemClock))?))
+}
+
+/// Has this thread log to `writer` for as long as the guard is held, for tests that read their logs.
+///
+/// Other threads of the program may log to somewhere else or to nowhere. `tracing` remembers of each line whether
+/// anybody listens to it, and as long as it knows of one subscriber only, the first thread that comes to a line
+/// answers for all: a test that logs nothing would silence it in the others. So two subscribers stay behind that
+/// listen to everything and write nothing.
+pub fn capture<W>(options: &Options, writer: W) -> Result<DefaultGuard, LogsError>
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    static LISTENERS: LazyLock<[Dispatch; 2]> =
+        LazyLock::new(|| std::array::from_fn(|_| Dispatch::new(tracing_subscriber::registry())));
+    let subscriber = subscriber(options, writer)?;
+    LazyLock::force(&LISTENERS);
+    Ok(tracing::subscriber::set_default(subscriber))
 }
 
 /// A layer that writes lines to `writer`, for a subscriber that has others too.

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kubewright_cluster::{Nodes, Options};
-use kubewright_envtest::{Asked, Effect, consistently, eventually};
+use kubewright_envtest::{consistently, eventually};
 use kubewright_runtime::owner::controller_of;
 use kubewright_runtime::{Delete, Key, List, Patch};
 use serde_json::{Value, json};
@@ -252,18 +252,12 @@ async fn a_failed_pod_is_replaced_and_orphans_are_taken_back() -> Result<()> {
 async fn whatever_fails_on_the_way_the_end_is_the_same() -> Result<()> {
     for seed in 0..4 {
         let world = World::start(cluster()).await?;
-        let break_things = || {
-            let faults = world.env.faults();
-            faults.sometimes(seed, 20, Effect::internal_error(), Asked::is_write);
-            faults.sometimes(seed + 1, 20, Effect::LoseAnswer, Asked::is_write);
-            faults.sometimes(seed + 2, 20, Effect::conflict(), Asked::is_write);
-        };
         world.apply(set("web:1")).await?;
-        break_things();
+        world.disturb(seed);
         rolled_out(&world, 3).await?;
         world.env.faults().heal();
         world.apply(set("web:2")).await?;
-        break_things();
+        world.disturb(seed);
         rolled_out(&world, 3).await?;
         let pods = world.ready_pods(3).await?;
         assert_eq!(nodes(&pods), ["node-1", "node-2", "node-3"], "seed {seed}");

@@ -9,7 +9,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kubewright_cluster::{Nodes, Options};
-use kubewright_envtest::{Asked, Effect, consistently, eventually};
+use kubewright_envtest::{consistently, eventually};
 use kubewright_runtime::{List, Object};
 use serde_json::{Value, json};
 
@@ -25,14 +25,7 @@ async fn whatever_fails_on_the_way_the_end_is_the_same() -> Result<()> {
     assert_eq!(wanted.as_array().map(Vec::len), Some(1 + 2 + 1 + 6 + 1), "{wanted:#}");
     for seed in 0..SEEDS {
         let world = start().await?;
-        let disturb = || {
-            let faults = world.env.faults();
-            faults.sometimes(seed, 20, Effect::internal_error(), Asked::is_write);
-            faults.sometimes(seed + 1, 20, Effect::LoseAnswer, Asked::is_write);
-            faults.sometimes(seed + 2, 20, Effect::conflict(), Asked::is_write);
-            faults.sometimes(seed + 3, 20, Effect::Refuse, Asked::is_write);
-        };
-        change(&world, disturb).await.with_context(|| format!("seed {seed}"))?;
+        change(&world, || world.disturb(seed)).await.with_context(|| format!("seed {seed}"))?;
         let same = async || {
             let found = state(&world).await?;
             ensure!(found == wanted, "{found:#}\nand not\n{wanted:#}");

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kubewright_cluster::{Nodes, Options};
-use kubewright_envtest::{Asked, Effect, consistently, eventually};
+use kubewright_envtest::{consistently, eventually};
 use kubewright_runtime::owner::controller_of;
 use kubewright_runtime::{Delete, List, Patch};
 use serde_json::{Value, json};
@@ -350,25 +350,19 @@ async fn pods_are_waited_for_until_they_are_available_and_the_history_is_kept_sh
 async fn whatever_fails_on_the_way_the_end_is_the_same() -> Result<()> {
     for seed in 0..4 {
         let world = World::start(cluster()).await?;
-        let break_things = || {
-            let faults = world.env.faults();
-            faults.sometimes(seed, 20, Effect::internal_error(), Asked::is_write);
-            faults.sometimes(seed + 1, 20, Effect::LoseAnswer, Asked::is_write);
-            faults.sometimes(seed + 2, 20, Effect::conflict(), Asked::is_write);
-        };
         let mut wanted = set(3, "web:1");
         wanted["spec"]["volumeClaimTemplates"] = json!([{
             "metadata": { "name": "data" },
             "spec": { "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } },
         }]);
         world.apply(wanted.clone()).await?;
-        break_things();
+        world.disturb(seed);
         rolled_out(&world, 3).await?;
         world.env.faults().heal();
         wanted["spec"]["template"]["spec"]["containers"][0]["image"] = json!("web:2");
         wanted["spec"]["replicas"] = json!(2);
         world.apply(wanted).await?;
-        break_things();
+        world.disturb(seed);
         let done = rolled_out(&world, 2).await?.status.unwrap_or_default();
         assert_eq!(done.collision_count, Some(0), "seed {seed}: nothing is made twice");
         let pods = world.ready_pods(2).await?;

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kubewright_cluster::Options;
-use kubewright_envtest::{Environment, Running, eventually};
+use kubewright_envtest::{Asked, Effect, Environment, Running, eventually};
 use kubewright_runtime::{Client, Key, List, ManagerOptions};
 use serde_json::{Value, json};
 
@@ -45,6 +45,14 @@ impl World {
             Ok(())
         };
         Ok(eventually(LIMIT, ready).await?)
+    }
+
+    /// From now on, one write in five fails in some way; which ones, the seed decides.
+    pub(crate) fn disturb(&self, seed: u64) {
+        let effects = [Effect::internal_error(), Effect::LoseAnswer, Effect::conflict(), Effect::Refuse];
+        for (seed, effect) in (seed..).zip(effects) {
+            self.env.faults().sometimes(seed, 20, effect, Asked::is_write);
+        }
     }
 
     pub(crate) fn client(&self) -> &Client {

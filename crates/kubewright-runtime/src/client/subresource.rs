@@ -48,6 +48,13 @@ impl Subresource<'_> {
         self.client.send_patch(object, patch, Some(self.name)).await
     }
 
+    /// Writes what differs between an object and what it is to be. Where nothing does, nothing is asked, and the answer
+    /// is none.
+    pub async fn patch_between<K: Writable>(&self, before: &K, after: &K) -> Result<Option<K>, Error> {
+        let patch = Patch::between(before, after)?;
+        if patch.is_empty() { Ok(None) } else { self.patch(before, &patch).await.map(Some) }
+    }
+
     /// Server-side apply of the part, taking over what others own.
     pub async fn apply<K: Writable>(&self, wanted: &K) -> Result<K, Error> {
         self.client.send_patch(wanted, &Patch::apply(wanted)?.force(), Some(self.name)).await

@@ -292,7 +292,7 @@ async fn every_line_of_a_reconcile_says_whose_it_is() -> Result<()> {
         let (first, fails) = (noted.len() == 1, noted.len() < 3);
         Box::pin(async move {
             if first {
-                // Another test may have met these lines first, on a thread that logs nothing.
+                // Another test may have met these lines in the very moment in which the log was begun.
                 tracing::callsite::rebuild_interest_cache();
             }
             tracing::info!("the reconciler speaks");

@@ -163,8 +163,8 @@ impl Log {
         let log = Self::default();
         let writer = log.clone();
         let options = Options { format: Format::Text, level: Some("warn".to_owned()), ..Options::default() };
-        let subscriber = logs::subscriber(&options, move || writer.clone()).unwrap();
-        (log, tracing::subscriber::set_default(subscriber))
+        let guard = logs::capture(&options, move || writer.clone()).unwrap();
+        (log, guard)
     }
 
     /// The lines, without their time.

@@ -230,8 +230,8 @@ impl Log {
         let lines = Lines::default();
         let options =
             logs::Options { format: Format::Text, level: Some(level.to_owned()), color: logs::Color::Never };
-        let subscriber = logs::subscriber(&options, lines.clone())?;
-        Ok(Self { lines, _set: tracing::subscriber::set_default(subscriber) })
+        let set = logs::capture(&options, lines.clone())?;
+        Ok(Self { lines, _set: set })
     }
 
     /// The lines that say this.

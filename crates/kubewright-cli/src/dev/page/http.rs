@@ -47,6 +47,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/model.js", SCRIPT, include_str!("assets/model.js")),
     ("/view.js", SCRIPT, include_str!("assets/view.js")),
     ("/tree.js", SCRIPT, include_str!("assets/tree.js")),
+    ("/newest.js", SCRIPT, include_str!("assets/newest.js")),
     ("/reconciles.js", SCRIPT, include_str!("assets/reconciles.js")),
     ("/events.js", SCRIPT, include_str!("assets/events.js")),
     ("/object.js", SCRIPT, include_str!("assets/object.js")),

@@ -1,9 +1,8 @@
 // Events, newest first.
 
 import { model } from "./model.js";
-import { ageOf, badge, el, fullName, keepStop, matches, named, roving } from "./view.js";
-
-const STEP = 200;
+import { NewestFirst } from "./newest.js";
+import { ageOf, badge, el, fullName, matches, named } from "./view.js";
 
 const searchText = (event) =>
   `${event.type} ${event.reason} ${event.message} ${event.object.kind} ${fullName(event.object)} ${event.source}`;
@@ -17,58 +16,23 @@ export const eventsOf = (object) => (event) =>
     ? event.object.id === object.id
     : event.object.kind === object.kind && event.object.name === object.name && event.object.namespace === object.namespace;
 
-export class EventList {
-  #list;
-  #shown = new Map();
-  #limit = STEP;
-  #older = el("button", { className: "older", type: "button" });
+export class EventList extends NewestFirst {
+  fill = fill;
 
   constructor(list, onOpen) {
-    this.#list = list;
-    roving(list, ".line");
-    this.#older.addEventListener("click", () => {
-      this.#limit += STEP;
-      this.show(this.wanted);
-    });
+    super(list);
     list.addEventListener("click", (event) => {
       const id = event.target.closest(".line")?.dataset.object;
       if (id && model.object.has(id)) onOpen(id);
     });
   }
 
-  show(wanted) {
-    this.wanted = wanted;
-    const all = [...model.event.values()].filter(wanted).sort((a, b) => b.since - a.since || b.version - a.version);
-    const top = all.slice(0, this.#limit);
-    const keep = new Set(top.map((event) => event.id));
-    for (const [id, { item }] of this.#shown) {
-      if (keep.has(id)) continue;
-      item.remove();
-      this.#shown.delete(id);
-    }
-    let before = null;
-    for (const event of top) {
-      let shown = this.#shown.get(event.id);
-      if (!shown) {
-        shown = { item: el("li", {}), entry: null };
-        this.#shown.set(event.id, shown);
-      }
-      if (shown.entry !== event) {
-        fill(shown.item, event);
-        shown.entry = event;
-      }
-      const place = before ? before.nextSibling : this.#list.firstChild;
-      if (place !== shown.item) this.#list.insertBefore(shown.item, place);
-      before = shown.item;
-    }
-    if (all.length > top.length) {
-      this.#older.textContent = `Show ${Math.min(STEP, all.length - top.length)} older`;
-      this.#list.append(this.#older);
-    } else {
-      this.#older.remove();
-    }
-    keepStop(this.#list, ".line");
-    return all.length;
+  entries() {
+    return model.event.values();
+  }
+
+  compare(a, b) {
+    return b.since - a.since || b.version - a.version;
   }
 }
 

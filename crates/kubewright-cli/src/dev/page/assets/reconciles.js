@@ -1,10 +1,9 @@
 // Reconciles: a timeline per controller with the depth of its queue, and a list with cause, calls and outcome.
 
 import { model } from "./model.js";
-import { $, age, badge, clock, duration, el, exactly, fullName, keepStop, matches, named, roving, say, state, svg } from "./view.js";
+import { NewestFirst } from "./newest.js";
+import { $, age, badge, clock, duration, el, exactly, fullName, matches, named, say, state, svg } from "./view.js";
 
-/** How many rows a list begins with, and grows by. */
-const STEP = 200;
 const LANE = 26;
 
 const levels = { done: "good", requeue: "good", backoff: "waiting", "cut off": "waiting", "not told": "unknown" };
@@ -43,70 +42,37 @@ const searchText = (reconcile) =>
   `${reconcile.controller} ${reconcile.kind} ${fullName(reconcile)} ${outcomeOf(reconcile)} ${reconcile.error ?? ""} ` +
   reconcile.causes.map((cause) => causeText(cause, reconcile)).join(" ");
 
-/** A list of reconciles, newest first, each of which opens. */
-export class ReconcileList {
-  #list;
-  #shown = new Map();
+/** A list of reconciles, each of which opens. */
+export class ReconcileList extends NewestFirst {
+  fill = fill;
   #open = new Set();
-  #limit = STEP;
-  #older = el("button", { className: "older", type: "button" });
 
   constructor(list) {
-    this.#list = list;
-    roving(list, ".line");
-    this.#older.addEventListener("click", () => {
-      this.#limit += STEP;
-      this.show(this.wanted);
-    });
+    super(list);
     list.addEventListener("click", (event) => {
       const item = event.target.closest("li");
       if (event.target.closest(".line") && item?.dataset.id) this.toggle(item.dataset.id);
     });
   }
 
+  entries() {
+    return model.reconcile.values();
+  }
+
+  compare(a, b) {
+    return b.number - a.number;
+  }
+
+  /** Whether it is open. */
+  state(reconcile) {
+    return this.#open.has(reconcile.id);
+  }
+
   toggle(id, open = !this.#open.has(id)) {
     if (open) this.#open.add(id);
     else this.#open.delete(id);
     this.show(this.wanted);
-    return this.#shown.get(id)?.item;
-  }
-
-  /** Shows those that `wanted` says; returns how many there are. */
-  show(wanted) {
-    this.wanted = wanted;
-    const all = [...model.reconcile.values()].filter(wanted).sort((a, b) => b.number - a.number);
-    const top = all.slice(0, this.#limit);
-    const keep = new Set(top.map((reconcile) => reconcile.id));
-    for (const [id, { item }] of this.#shown) {
-      if (keep.has(id)) continue;
-      item.remove();
-      this.#shown.delete(id);
-    }
-    let before = null;
-    for (const reconcile of top) {
-      const open = this.#open.has(reconcile.id);
-      let shown = this.#shown.get(reconcile.id);
-      if (!shown) {
-        shown = { item: el("li", {}), entry: null, open: null };
-        shown.item.dataset.id = reconcile.id;
-        this.#shown.set(reconcile.id, shown);
-      }
-      if (shown.entry !== reconcile || shown.open !== open) {
-        fill(shown.item, reconcile, open);
-        Object.assign(shown, { entry: reconcile, open });
-      }
-      const place = before ? before.nextSibling : this.#list.firstChild;
-      if (place !== shown.item) this.#list.insertBefore(shown.item, place);
-      before = shown.item;
-    }
-    if (all.length > top.length) {
-      this.#older.textContent = `Show ${Math.min(STEP, all.length - top.length)} older`;
-      this.#list.append(this.#older);
-    } else {
-      this.#older.remove();
-    }
-    keepStop(this.#list, ".line");
-    return all.length;
+    return this.item(id);
   }
 }
 
