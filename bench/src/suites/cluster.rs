@@ -196,12 +196,15 @@ async fn count(env: &Environment, list: &str) -> Result<u64> {
 }
 
 async fn until(mut is_so: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
-    let started = Instant::now();
-    while !is_so().await? {
-        ensure!(started.elapsed() < DEADLINE, "not all nodes and pods are there after {DEADLINE:?}");
-        tokio::time::sleep(POLL).await;
-    }
-    Ok(())
+    let mut looks = tokio::time::interval(POLL);
+    let there = async {
+        while !is_so().await? {
+            looks.tick().await;
+        }
+        Ok(())
+    };
+    let there = tokio::time::timeout(DEADLINE, there).await;
+    there.with_context(|| format!("not all nodes and pods are there after {DEADLINE:?}"))?
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, Patch, PatchParams};
+use kubewright_runtime::eventually;
 use serde_json::Value;
-use tokio::time::Instant;
 
 use super::answer::told;
 use super::samples::MANAGER;
@@ -16,7 +16,6 @@ use crate::error::Hint as _;
 
 /// How long the API server may take to serve a kind.
 const PATIENCE: Duration = Duration::from_secs(30);
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// What was applied last.
 #[derive(Debug, Default)]
@@ -64,29 +63,32 @@ async fn install(api: &Api<CustomResourceDefinition>, name: &str, definition: &V
     let failed = || format!("cannot install the CustomResourceDefinition {name}");
     let before = api.get_opt(name).await.map_err(told).with_context(failed)?;
     let parameters = PatchParams::apply(MANAGER).force();
-    let mut now = api
+    let now = api
         .patch(name, &parameters, &Patch::Apply(definition))
         .await
         .map_err(told)
         .with_context(failed)
         .hint("where the kind cannot be changed like that, delete its definition with kubectl, or begin with --fresh")?;
     let changed = before.is_none_or(|before| before.metadata.generation != now.metadata.generation);
-    let deadline = Instant::now() + PATIENCE;
-    while !is_established(&now) {
-        if Instant::now() > deadline {
-            let conditions = now.status.and_then(|status| status.conditions).unwrap_or_default();
-            let reasons: Vec<String> = conditions
-                .into_iter()
-                .filter(|condition| condition.status != "True")
-                .map(|condition| format!("{}: {}", condition.type_, condition.message.unwrap_or_default()))
-                .collect();
-            return Err(anyhow!("the kind is not served after {PATIENCE:?}: {}", reasons.join("; ")))
-                .with_context(failed);
-        }
-        tokio::time::sleep(PAUSE).await;
-        now = api.get(name).await.map_err(told).with_context(failed)?;
+    if !is_established(&now) {
+        let served = eventually(PATIENCE, async || {
+            let now = api.get(name).await.map_err(|error| format!("{:#}", told(error)))?;
+            if is_established(&now) { Ok(()) } else { Err(obstacles(now)) }
+        });
+        served.await.map_err(|never| anyhow!("the kind is not served: {never}")).with_context(failed)?;
     }
     Ok(changed)
+}
+
+/// What a definition says itself of why its kind is not served.
+fn obstacles(definition: CustomResourceDefinition) -> String {
+    let conditions = definition.status.and_then(|status| status.conditions).unwrap_or_default();
+    let reasons: Vec<String> = conditions
+        .into_iter()
+        .filter(|condition| condition.status != "True")
+        .map(|condition| format!("{}: {}", condition.type_, condition.message.unwrap_or_default()))
+        .collect();
+    reasons.join("; ")
 }
 
 fn is_established(definition: &CustomResourceDefinition) -> bool {

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use kubewright_runtime::eventually;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::Command;
@@ -36,7 +37,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const STEADY: Duration = Duration::from_mins(1);
 /// How long it is waited for until it has its caches. It goes on if it takes longer.
 const PATIENCE: Duration = Duration::from_secs(5);
-const PROBE_PAUSE: Duration = Duration::from_millis(5);
 /// How many of its last lines are kept.
 const TAIL: usize = 40;
 
@@ -145,11 +145,13 @@ impl Operator {
         let Some(health) = running.health else { return Started::Running };
         tokio::select! {
             _ = running.group.wait() => Started::Ended,
-            () = answers(health) => {
-                self.trouble = None;
-                Started::Ready
-            }
-            () = tokio::time::sleep(PATIENCE) => Started::Running,
+            ready = eventually(PATIENCE, async || is_ready(health).await) => match ready {
+                Ok(()) => {
+                    self.trouble = None;
+                    Started::Ready
+                }
+                Err(_) => Started::Running,
+            },
         }
     }
 
@@ -295,21 +297,15 @@ fn free_address() -> Result<SocketAddr> {
     listener.local_addr().context("no port is free on 127.0.0.1")
 }
 
-/// Waits until an operator says that it may have work.
-async fn answers(health: SocketAddr) {
-    while !is_ready(health).await.unwrap_or(false) {
-        tokio::time::sleep(PROBE_PAUSE).await;
-    }
-}
-
-async fn is_ready(health: SocketAddr) -> std::io::Result<bool> {
+/// Whether an operator says that it may have work.
+async fn is_ready(health: SocketAddr) -> std::io::Result<()> {
     let mut stream = TcpStream::connect(health).await?;
     let request =
         format!("GET /readyz/informer-sync HTTP/1.1\r\nHost: {health}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = [0; 12];
     stream.read_exact(&mut answer).await?;
-    Ok(&answer == b"HTTP/1.1 200")
+    if &answer == b"HTTP/1.1 200" { Ok(()) } else { Err(std::io::Error::other("its caches are not filled")) }
 }
 
 #[cfg(test)]

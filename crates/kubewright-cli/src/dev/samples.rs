@@ -12,8 +12,8 @@ use anyhow::{Context as _, Result, anyhow};
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{self, ApiResource, Scope};
+use kubewright_runtime::eventually;
 use serde_json::Value;
-use tokio::time::Instant;
 
 use super::answer::told;
 use super::watcher::SAMPLES;
@@ -23,7 +23,6 @@ use crate::error::Hint as _;
 pub(crate) const MANAGER: &str = "kubewright-dev";
 /// How long a kind that was just installed may take to be served.
 const PATIENCE: Duration = Duration::from_secs(2);
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// An object of a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,22 +108,16 @@ impl Sample {
 
     /// Finds out which resource it is, and where. A kind that is not served may be about to be.
     pub(crate) async fn place(&self, client: &kube::Client) -> Result<Placed> {
-        let deadline = Instant::now() + PATIENCE;
-        let (resource, capabilities) = loop {
-            match discovery::pinned_kind(client, &self.kind).await {
-                Ok(found) => break found,
-                Err(error) if Instant::now() < deadline && is_unknown(&error) => {
-                    tokio::time::sleep(PAUSE).await;
-                }
-                Err(error) => {
-                    let unknown = is_unknown(&error);
-                    let error = told(error).context(self.failed());
-                    return Err(if unknown {
-                        error.hint("the cluster knows no such kind: correct the file, or install its CRD")
-                    } else {
-                        error
-                    });
-                }
+        // What else goes wrong is no reason to ask again.
+        let found = eventually(PATIENCE, async || match discovery::pinned_kind(client, &self.kind).await {
+            Err(error) if is_unknown(&error) => Err(format!("{:#}", told(error))),
+            answer => Ok(answer),
+        });
+        let (resource, capabilities) = match found.await {
+            Ok(answer) => answer.map_err(|error| told(error).context(self.failed()))?,
+            Err(never) => {
+                return Err(anyhow::Error::new(never).context(self.failed()))
+                    .hint("the cluster knows no such kind: correct the file, or install its CRD");
             }
         };
         let namespace = (capabilities.scope == Scope::Namespaced)

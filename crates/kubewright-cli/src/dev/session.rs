@@ -169,6 +169,7 @@ impl Session {
                 Event::Operator(operator::Event::Again) => {
                     let began = Instant::now();
                     let started = self.operator.start().await?;
+                    self.waiting.look();
                     self.tell_start("started again", started, began)?;
                 }
                 Event::Standings(standings) => {

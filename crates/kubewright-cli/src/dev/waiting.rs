@@ -1,17 +1,22 @@
-//! How long the samples are asked whether they are ready: often at first, then now and then, until they are.
+//! Whether the samples are ready: asked when something changed that they may depend on, until they are.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use tokio::time::Instant;
+use futures_util::StreamExt as _;
+use kube::api::{Api, DynamicObject, WatchParams};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
 
 use super::definitions::Defined;
-use super::readiness::tree::{Standing, standings};
+use super::readiness::tree::{Standing, places, standings};
 use super::samples::Placed;
 
-/// How often to ask, for how long, and how often afterwards.
-const OFTEN: Duration = Duration::from_millis(50);
-const FOR: Duration = Duration::from_secs(10);
+/// How much time is left between two looks: what changes together is looked at together.
+const PAUSE: Duration = Duration::from_millis(20);
+/// How often to look where changes cannot be watched.
 const SELDOM: Duration = Duration::from_secs(1);
 /// How long a controller may take to say something of an object for the first time.
 const SILENCE: Duration = Duration::from_secs(3);
@@ -21,27 +26,44 @@ const LATE: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     samples: Vec<Placed>,
-    /// Since when they are asked; not at all if none.
+    /// Since when they are looked at; not at all if none.
     since: Option<Instant>,
+    /// When they were looked at last; to be done at once if none.
+    looked: Option<Instant>,
     is_late_told: bool,
+    /// Told of every change of what they may depend on.
+    changed: Arc<Notify>,
+    /// Those who tell.
+    watches: JoinSet<()>,
 }
 
 impl Waiting {
-    /// Asks these samples from now on.
-    pub(crate) fn begin(&mut self, samples: Vec<Placed>) {
+    /// Looks at these samples from now on.
+    pub(crate) fn begin(&mut self, samples: Vec<Placed>, client: &kube::Client, kinds: &[Defined]) {
         self.samples = samples;
-        self.again();
+        self.again(client, kinds);
     }
 
-    /// Asks the same ones from now on.
-    pub(crate) fn again(&mut self) {
+    /// Looks at the same ones from now on.
+    pub(crate) fn again(&mut self, client: &kube::Client, kinds: &[Defined]) {
         self.since = Some(Instant::now());
+        self.looked = None;
         self.is_late_told = false;
+        self.watches = JoinSet::new();
+        for place in places(client, &self.samples, kinds) {
+            self.watches.spawn(watch(place, Arc::clone(&self.changed)));
+        }
     }
 
-    /// Asks no more.
+    /// Looks again at once.
+    pub(crate) fn look(&mut self) {
+        self.looked = None;
+    }
+
+    /// Looks no more.
     pub(crate) fn end(&mut self) {
         self.since = None;
+        self.watches = JoinSet::new();
     }
 
     /// Whether it takes long, which is told once.
@@ -51,11 +73,45 @@ impl Waiting {
         is_late
     }
 
-    /// How they are, when it is time to ask. Can be given up and called again.
-    pub(crate) async fn next(&self, client: &kube::Client, kinds: &[Defined]) -> Result<Vec<Standing>> {
+    /// How they are, when that may be news. Can be given up and called again.
+    pub(crate) async fn next(&mut self, client: &kube::Client, kinds: &[Defined]) -> Result<Vec<Standing>> {
         let Some(since) = self.since else { return std::future::pending().await };
-        let pause = if since.elapsed() < FOR { OFTEN } else { SELDOM };
-        tokio::time::sleep(pause).await;
-        standings(client, &self.samples, kinds, since.elapsed() < SILENCE).await
+        if let Some(looked) = self.looked {
+            let wake = [SILENCE, LATE].map(|time| since + time).into_iter().find(|time| *time > looked);
+            tokio::select! {
+                () = self.changed.notified() => {}
+                () = at(wake) => {}
+            }
+            // Whoever gives up from here on has still to look.
+            self.looked = None;
+            sleep_until(looked + PAUSE).await;
+        }
+        let now = Instant::now();
+        let standings = standings(client, &self.samples, kinds, now - since < SILENCE).await;
+        self.looked = Some(now);
+        standings
+    }
+}
+
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Tells of every change in a place. Where it cannot be watched, now and then.
+async fn watch(place: Api<DynamicObject>, changed: Arc<Notify>) {
+    let mut again = tokio::time::interval(SELDOM);
+    loop {
+        again.tick().await;
+        // From what is there now: that it is there is a change too.
+        if let Ok(events) = place.watch_metadata(&WatchParams::default(), "0").await {
+            let mut events = std::pin::pin!(events);
+            while let Some(Ok(_)) = events.next().await {
+                changed.notify_one();
+            }
+        }
+        changed.notify_one();
     }
 }

@@ -69,28 +69,28 @@ pub(crate) async fn standings(
     Ok(found)
 }
 
+/// Everywhere where something is that samples may depend on.
+pub(crate) fn places(
+    client: &kube::Client,
+    samples: &[Placed],
+    kinds: &[Defined],
+) -> impl Iterator<Item = Api<DynamicObject>> {
+    let mut places = BTreeMap::new();
+    for sample in samples {
+        let parts = parts(sample.namespace.as_deref(), kinds).into_iter();
+        let parts = parts.map(|(resource, namespace)| api(client, namespace, &resource));
+        for place in parts.chain([sample.api(client)]) {
+            places.insert(place.resource_url().to_owned(), place);
+        }
+    }
+    places.into_values()
+}
+
 /// All objects that may belong to a sample.
 async fn list(client: &kube::Client, namespace: Option<&str>, kinds: &[Defined]) -> Result<Vec<Value>> {
-    let built_in = WORKLOADS.iter().map(|(api_version, kind)| {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
-    });
-    // In whichever version: it is the same object.
-    let mut known = BTreeSet::new();
-    let ours = kinds.iter().filter(|kind| known.insert((&kind.group, &kind.kind))).map(|kind| {
-        let gvk = GroupVersionKind::gvk(&kind.group, &kind.version, &kind.kind);
-        ApiResource::from_gvk_with_plural(&gvk, &kind.plural)
-    });
     let mut found = Vec::new();
-    for resource in built_in.chain(ours) {
-        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-        // What is cluster-wide is only found among all.
-        let is_ours = kinds.iter().any(|kind| kind.kind == resource.kind && kind.group == resource.group);
-        let api = match namespace {
-            Some(namespace) if !is_ours => Api::namespaced_with(client.clone(), namespace, &resource),
-            _ => api,
-        };
-        let objects = match api.list(&ListParams::default()).await {
+    for (resource, namespace) in parts(namespace, kinds) {
+        let objects = match api(client, namespace, &resource).list(&ListParams::default()).await {
             // On a cluster of others not everything may be looked at.
             Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => continue,
             listed => listed.map_err(told).with_context(|| format!("cannot list {}", resource.plural))?,
@@ -98,6 +98,29 @@ async fn list(client: &kube::Client, namespace: Option<&str>, kinds: &[Defined])
         found.extend(objects.items.iter().map(|object| value(object, &resource)));
     }
     Ok(found)
+}
+
+/// The kinds that a sample in a namespace may own, and the namespace to look for them in, if not in all.
+fn parts<'a>(namespace: Option<&'a str>, kinds: &[Defined]) -> Vec<(ApiResource, Option<&'a str>)> {
+    let built_in = WORKLOADS.iter().map(|(api_version, kind)| {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        (ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)), namespace)
+    });
+    // In whichever version: it is the same object.
+    let mut known = BTreeSet::new();
+    let ours = kinds.iter().filter(|kind| known.insert((&kind.group, &kind.kind))).map(|kind| {
+        let gvk = GroupVersionKind::gvk(&kind.group, &kind.version, &kind.kind);
+        // What is cluster-wide is only found among all.
+        (ApiResource::from_gvk_with_plural(&gvk, &kind.plural), None)
+    });
+    built_in.chain(ours).collect()
+}
+
+fn api(client: &kube::Client, namespace: Option<&str>, resource: &ApiResource) -> Api<DynamicObject> {
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
+        None => Api::all_with(client.clone(), resource),
+    }
 }
 
 /// An object of a list does not say itself what it is.

@@ -80,9 +80,9 @@ impl Session {
             }
         } else if is_first {
             let placed = self.kept_samples().await?;
-            self.waiting.begin(placed);
+            self.waiting.begin(placed, self.cluster.client(), &self.definitions.kinds());
         } else if !is_same {
-            self.waiting.again();
+            self.waiting.again(self.cluster.client(), &self.definitions.kinds());
         }
 
         if !(is_first || is_same && self.repeat == Repeat::Running) {
@@ -143,7 +143,7 @@ impl Session {
         let applied = placed.len();
         self.is_sample_saved = false;
         self.cluster.sampled()?;
-        self.waiting.begin(placed);
+        self.waiting.begin(placed, self.cluster.client(), &self.definitions.kinds());
         Ok(applied)
     }
 
