@@ -212,7 +212,7 @@ pub fn find_kind(group: &str, version: &str, kind: &str) -> Option<TypeRef> {
         "internal.apiserver.k8s.io" => "apiserverinternal",
         _ => group.split('.').next().unwrap_or_default(),
     };
-    find(&format!("{package}.{version}.{kind}"))
+    find(&[package, ".", version, ".", kind].concat())
 }
 
 /// The names of all types of the table, sorted.

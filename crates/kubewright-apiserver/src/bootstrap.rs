@@ -61,10 +61,12 @@ fn prepare(served: &Served, text: &'static str) -> Option<Prepared> {
     const METADATA: &str = "\"metadata\":{";
     const TRANSITION: &str = "\"lastTransitionTime\":\"";
     // What differs in more than that is filled in each time.
-    if text.contains('<') {
+    if memchr::memchr(b'<', text.as_bytes()).is_some() {
         return None;
     }
-    let (head, mut tail) = text.split_at(text.find(METADATA)? + METADATA.len());
+    // Nearly all begin with it.
+    let at = if text[1..].starts_with(METADATA) { 1 } else { text.find(METADATA)? };
+    let (head, mut tail) = text.split_at(at + METADATA.len());
     let (key, attributes) = searchable(served, text, tail)?;
     let mut rest = Vec::with_capacity(1);
     // Conditions stand in a status.
@@ -94,7 +96,13 @@ fn searchable(served: &Served, text: &str, metadata: &str) -> Option<(String, At
     let (mut name, mut namespace, mut labels) = ("", "", Vec::new());
     let (mut depth, mut field, mut entry) = (1, "", "");
     // No text of the metadata has a quote in it, so every second part is one.
-    let mut parts = metadata.split('"');
+    let mut left = Some(metadata);
+    let mut parts = std::iter::from_fn(|| {
+        let text = left?;
+        let Some(quote) = memchr::memchr(b'"', text.as_bytes()) else { return left.take() };
+        left = Some(&text[quote + 1..]);
+        Some(&text[..quote])
+    });
     loop {
         let between = parts.next()?;
         for byte in between.bytes() {

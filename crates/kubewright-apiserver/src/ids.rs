@@ -27,15 +27,12 @@ impl Ids {
         let bits = self.draw(|rng| rng.u128(..));
         let bits = bits & !(0xf << 76) | (0x4 << 76);
         let bits = bits & !(0x3 << 62) | (0x2 << 62);
-        let mut text = String::with_capacity(36);
-        for (at, byte) in bits.to_be_bytes().into_iter().enumerate() {
-            if matches!(at, 4 | 6 | 8 | 10) {
-                text.push('-');
-            }
-            text.push(char::from(HEX[usize::from(byte >> 4)]));
-            text.push(char::from(HEX[usize::from(byte & 0xf)]));
+        let mut text = [b'-'; 36];
+        let places = (0..36).filter(|at| !matches!(at, 8 | 13 | 18 | 23));
+        for (at, place) in places.enumerate() {
+            text[place] = HEX[(bits >> (124 - 4 * at)) as usize & 0xf];
         }
-        text
+        str::from_utf8(&text).expect("digits and hyphens").to_owned()
     }
 
     /// A name that starts with `prefix`, cut so that it fits.

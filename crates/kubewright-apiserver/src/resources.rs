@@ -149,7 +149,7 @@ impl Served {
 
     /// The key of an object in storage.
     pub(crate) fn key(&self, namespace: &str, name: &str) -> String {
-        if self.namespaced { format!("{namespace}/{name}") } else { name.to_owned() }
+        if self.namespaced { [namespace, "/", name].concat() } else { name.to_owned() }
     }
 
     fn built_in(facts: &'static facts::Resource, tag: u64) -> Option<Self> {
@@ -164,7 +164,7 @@ impl Served {
                 (format!("autoscaling/{plural}"), Some(stored))
             }
             ("", _, plural) => (plural.to_owned(), None),
-            (group, _, plural) => (format!("{group}/{plural}"), None),
+            (group, _, plural) => ([group, "/", plural].concat(), None),
         };
         let texts = |words: &[&'static str]| words.iter().map(|word| Cow::Borrowed(*word)).collect();
         let subresource = |sub: &'static facts::Subresource| Subresource {
@@ -178,7 +178,7 @@ impl Served {
             version: facts.version.into(),
             plural: facts.plural.into(),
             kind: facts.kind.into(),
-            list_kind: format!("{}List", facts.kind).into(),
+            list_kind: [facts.kind, "List"].concat().into(),
             singular: facts.singular.into(),
             namespaced: facts.namespaced(),
             short_names: texts(&facts.short_names),
@@ -346,8 +346,13 @@ struct BuiltIn {
 }
 
 static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
-    let mut built_in = BuiltIn { list: Vec::new(), by_path: HashMap::new(), by_storage: HashMap::new() };
-    for (facts, tag) in facts::resources().iter().zip(0..) {
+    let all = facts::resources();
+    let mut built_in = BuiltIn {
+        list: Vec::with_capacity(all.len()),
+        by_path: HashMap::with_capacity(all.len()),
+        by_storage: HashMap::with_capacity(all.len()),
+    };
+    for (facts, tag) in all.iter().zip(0..) {
         let Some(served) = Served::built_in(facts, tag) else { continue };
         let at = built_in.list.len();
         built_in.by_path.insert((facts.group, facts.version, facts.plural), at);

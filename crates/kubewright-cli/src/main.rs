@@ -23,9 +23,14 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::ColorChoice;
+use mimalloc::MiMalloc;
 
 use crate::binaries::Binary;
 use crate::ui::{Ui, Verbosity};
+
+/// Objects are trees of small pieces, made and dropped with every write: see docs/adr/0006-allocator.md.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = env::args_os().collect();

@@ -11,29 +11,30 @@ use super::set::Set;
 pub(crate) fn reconcile(ty: Ty<'_>, set: &mut Set) -> bool {
     let mut walk = Walk { path: Vec::new(), whole: Set::default() };
     walk.visit(ty, Some(set), false);
-    if walk.whole.is_empty() {
+    let whole = walk.whole;
+    if whole.is_empty() {
         return false;
     }
-    set.subtract_recursively(&walk.whole);
-    set.unite(walk.whole);
+    set.subtract_recursively(&whole);
+    set.unite(whole);
     true
 }
 
-struct Walk {
-    path: Vec<Element>,
+struct Walk<'s> {
+    path: Vec<&'s Element>,
     /// What is owned whole from now on.
     whole: Set,
 }
 
-impl Walk {
+impl<'s> Walk<'s> {
     /// `owned_whole`: the place is a member, with nothing below.
-    fn visit(&mut self, ty: Ty<'_>, set: Option<&Set>, owned_whole: bool) {
+    fn visit(&mut self, ty: Ty<'_>, set: Option<&'s Set>, owned_whole: bool) {
         let atom = ty.atom();
         match atom.shape(if atom.map.is_some() { Which::Map } else { Which::Whole }) {
             Shape::Scalar(_) => {}
             Shape::List(list) => {
                 if !owned_whole && list.is_atomic() {
-                    self.whole.insert(&self.path);
+                    self.own_whole();
                     return;
                 }
                 for node in set.into_iter().flat_map(Set::nodes) {
@@ -46,7 +47,7 @@ impl Walk {
                 }
                 if !owned_whole && map.atomic {
                     if set.is_some_and(|set| !set.is_empty()) {
-                        self.whole.insert(&self.path);
+                        self.own_whole();
                     }
                     return;
                 }
@@ -63,9 +64,14 @@ impl Walk {
         }
     }
 
-    fn descend(&mut self, ty: Ty<'_>, node: &super::set::Node) {
+    fn own_whole(&mut self) {
+        let path: Vec<Element> = self.path.iter().copied().cloned().collect();
+        self.whole.insert(&path);
+    }
+
+    fn descend(&mut self, ty: Ty<'_>, node: &'s super::set::Node) {
         let children = Some(&node.children).filter(|children| !children.is_empty());
-        self.path.push(node.element.clone());
+        self.path.push(&node.element);
         self.visit(ty, children, node.member && children.is_none());
         self.path.pop();
     }

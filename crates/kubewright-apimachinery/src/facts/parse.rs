@@ -11,11 +11,23 @@ pub struct ParseError {
     problem: &'static str,
 }
 
+/// The lines of a table but for its remarks. Every process reads them all before it does anything else.
+pub(super) fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
+    let mut from = 0;
+    let lines = memchr::memchr_iter(b'\n', text.as_bytes()).map(move |end| {
+        let line = &text[from..end];
+        from = end + 1;
+        line
+    });
+    lines.filter(|line| !line.starts_with('#'))
+}
+
 /// One slot a line, in the order of the file, which is sorted by name.
 pub(super) fn index(text: &'static str) -> Vec<Slot> {
     let mut slots = Vec::with_capacity(800);
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let (name, body) = line.split_once(' ').unwrap_or((line, ""));
+    for line in lines(text) {
+        let end = memchr::memchr(b' ', line.as_bytes()).unwrap_or(line.len());
+        let (name, body) = (&line[..end], line.get(end + 1..).unwrap_or_default());
         slots.push(Slot { name, body, parsed: std::sync::OnceLock::new() });
     }
     slots

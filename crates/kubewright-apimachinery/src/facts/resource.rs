@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use super::parse::lines;
+
 /// Where objects of a resource live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
@@ -81,7 +83,7 @@ impl Resource {
 }
 
 static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(|| {
-    let lines = include_str!("../../facts/resources.txt").lines().filter(|line| !line.starts_with('#'));
+    let lines = lines(include_str!("../../facts/resources.txt"));
     lines
         .map(|line| parse(line).unwrap_or_else(|| panic!("facts: bad line in resources.txt: {line}")))
         .collect()
@@ -92,7 +94,8 @@ pub fn resources() -> &'static [Resource] {
     &RESOURCES
 }
 
-const ALL_VERBS: &str = "create,delete,deletecollection,get,list,patch,update,watch";
+const ALL_VERBS: [&str; 8] =
+    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 fn parse(line: &'static str) -> Option<Resource> {
     let mut words = line.split(' ');
@@ -131,7 +134,7 @@ fn subresource(word: &'static str) -> Option<Subresource> {
 fn list(word: &'static str) -> Box<[&'static str]> {
     match word {
         "-" => [].into(),
-        "*" => ALL_VERBS.split(',').collect(),
+        "*" => ALL_VERBS.into(),
         _ => word.split(',').collect(),
     }
 }
@@ -157,13 +160,13 @@ fn column(line: &'static str) -> Option<Column> {
 
 /// The objects that a fresh server holds: resource path (`api/v1/namespaces`) and JSON text.
 pub fn bootstrap_objects() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let lines = include_str!("../../facts/bootstrap.txt").lines().filter(|line| !line.starts_with('#'));
+    let lines = lines(include_str!("../../facts/bootstrap.txt"));
     lines.filter_map(|line| line.split_once(' '))
 }
 
 /// The ClusterRoles among them that are the sum of others, and the JSON of the rules that they come to.
 pub fn aggregated_roles() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let lines = include_str!("../../facts/aggregated.txt").lines().filter(|line| !line.starts_with('#'));
+    let lines = lines(include_str!("../../facts/aggregated.txt"));
     lines.filter_map(|line| line.split_once(' '))
 }
 
