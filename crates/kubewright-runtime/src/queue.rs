@@ -66,6 +66,9 @@ use lines::{End, Lines};
 use list::{List, number};
 use slot::{Due, Slot, State};
 
+/// How many places an empty queue keeps.
+const SPARE: usize = 4096;
+
 /// The priority of what has none.
 pub const DEFAULT_PRIORITY: i32 = 0;
 
@@ -464,6 +467,15 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         if slot.state == State::Known && slot.failures == 0 {
             let hash = self.slots.remove(at as usize).hash;
             unlist(&mut self.index, hash, at);
+            self.give_back();
+        }
+    }
+
+    /// What a large burst took, such as all objects at the start, is not kept for the next one.
+    fn give_back(&mut self) {
+        if self.slots.is_empty() && self.slots.capacity() > SPARE {
+            self.slots = Slab::new();
+            self.index = HashTable::new();
         }
     }
 }

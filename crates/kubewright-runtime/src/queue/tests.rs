@@ -96,6 +96,18 @@ fn an_item_that_is_done_and_never_failed_leaves_nothing_behind() {
 }
 
 #[test]
+fn an_empty_queue_keeps_no_memory_of_a_large_burst() {
+    let keys: Vec<String> = (0..2 * super::SPARE).map(|number| format!("a/{number}")).collect();
+    let mut test = Test::with(&keys.iter().map(String::as_str).collect::<Vec<_>>());
+    test.all(START);
+    assert!(test.0.slots.capacity() > super::SPARE);
+    for name in &keys {
+        test.0.done(&key(name), START);
+    }
+    assert_eq!((test.0.slots.capacity(), test.0.index.capacity()), (0, 0));
+}
+
+#[test]
 fn done_of_an_item_that_does_not_run_changes_nothing() {
     let mut test = Test::with(&["a/1"]);
     assert_eq!(test.0.done(&key("a/1"), START), None);
