@@ -37,6 +37,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const STEADY: Duration = Duration::from_mins(1);
 /// How long it is waited for until it has its caches. It goes on if it takes longer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long it is waited for what it wrote last.
+const DRAIN: Duration = Duration::from_millis(500);
 /// How many of its last lines are kept.
 const TAIL: usize = 40;
 
@@ -168,11 +170,13 @@ impl Operator {
         Ok(Event::Again)
     }
 
-    /// Plans the next start, and tells in a line what has happened.
+    /// Plans the next start, and tells in a line what has happened. Can be given up and called again.
     async fn ended(&mut self, status: ExitStatus) -> String {
-        let Some(running) = self.running.take() else { return String::new() };
+        let Some(running) = &mut self.running else { return String::new() };
         let ran = running.started.elapsed();
         let tail = running.tail().await;
+        // Only now: given up before, this must be found again.
+        self.running = None;
         if self.ui.is_quiet() {
             for line in &tail {
                 Voice::Operator.say(&self.ui, line);
@@ -241,12 +245,14 @@ impl Operator {
 }
 
 impl Running {
-    /// Its last lines. It has ended, and with it what it writes to; whoever holds that open is not waited for long.
-    async fn tail(self) -> Vec<String> {
-        for mut listener in self.listeners {
-            if tokio::time::timeout(Duration::from_millis(500), &mut listener).await.is_err() {
+    /// Its last lines. It has ended, and with it what it writes to; whoever holds that open is not waited for long. Can
+    /// be given up and called again.
+    async fn tail(&mut self) -> Vec<String> {
+        while let Some(listener) = self.listeners.last_mut() {
+            if tokio::time::timeout(DRAIN, &mut *listener).await.is_err() {
                 listener.abort();
             }
+            self.listeners.pop();
         }
         self.tail.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
@@ -310,7 +316,32 @@ async fn is_ready(health: SocketAddr) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use clap::ColorChoice;
+    use futures_util::FutureExt as _;
+
     use super::*;
+    use crate::ui::Verbosity;
+
+    #[tokio::test]
+    async fn an_end_is_told_however_often_the_wait_for_it_is_given_up() {
+        let launch = Launch { folder: ".".into(), ..Launch::default() };
+        let mut operator = Operator::new(launch, Ui::new(ColorChoice::Never, Verbosity::Quiet));
+        // A shell knows none of the flags.
+        operator.replace(Path::new("/bin/sh")).await.unwrap();
+        let told = async {
+            loop {
+                match operator.event().now_or_never() {
+                    Some(event) => break event,
+                    None => tokio::task::yield_now().await,
+                }
+            }
+        };
+        let told = tokio::time::timeout(Duration::from_secs(30), told).await.expect("it is told");
+        let Ok(Event::Ended { told }) = told else { panic!("it has ended: {told:?}") };
+        assert!(told.starts_with("the operator ended by itself (exit status: 2)"), "{told}");
+        assert!(!operator.is_running());
+        assert!(operator.again.is_some(), "it is started again");
+    }
 
     #[test]
     fn the_pause_doubles_up_to_half_a_minute() {
