@@ -16,6 +16,7 @@ use kubewright_envtest::{Environment, Mode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
+use tokio::time::MissedTickBehavior;
 
 use super::{Bench, Suite};
 use crate::process;
@@ -197,6 +198,7 @@ async fn count(env: &Environment, list: &str) -> Result<u64> {
 
 async fn until(mut is_so: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
     let mut looks = tokio::time::interval(POLL);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let there = async {
         while !is_so().await? {
             looks.tick().await;

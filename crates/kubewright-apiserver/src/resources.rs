@@ -161,7 +161,7 @@ impl Served {
             }
             ("autoscaling", "v1", plural) => {
                 let stored = Gvk { group: facts.group, version: "v2", kind: facts.kind };
-                (format!("autoscaling/{plural}"), Some(stored))
+                (["autoscaling/", plural].concat(), Some(stored))
             }
             ("", _, plural) => (plural.to_owned(), None),
             (group, _, plural) => ([group, "/", plural].concat(), None),

@@ -71,11 +71,13 @@ async fn install(api: &Api<CustomResourceDefinition>, name: &str, definition: &V
         .hint("where the kind cannot be changed like that, delete its definition with kubectl, or begin with --fresh")?;
     let changed = before.is_none_or(|before| before.metadata.generation != now.metadata.generation);
     if !is_established(&now) {
-        let served = eventually(PATIENCE, async || {
-            let now = api.get(name).await.map_err(|error| format!("{:#}", told(error)))?;
-            if is_established(&now) { Ok(()) } else { Err(obstacles(now)) }
+        // What cannot be read is no reason to ask again.
+        let served = eventually(PATIENCE, async || match api.get(name).await {
+            Ok(now) if !is_established(&now) => Err(obstacles(now)),
+            answer => Ok(answer),
         });
-        served.await.map_err(|never| anyhow!("the kind is not served: {never}")).with_context(failed)?;
+        let served = served.await.map_err(|never| anyhow!("the kind is not served: {never}"));
+        served.with_context(failed)?.map_err(told).with_context(failed)?;
     }
     Ok(changed)
 }

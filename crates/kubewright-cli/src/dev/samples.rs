@@ -145,16 +145,25 @@ impl Sample {
 
 impl Placed {
     pub(crate) fn api(&self, client: &kube::Client) -> Api<DynamicObject> {
-        match &self.namespace {
-            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &self.resource),
-            None => Api::all_with(client.clone(), &self.resource),
-        }
+        api(client, self.namespace.as_deref(), &self.resource)
     }
 
     /// Whether the cluster has it.
     pub(crate) async fn exists(&self, client: &kube::Client) -> Result<bool> {
         let found = self.api(client).get_metadata_opt(&self.name).await;
         Ok(found.map_err(told).with_context(|| format!("cannot look for {self}"))?.is_some())
+    }
+}
+
+/// The objects of a resource in a namespace, or in all.
+pub(crate) fn api(
+    client: &kube::Client,
+    namespace: Option<&str>,
+    resource: &ApiResource,
+) -> Api<DynamicObject> {
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
+        None => Api::all_with(client.clone(), resource),
     }
 }
 

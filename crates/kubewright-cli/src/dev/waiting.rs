@@ -8,7 +8,7 @@ use futures_util::StreamExt as _;
 use kube::api::{Api, DynamicObject, WatchParams};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, sleep_until};
 
 use super::definitions::Defined;
 use super::readiness::tree::{Standing, places, standings};
@@ -103,6 +103,8 @@ async fn at(time: Option<Instant>) {
 /// Tells of every change in a place. Where it cannot be watched, now and then.
 async fn watch(place: Api<DynamicObject>, changed: Arc<Notify>) {
     let mut again = tokio::time::interval(SELDOM);
+    // A watch lasts for minutes: the times that went by are no reason to ask at once, again and again.
+    again.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         again.tick().await;
         // From what is there now: that it is there is a change too.

@@ -16,7 +16,7 @@ use super::{Readiness, of};
 use crate::dev::answer::told;
 use crate::dev::definitions::Defined;
 use crate::dev::report::count;
-use crate::dev::samples::Placed;
+use crate::dev::samples::{Placed, api};
 
 /// The built-in kinds that have pods, and pods.
 const WORKLOADS: &[(&str, &str)] = &[
@@ -114,13 +114,6 @@ fn parts<'a>(namespace: Option<&'a str>, kinds: &[Defined]) -> Vec<(ApiResource,
         (ApiResource::from_gvk_with_plural(&gvk, &kind.plural), None)
     });
     built_in.chain(ours).collect()
-}
-
-fn api(client: &kube::Client, namespace: Option<&str>, resource: &ApiResource) -> Api<DynamicObject> {
-    match namespace {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
-        None => Api::all_with(client.clone(), resource),
-    }
 }
 
 /// An object of a list does not say itself what it is.
