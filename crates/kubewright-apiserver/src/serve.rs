@@ -1,5 +1,7 @@
 //! The server behind a socket: TLS, client certificates, HTTP/1.1 and HTTP/2.
 
+mod wire;
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -10,8 +12,8 @@ use base64::engine::general_purpose::STANDARD;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
-use rustls::RootCertStore;
 use rustls::server::{ServerConfig, WebPkiClientVerifier};
+use rustls::{RootCertStore, SupportedCipherSuite};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::{TcpListener, TcpStream};
@@ -23,6 +25,7 @@ use tower_service::Service as _;
 use crate::auth::{MASTERS, User};
 use crate::certs::{Authority, CertificateError, Identity};
 use crate::server::ApiServer;
+use wire::Wire;
 
 /// Streams that one HTTP/2 connection may have: client-go puts all its watches on one.
 const MAX_STREAMS: u32 = 2_000;
@@ -218,7 +221,10 @@ fn tls_config(
     clients: Vec<CertificateDer<'static>>,
 ) -> Result<Arc<ServerConfig>, ServeError> {
     let failed = |error: Box<dyn std::error::Error + Send + Sync>| ServeError::Tls(error);
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut provider = rustls::crypto::ring::default_provider();
+    // Of what a client offers, AES-128 first, as Go's servers choose: it is the fastest, and strong enough.
+    provider.cipher_suites.sort_by_key(|suite| !is_aes_128(*suite));
+    let provider = Arc::new(provider);
     let config = ServerConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| failed(error.into()))?;
@@ -236,8 +242,22 @@ fn tls_config(
         config.with_client_cert_verifier(verifier)
     };
     let mut config = config.with_single_cert(chain, key).map_err(|error| failed(error.into()))?;
+    config.ignore_client_order = true;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
+}
+
+fn is_aes_128(suite: SupportedCipherSuite) -> bool {
+    use rustls::CipherSuite::{
+        TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+        TLS13_AES_128_GCM_SHA256,
+    };
+    matches!(
+        suite.suite(),
+        TLS13_AES_128_GCM_SHA256
+            | TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
+            | TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
+    )
 }
 
 async fn accept(
@@ -309,8 +329,9 @@ async fn connection(
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .keep_alive_interval(Duration::from_secs(30));
-    let serving = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-    if let Err(error) = watcher.watch(serving.into_owned()).await {
+    let wire = Wire::new(stream);
+    let serving = builder.serve_connection(TokioIo::new(wire.clone()), service);
+    if let Err(error) = wire.serve(watcher.watch(serving.into_owned())).await {
         tracing::debug!(%error, "a connection ended badly");
     }
 }
@@ -333,7 +354,7 @@ fn user_of(certificate: &[u8]) -> Option<User> {
 fn ring_sha256(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     let hash = rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
-    let rustls::SupportedCipherSuite::Tls13(suite) = hash else { return String::new() };
+    let SupportedCipherSuite::Tls13(suite) = hash else { return String::new() };
     let mut hex = String::new();
     for byte in suite.common.hash_provider.hash(bytes).as_ref() {
         write!(hex, "{byte:02x}").unwrap_or_default();

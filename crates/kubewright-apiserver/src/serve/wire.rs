@@ -1,0 +1,343 @@
+//! A TLS connection that sends much at a time.
+//!
+//! HTTP/2 flushes after every frame, of at most 16 KB: a list of 10,000 objects would be a thousand system
+//! calls, and each frame two TLS records, for with its head it is nine bytes too long for one. Here a flush only
+//! promises. What was written fills whole records, and leaves when there is much of it, or when the connection
+//! has no more to say for now, which [`Wire::serve`] sees.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice, Write as _};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+
+/// The most that a TLS record holds.
+const RECORD: usize = 16 << 10;
+/// So much is sent at a time.
+const ENOUGH: usize = 32 * RECORD;
+
+/// The connection; clones are the same one.
+#[derive(Clone)]
+pub(super) struct Wire(Arc<Mutex<Inner>>);
+
+struct Inner {
+    stream: TlsStream<TcpStream>,
+    /// What is not yet a whole record.
+    rest: Vec<u8>,
+    /// How much was encrypted since all of it had been sent.
+    encrypted: usize,
+}
+
+impl Wire {
+    pub(super) fn new(mut stream: TlsStream<TcpStream>) -> Self {
+        // The bound is kept here, where a record is not cut in two for it.
+        stream.get_mut().1.set_buffer_limit(None);
+        Self(Arc::new(Mutex::new(Inner { stream, rest: Vec::new(), encrypted: 0 })))
+    }
+
+    /// Runs what reads and writes this wire, and sends what it wrote whenever it has to wait.
+    pub(super) async fn serve<E: From<io::Error>>(
+        &self,
+        connection: impl Future<Output = Result<(), E>>,
+    ) -> Result<(), E> {
+        let mut connection = pin!(connection);
+        let mut gave_way = false;
+        poll_fn(|cx| {
+            // Requests that are ready go first, so that their answers leave together.
+            gave_way = !gave_way;
+            if gave_way {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            let ended = connection.as_mut().poll(cx);
+            // One that ended has closed the wire, which sent all that was left.
+            if ended.is_pending()
+                && let Poll::Ready(Err(error)) = self.inner().send(cx)
+            {
+                return Poll::Ready(Err(error.into()));
+            }
+            ended
+        })
+        .await
+    }
+
+    /// Only one task uses it, so nobody waits here.
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let mut writer = self.stream.get_mut().1.writer();
+        while self.rest.len() + bytes.len() >= RECORD {
+            let (now, later) = bytes.split_at(RECORD - self.rest.len());
+            // Without a limit all of it is taken.
+            let _ = writer.write_vectored(&[IoSlice::new(&self.rest), IoSlice::new(now)])?;
+            self.encrypted += RECORD;
+            self.rest.clear();
+            bytes = later;
+        }
+        self.rest.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.rest.is_empty() {
+            self.stream.get_mut().1.writer().write_all(&self.rest)?;
+            self.encrypted += self.rest.len();
+            self.rest.clear();
+        }
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        self.encrypted = 0;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner().stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let mut inner = self.inner();
+        if inner.encrypted >= ENOUGH {
+            ready!(inner.send(cx))?;
+        }
+        let taken = bytes.len().min(ENOUGH);
+        inner.write(&bytes[..taken])?;
+        Poll::Ready(Ok(taken))
+    }
+
+    /// A promise; see above.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut inner = self.inner();
+        ready!(inner.send(cx))?;
+        Pin::new(&mut inner.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::net::Ipv4Addr;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use rustls::{ClientConfig, RootCertStore, ServerConfig};
+    use rustls_pki_types::ServerName;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use tokio_rustls::{TlsAcceptor, TlsConnector, client};
+
+    use super::*;
+    use crate::certs::Authority;
+
+    /// As HTTP/2 writes a piece of a body: the frame's head, then what it holds.
+    const FRAME: usize = 9 + (16 << 10);
+
+    /// The records that a client read.
+    #[derive(Default)]
+    struct Records {
+        sizes: Vec<usize>,
+        /// How much of the record at hand is still to come.
+        left: usize,
+        head: Vec<u8>,
+    }
+
+    impl Records {
+        fn read(&mut self, mut bytes: &[u8]) {
+            while let Some(first) = bytes.first() {
+                if self.left > 0 {
+                    let now = self.left.min(bytes.len());
+                    self.left -= now;
+                    bytes = &bytes[now..];
+                    continue;
+                }
+                self.head.push(*first);
+                bytes = &bytes[1..];
+                if let [_, _, _, high, low] = *self.head {
+                    self.left = usize::from(u16::from_be_bytes([high, low]));
+                    self.sizes.push(self.left);
+                    self.head.clear();
+                }
+            }
+        }
+    }
+
+    /// A client's socket that looks at what comes.
+    struct Watched {
+        socket: TcpStream,
+        records: Records,
+    }
+
+    impl AsyncRead for Watched {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            let before = buffer.filled().len();
+            ready!(Pin::new(&mut self.socket).poll_read(cx, buffer))?;
+            self.records.read(&buffer.filled()[before..]);
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Watched {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            Pin::new(&mut self.socket).poll_write(cx, bytes)
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.socket).poll_flush(cx)
+        }
+
+        fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.socket).poll_shutdown(cx)
+        }
+    }
+
+    async fn connected() -> (Wire, client::TlsStream<Watched>) {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let authority = Authority::new().unwrap();
+        let identity = authority.server(&[Ipv4Addr::LOCALHOST.into()]).unwrap();
+        let theirs = ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![identity.cert], identity.key)
+            .unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.der().clone()).unwrap();
+        let ours = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let accept = async {
+            let (socket, _) = listener.accept().await.unwrap();
+            TlsAcceptor::from(Arc::new(theirs)).accept(socket).await.unwrap()
+        };
+        let connect = async {
+            let socket =
+                Watched { socket: TcpStream::connect(address).await.unwrap(), records: Records::default() };
+            let name = ServerName::from(address.ip());
+            TlsConnector::from(Arc::new(ours)).connect(name, socket).await.unwrap()
+        };
+        let (server, client) = tokio::join!(accept, connect);
+        (Wire::new(server), client)
+    }
+
+    fn body(length: usize) -> Vec<u8> {
+        (0..length).map(|at| u8::try_from(at % 251).unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn frames_fill_records_and_arrive_whole() {
+        let (wire, mut client) = connected().await;
+        let sent = body(64 * FRAME + 5);
+        let write = async {
+            let mut writer = wire.clone();
+            for frame in sent.chunks(FRAME) {
+                let (head, data) = frame.split_at(frame.len().min(9));
+                writer.write_all(head).await?;
+                writer.write_all(data).await?;
+                writer.flush().await?;
+            }
+            writer.shutdown().await
+        };
+        let read = async {
+            let mut read = Vec::new();
+            client.read_to_end(&mut read).await.map(|_| read)
+        };
+        let (written, read) = tokio::join!(wire.serve(write), read);
+        written.unwrap();
+        assert_eq!(read.unwrap(), sent);
+        // A record is a little longer than what it holds.
+        let whole = client.get_ref().0.records.sizes.iter().filter(|size| **size > RECORD).count();
+        assert_eq!(whole, sent.len() / RECORD);
+        let large = client.get_ref().0.records.sizes.iter().filter(|size| **size > 2_000).count();
+        assert_eq!(large, whole);
+    }
+
+    #[tokio::test]
+    async fn what_was_written_leaves_when_the_connection_waits() {
+        let (wire, mut client) = connected().await;
+        let before = client.get_ref().0.records.sizes.len();
+        let write = async {
+            let mut writer = wire.clone();
+            for word in ["to", "get", "her"] {
+                writer.write_all(word.as_bytes()).await?;
+                writer.flush().await?;
+            }
+            pending::<io::Result<()>>().await
+        };
+        let mut word = [0; 8];
+        tokio::select! {
+            ended = wire.serve(write) => panic!("it ended: {ended:?}"),
+            read = client.read_exact(&mut word) => { read.unwrap(); }
+        }
+        assert_eq!(&word, b"together");
+        // Beside the answer there are the session tickets of the handshake.
+        let answers = client.get_ref().0.records.sizes[before..].iter().filter(|size| **size < 50).count();
+        assert_eq!(answers, 1, "{:?}", client.get_ref().0.records.sizes);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_is_waited_for() {
+        const ALL: usize = 64 << 20;
+        let (wire, mut client) = connected().await;
+        let taken = Arc::new(AtomicUsize::new(0));
+        let write = async {
+            let mut writer = wire.clone();
+            let piece = body(RECORD);
+            while taken.fetch_add(piece.len(), Ordering::Relaxed) < ALL {
+                writer.write_all(&piece).await?;
+            }
+            writer.shutdown().await
+        };
+        let mut serving = pin!(wire.serve(write));
+        // Until it stands still: the socket is full, and nothing but a reader can change that.
+        let stuck = poll_fn(|cx| {
+            let before = taken.load(Ordering::Relaxed);
+            for _ in 0..100 {
+                assert!(serving.as_mut().poll(cx).is_pending(), "64 MiB are more than a socket holds");
+            }
+            if taken.load(Ordering::Relaxed) == before { Poll::Ready(before) } else { Poll::Pending }
+        });
+        assert!(stuck.await < ALL);
+        let read = async {
+            let mut read = 0;
+            let mut buffer = vec![0; 1 << 20];
+            loop {
+                match client.read(&mut buffer).await.unwrap() {
+                    0 => return read,
+                    some => read += some,
+                }
+            }
+        };
+        let (served, read) = tokio::join!(serving, read);
+        served.unwrap();
+        assert_eq!(read, ALL);
+    }
+}
