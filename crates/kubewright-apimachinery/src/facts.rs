@@ -56,8 +56,8 @@ pub struct Type {
     pub unions: Option<&'static str>,
     /// In the order of Go's struct.
     pub fields: Box<[Field]>,
-    /// Positions in `fields`, sorted by the length of the name, then by name.
-    by_name: Box<[u16]>,
+    /// What tells the name of a field from most others, and its position in `fields`; sorted.
+    by_name: Box<[(u64, u16)]>,
 }
 
 /// One field of a [`Type`].
@@ -174,14 +174,20 @@ impl std::fmt::Debug for TypeRef {
 impl Type {
     /// The field that JSON calls `name`.
     pub fn field(&self, name: &str) -> Option<&Field> {
-        // By length first: most names are told apart without a look at their letters.
-        let order = |i: &u16| {
-            let own = self.fields[usize::from(*i)].name;
-            own.len().cmp(&name.len()).then_with(|| own.cmp(name))
-        };
-        let at = self.by_name.binary_search_by(order).ok()?;
-        Some(&self.fields[usize::from(self.by_name[at])])
+        let hint = hint(name);
+        let first = self.by_name.partition_point(|(of, _)| *of < hint);
+        let alike = self.by_name[first..].iter().take_while(|(of, _)| *of == hint);
+        alike.map(|(_, at)| &self.fields[usize::from(*at)]).find(|field| field.name == name)
     }
+}
+
+/// A number that few names share: the length and the first seven bytes.
+fn hint(name: &str) -> u64 {
+    let start = match name.as_bytes().first_chunk() {
+        Some(start) => u64::from_le_bytes(*start) & (u64::MAX >> 8),
+        None => name.bytes().rev().fold(0, |start, byte| start << 8 | u64::from(byte)),
+    };
+    start | (name.len() as u64) << 56
 }
 
 impl FieldType {

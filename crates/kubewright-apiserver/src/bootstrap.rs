@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use kubewright_apimachinery::json::{self, ParseOptions};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::{facts, selectable, time};
 use serde_json::Value;
@@ -89,7 +90,7 @@ fn prepare(served: &Served, text: &'static str) -> Option<Prepared> {
 /// metadata on: for most objects that is all that must be read, and the first server of a process reads them all.
 fn searchable(served: &Served, text: &str, metadata: &str) -> Option<(String, Attributes)> {
     if selectable::has_own(served.stored()) {
-        let object: Value = serde_json::from_str(text).ok()?;
+        let object = read(text)?;
         let key = served.key(object.str_at("metadata.namespace"), object.str_at("metadata.name"));
         return Some((key, attributes(Some(served), &object)));
     }
@@ -181,7 +182,7 @@ impl Inner {
             .replace("<hash>", &self.ids.uid().replace('-', "")[..26])
             .replace("<identity>", &self.ids.uid());
         let served = find_path(registry, path)?;
-        let mut object: Value = serde_json::from_str(&text).ok()?;
+        let mut object = read(&text)?;
         object.set_at("metadata.uid", self.ids.uid());
         object.set_at("metadata.creationTimestamp", now);
         served.normalise(&mut object).ok()?;
@@ -190,6 +191,11 @@ impl Inner {
         let change = Change::Put { object, attributes };
         Some(Write { resource: served.storage.clone(), key: key.into(), expect: Expect::Absent, change })
     }
+}
+
+/// As requests are read: of two parsers, a server at rest needs one in memory.
+fn read(text: &str) -> Option<Value> {
+    json::parse(text.as_bytes(), ParseOptions::default()).ok().map(|read| read.value)
 }
 
 fn find_path<'a>(registry: &'a Registry, path: &str) -> Option<&'a Arc<Served>> {

@@ -52,9 +52,11 @@ impl Filter {
     }
 
     pub(crate) fn matches(&self, served: &Served, version: &Version) -> bool {
-        if !version.key.starts_with(&self.prefix) {
-            return false;
-        }
+        version.key.starts_with(&self.prefix) && self.selects(served, version)
+    }
+
+    /// As [`Filter::matches`], of an object below the prefix.
+    fn selects(&self, served: &Served, version: &Version) -> bool {
         if !self.labels.is_empty() && !self.labels.matches(&version.attributes) {
             return false;
         }
@@ -175,7 +177,7 @@ impl Inner {
             .into_iter()
             .filter(|version| start.is_empty() || *version.key >= *start)
             .filter(|version| only.is_empty() || version.namespace_and_name().1 == only)
-            .filter(|version| filter.matches(served, version))
+            .filter(|version| filter.selects(served, version))
             .collect();
         let mut page = Page {
             items: Vec::new(),

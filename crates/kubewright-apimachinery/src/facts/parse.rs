@@ -1,6 +1,6 @@
 //! Reads lines of `types.txt`. Knows the notation and nothing of what it means.
 
-use super::{Field, FieldType, Merge, Patch, Slot, Type, TypeRef, find};
+use super::{Field, FieldType, Merge, Patch, Slot, Type, TypeRef, find, hint};
 
 /// A line of the table that does not follow the notation.
 #[derive(Debug, thiserror::Error)]
@@ -61,13 +61,10 @@ pub(super) fn parse(name: &'static str, body: &'static str) -> Result<Type, Pars
             fields.push(cursor.field()?);
         }
     }
-    let mut order: Vec<u16> = (0..).take(fields.len()).collect();
-    order.sort_unstable_by_key(|i| {
-        let name = fields[usize::from(*i)].name;
-        (name.len(), name)
-    });
+    let mut by_name: Vec<(u64, u16)> = fields.iter().map(|field| hint(field.name)).zip(0..).collect();
+    by_name.sort_unstable();
     ty.fields = fields.into();
-    ty.by_name = order.into();
+    ty.by_name = by_name.into();
     Ok(ty)
 }
 

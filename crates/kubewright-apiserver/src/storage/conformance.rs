@@ -14,6 +14,7 @@ pub fn check<E: Engine>(empty: impl Fn() -> E) {
     revisions_count_writes(empty());
     expectations_guard_the_whole_batch(empty());
     events_tell_what_was_before(empty());
+    a_prefix_is_one_namespace(empty());
     the_past_can_be_listed(empty());
     dropped_events_are_told(empty());
     forks_part_ways(empty());
@@ -105,6 +106,17 @@ fn events_tell_what_was_before<E: Engine>(mut engine: E) {
     );
     assert!(engine.events("things", deleted, 10).unwrap().is_empty());
     assert!(engine.events("others", 0, 10).unwrap().is_empty());
+}
+
+fn a_prefix_is_one_namespace<E: Engine>(mut engine: E) {
+    let all = ["a-b/1", "a.b/1", "a/1", "a/2", "a0/1", "ab/1", "b/1"];
+    for key in all.iter().rev() {
+        one(&mut engine, put(key, Expect::Absent, 1));
+    }
+    assert_eq!(keys(&engine, "", None), all, "in the order of keys");
+    assert_eq!(keys(&engine, "a/", None), ["a/1", "a/2"]);
+    assert_eq!(keys(&engine, "b/", None), ["b/1"]);
+    assert!(keys(&engine, "c/", None).is_empty());
 }
 
 fn the_past_can_be_listed<E: Engine>(mut engine: E) {

@@ -249,13 +249,28 @@ impl Engine for Memory {
     }
 }
 
+/// The objects whose keys begin with `prefix`. Where they end is found at once: a long list would otherwise wait for the
+/// key of each of them to come from memory, which nobody else wants to see.
 fn range<'a>(
     objects: &'a BTreeMap<Arc<str>, Arc<Version>>,
-    prefix: &'a str,
+    prefix: &str,
 ) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<Version>)> {
-    objects
-        .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))
-        .take_while(move |(key, _)| key.starts_with(prefix))
+    let end = after(prefix);
+    let end = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+    objects.range::<str, _>((Bound::Included(prefix), end))
+}
+
+/// The first text behind all that begin with `prefix`, if there is one.
+fn after(prefix: &str) -> Option<String> {
+    let mut rest = prefix.chars();
+    while let Some(last) = rest.next_back() {
+        // Characters are ordered as their bytes are; between the two halves of the range there are none.
+        let next = (u32::from(last) + 1..).take(0x801).find_map(char::from_u32);
+        if let Some(next) = next {
+            return Some(format!("{}{next}", rest.as_str()));
+        }
+    }
+    None
 }
 
 /// The object with its resourceVersion, as compact JSON.
@@ -270,4 +285,18 @@ fn encode(mut object: Value, revision: Revision) -> Bytes {
         packed::write_to(scratch, &object);
         Bytes::copy_from_slice(scratch)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn behind_a_prefix_comes_the_next_text_of_its_length() {
+        assert_eq!(after("default/").as_deref(), Some("default0"));
+        assert_eq!(after("\u{d7ff}").as_deref(), Some("\u{e000}"));
+        assert_eq!(after("a\u{10ffff}").as_deref(), Some("b"));
+        assert_eq!(after("\u{10ffff}"), None);
+        assert_eq!(after(""), None);
+    }
 }
