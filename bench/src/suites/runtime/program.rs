@@ -20,10 +20,11 @@ const LOOKS: u32 = 25;
 pub(super) struct Binary(PathBuf);
 
 impl Binary {
-    /// Builds it as everything is built, but for the symbols.
+    /// Builds it as the scaffold has operators built, and without symbols.
     pub(super) fn build(package: &str) -> Result<Self> {
+        let linked = "profile.release.lto=\"thin\"".to_owned();
         let stripped = format!("profile.release.package.{package}.strip=\"symbols\"");
-        binary::build(package, package, &[stripped]).map(Self)
+        binary::build(package, package, &[linked, stripped]).map(Self)
     }
 
     /// In bytes.
