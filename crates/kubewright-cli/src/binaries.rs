@@ -11,7 +11,7 @@ mod kube_apiserver;
 use std::ffi::OsString;
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
 use crate::ui::Ui;
 
@@ -46,13 +46,6 @@ impl Binary {
             Self::Etcd => etcd::run(args, ui),
         }
     }
-}
-
-fn runtime() -> Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the threads of the server")
 }
 
 #[cfg(test)]

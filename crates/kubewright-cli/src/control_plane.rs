@@ -3,13 +3,17 @@
 //! It is whole when it was started, and what it keeps is on disk when it was closed. Dropped instead, it ends as in a
 //! power cut: nothing that was acknowledged is lost.
 
+use std::num::NonZero;
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use kubewright_apiserver::serve::{Listening, ServeError};
 use kubewright_apiserver::{ApiServer, Options};
 use kubewright_cluster::Nodes;
+use kubewright_runtime::logs;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -19,6 +23,30 @@ use crate::ui::Ui;
 
 /// How often nodes say that they are there, as kubelets do.
 const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// The threads of a server: half as many as there are cores. The other half is for its clients, which run on the same
+/// machine, and one thread answers a client with less work than two that hand its requests to each other.
+pub(crate) fn runtime() -> Result<Runtime> {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    Builder::new_multi_thread()
+        .worker_threads(cores.div_ceil(2))
+        .enable_all()
+        .build()
+        .context("cannot start the threads of the server")
+}
+
+/// How the server and its controllers tell what is not an answer: warnings; with `--quiet` errors; with `--verbose` also
+/// what controllers do, and which connections failed.
+pub(crate) fn log_options(ui: &Ui) -> logs::Options {
+    let level = if ui.is_quiet() {
+        "error"
+    } else if ui.is_verbose() {
+        "info,kubewright_apiserver=debug"
+    } else {
+        "warn"
+    };
+    logs::Options { format: logs::Format::Text, level: Some(level.to_owned()), color: logs::Color::Never }
+}
 
 pub(crate) struct ControlPlane {
     server: ApiServer,

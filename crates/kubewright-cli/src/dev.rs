@@ -34,6 +34,7 @@ use kubewright_runtime::logs;
 pub(crate) use self::cluster::Where;
 use self::report::{Lines, Voice};
 use self::session::Session;
+use crate::control_plane;
 use crate::signals::Signals;
 use crate::ui::Ui;
 
@@ -59,11 +60,7 @@ pub(crate) struct Options {
 /// Runs the loop until it is interrupted, or has done what it was to do once.
 pub(crate) fn run(options: Options, ui: Ui) -> Result<()> {
     listen_to_the_cluster(ui.clone())?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the threads of the cluster")?;
-    runtime.block_on(async {
+    control_plane::runtime()?.block_on(async {
         let mut signals = Signals::listen()?.with_hangup()?;
         let once = options.once.is_some();
         let mut session = tokio::select! {
@@ -89,14 +86,9 @@ fn interrupted(once: bool) -> Result<()> {
     Ok(())
 }
 
-/// Has the warnings of the API server and the controllers in this process shown; with `--verbose`, more.
+/// Has what the API server and the controllers in this process tell shown between the other lines.
 fn listen_to_the_cluster(ui: Ui) -> Result<()> {
-    let level = if ui.is_verbose() { "info" } else { "warn" };
-    let options = logs::Options {
-        format: logs::Format::Text,
-        level: Some(level.to_owned()),
-        color: logs::Color::Never,
-    };
+    let options = control_plane::log_options(&ui);
     let subscriber = logs::subscriber(&options, move || Lines { ui: ui.clone(), voice: Voice::Cluster })
         .context("cannot listen to the cluster")?;
     tracing::subscriber::set_global_default(subscriber).context("cannot listen to the cluster")

@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::flags::{Asked, Effect, Flag, Given, Program};
+use crate::control_plane;
 use crate::error::Hint as _;
 use crate::signals::Signals;
 use crate::ui::Ui;
@@ -42,7 +43,7 @@ pub(super) fn run(args: &[OsString], ui: &Ui) -> Result<()> {
         Asked::Version => {
             ui.print(format!("etcd Version: kubewright {}\n", env!("CARGO_PKG_VERSION")).as_bytes())
         }
-        Asked::Run(given) => super::runtime()?.block_on(serve(&given, ui)),
+        Asked::Run(given) => control_plane::runtime()?.block_on(serve(&given, ui)),
     }
 }
 

@@ -13,9 +13,11 @@ use kubewright_apiserver::auth::Authorization;
 use kubewright_apiserver::certs::Authority;
 use kubewright_apiserver::serve::{Certificates, Serving};
 use kubewright_apiserver::{ApiServer, Controllers, KubernetesVersion, Options};
+use kubewright_runtime::logs;
 
 use super::flags::{Asked, Effect, Flag, Given, Program};
 use crate::commands::apiserver::authorization;
+use crate::control_plane;
 use crate::descriptions::KubernetesDescriptions;
 use crate::error::Hint as _;
 use crate::signals::Signals;
@@ -73,7 +75,10 @@ pub(super) fn run(args: &[OsString], ui: &Ui) -> Result<()> {
     match PROGRAM.parse(args)? {
         Asked::Help => ui.print(PROGRAM.help().as_bytes()),
         Asked::Version => ui.print(format!("Kubernetes {}\n", KubernetesVersion::default()).as_bytes()),
-        Asked::Run(given) => super::runtime()?.block_on(serve(&given, ui)),
+        Asked::Run(given) => {
+            logs::init(&control_plane::log_options(ui))?;
+            control_plane::runtime()?.block_on(serve(&given, ui))
+        }
     }
 }
 

@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use kubewright_apiserver::auth::Authorization;
 use kubewright_apiserver::{ApiServer, Controllers, KubernetesVersion, Options};
+use kubewright_runtime::logs;
 
 use crate::cli::examples::examples;
 use crate::control_plane::{self, ControlPlane};
@@ -111,11 +112,8 @@ enum Which {
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let started = Instant::now();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the threads of the server")?;
-    runtime.block_on(serve(args, ui, started))
+    logs::init(&control_plane::log_options(ui))?;
+    control_plane::runtime()?.block_on(serve(args, ui, started))
 }
 
 async fn serve(args: &Args, ui: &Ui, started: Instant) -> Result<()> {

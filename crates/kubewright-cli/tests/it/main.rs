@@ -10,6 +10,7 @@ mod dev;
 mod help;
 #[cfg(unix)]
 mod kubectl;
+mod logs;
 #[cfg(unix)]
 mod manifests;
 // The same files as in the tests of kubewright-envtest: one test, wherever it runs.

@@ -1,0 +1,104 @@
+//! What the server has to tell beside its answers: on standard error, as much as was asked for.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+use crate::run::command;
+
+/// Longer than a line takes.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+struct Server {
+    process: Child,
+    address: String,
+}
+
+impl Server {
+    /// Starts one that keeps its files in `dir`, and waits until it is ready.
+    fn start(dir: &Path, flags: &str) -> Result<Self> {
+        let mut command = command(&format!("apiserver --port 0 {flags}"));
+        command.arg("--kubeconfig").arg(dir.join("kubeconfig")).arg("--data-dir").arg(dir.join("data"));
+        let process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let mut server = Self { process, address: String::new() };
+        let mut ready = String::new();
+        let stdout = server.process.stdout.take().context("no standard output")?;
+        BufReader::new(stdout).read_line(&mut ready)?;
+        let address = ready.strip_prefix("ready https://").and_then(|rest| rest.split(' ').next());
+        address.with_context(|| format!("not ready: {ready:?}"))?.clone_into(&mut server.address);
+        Ok(server)
+    }
+
+    /// Speaks to it as no client of Kubernetes does, and waits until it hangs up.
+    fn knock(&self) -> Result<()> {
+        let mut socket = TcpStream::connect(&self.address)?;
+        socket.write_all(b"GET / HTTP/1.1\r\n\r\n")?;
+        // It may answer with an alert, or with nothing.
+        std::io::copy(&mut socket, &mut std::io::sink())?;
+        Ok(())
+    }
+
+    /// What it says on standard error, line by line.
+    fn says(&mut self) -> Result<mpsc::Receiver<String>> {
+        let stderr = self.process.stderr.take().context("no standard error")?;
+        let (said, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            let lines = BufReader::new(stderr).lines().map_while(Result::ok);
+            // Without a receiver nobody wants to hear more.
+            lines.map(|line| said.send(line)).take_while(Result::is_ok).for_each(drop);
+        });
+        Ok(lines)
+    }
+
+    fn will_say(&mut self, text: &str) -> Result<()> {
+        let lines = self.says()?;
+        loop {
+            let line = lines.recv_timeout(DEADLINE).with_context(|| format!("it did not say {text:?}"))?;
+            if line.contains(text) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Already gone is as good.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn with_verbose_connections_that_failed_are_told() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut server = Server::start(dir.path(), "--verbose")?;
+    server.knock()?;
+    server.will_say("DEBUG TLS handshake failed error=")
+}
+
+#[test]
+fn without_it_they_are_not() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut server = Server::start(dir.path(), "")?;
+    // When the second has ended, what there is to say of the first has been said.
+    server.knock()?;
+    server.knock()?;
+    server.process.kill()?;
+    let said: Vec<String> = server.says()?.iter().collect();
+    assert!(matches!(&said[..], [line] if line.starts_with("note: kubeconfig: ")), "{said:#?}");
+    Ok(())
+}
+
+#[test]
+fn warnings_are_always_told() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    drop(Server::start(dir.path(), "")?);
+    std::fs::write(dir.path().join("data/snapshot-00000000000000000150"), "not a snapshot")?;
+    Server::start(dir.path(), "")?.will_say("WARN  passing over a snapshot error=")
+}
