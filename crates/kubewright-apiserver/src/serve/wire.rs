@@ -248,6 +248,10 @@ mod tests {
         (Wire::new(server), client)
     }
 
+    fn sizes(client: &client::TlsStream<Watched>) -> &[usize] {
+        &client.get_ref().0.records.sizes
+    }
+
     fn body(length: usize) -> Vec<u8> {
         (0..length).map(|at| u8::try_from(at % 251).unwrap()).collect()
     }
@@ -274,16 +278,16 @@ mod tests {
         written.unwrap();
         assert_eq!(read.unwrap(), sent);
         // A record is a little longer than what it holds.
-        let whole = client.get_ref().0.records.sizes.iter().filter(|size| **size > RECORD).count();
+        let whole = sizes(&client).iter().filter(|size| **size > RECORD).count();
         assert_eq!(whole, sent.len() / RECORD);
-        let large = client.get_ref().0.records.sizes.iter().filter(|size| **size > 2_000).count();
+        let large = sizes(&client).iter().filter(|size| **size > 2_000).count();
         assert_eq!(large, whole);
     }
 
     #[tokio::test]
     async fn what_was_written_leaves_when_the_connection_waits() {
         let (wire, mut client) = connected().await;
-        let before = client.get_ref().0.records.sizes.len();
+        let before = sizes(&client).len();
         let write = async {
             let mut writer = wire.clone();
             for word in ["to", "get", "her"] {
@@ -299,8 +303,8 @@ mod tests {
         }
         assert_eq!(&word, b"together");
         // Beside the answer there are the session tickets of the handshake.
-        let answers = client.get_ref().0.records.sizes[before..].iter().filter(|size| **size < 50).count();
-        assert_eq!(answers, 1, "{:?}", client.get_ref().0.records.sizes);
+        let answers = sizes(&client)[before..].iter().filter(|size| **size < 50).count();
+        assert_eq!(answers, 1, "{:?}", sizes(&client));
     }
 
     #[tokio::test]

@@ -264,9 +264,8 @@ fn range<'a>(
 fn after(prefix: &str) -> Option<String> {
     let mut rest = prefix.chars();
     while let Some(last) = rest.next_back() {
-        // Characters are ordered as their bytes are; between the two halves of the range there are none.
-        let next = (u32::from(last) + 1..).take(0x801).find_map(char::from_u32);
-        if let Some(next) = next {
+        // Texts are ordered as their characters are.
+        if let Some(next) = (last..=char::MAX).nth(1) {
             return Some(format!("{}{next}", rest.as_str()));
         }
     }
