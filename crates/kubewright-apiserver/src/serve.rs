@@ -12,12 +12,12 @@ use base64::engine::general_purpose::STANDARD;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
+use kubewright_sync::ordered_watch;
 use rustls::server::{ServerConfig, WebPkiClientVerifier};
 use rustls::{RootCertStore, SupportedCipherSuite};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service as _;
@@ -80,7 +80,7 @@ pub struct Certificates {
 /// A socket on which a server answers. Dropping it ends it; so does [`Serving::close`], which waits.
 pub struct Serving {
     address: SocketAddr,
-    stop: watch::Sender<bool>,
+    stop: ordered_watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -110,7 +110,7 @@ impl Serving {
 
     /// Stops listening, lets running requests end, and closes what is left.
     pub async fn close(self) {
-        let _ = self.stop.send(true);
+        self.stop.send_replace(true);
         let _ = self.task.await;
     }
 }
@@ -133,7 +133,7 @@ impl Bound {
     }
 
     fn serve(self, server: ApiServer, tls: Arc<ServerConfig>) -> Serving {
-        let (stop, stopped) = watch::channel(false);
+        let (stop, stopped) = ordered_watch::channel(false);
         let task = tokio::spawn(accept(self.listener, TlsAcceptor::from(tls), server, stopped));
         Serving { address: self.address, stop, task }
     }
@@ -264,7 +264,7 @@ async fn accept(
     listener: TcpListener,
     tls: TlsAcceptor,
     server: ApiServer,
-    mut stopped: watch::Receiver<bool>,
+    mut stopped: ordered_watch::Receiver<bool>,
 ) {
     let mut connections = JoinSet::new();
     let graceful = GracefulShutdown::new();

@@ -10,8 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use kubewright_apimachinery::status::ApiError;
+use kubewright_sync::ordered_watch;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::body::Body;
@@ -80,7 +80,7 @@ struct Watch {
     format: Format,
     /// The name of the one object that is watched, or empty.
     only: String,
-    changes: watch::Receiver<u64>,
+    changes: ordered_watch::Receiver<u64>,
     /// The revision up to which everything was seen.
     cursor: u64,
     ready: VecDeque<Bytes>,

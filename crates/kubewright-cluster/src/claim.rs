@@ -9,7 +9,9 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as Selector;
 use kubewright_runtime::client::{self, ignore_not_found};
 use kubewright_runtime::owner::{controller_of, remove_owner_reference, set_controller_reference};
-use kubewright_runtime::{Cache, Client, Key, LabelSelector, List, Manager, Object, Patch, Result};
+use kubewright_runtime::{
+    Cache, Client, Key, LabelSelector, List, Manager, Object, Patch, RegisterError, Result,
+};
 
 /// The index that finds objects by the uid of their controller.
 const CONTROLLER: &str = "metadata.controller";
@@ -25,11 +27,19 @@ enum Fate {
     Ignore,
 }
 
-/// Has objects of a type found by their controller.
-pub(crate) fn index<K: Object>(manager: &Manager) {
-    manager.cache().index::<K>(CONTROLLER, |object| {
+/// Indexes the objects of a type by their controller. Several controllers share the index.
+pub(crate) fn index<K: Object>(manager: &Manager) -> Result<(), RegisterError> {
+    once(manager.cache().index::<K>(CONTROLLER, |object| {
         vec![controller_of(object).map_or_else(|| NOBODY.to_owned(), |owner| owner.uid.clone())]
-    });
+    }))
+}
+
+/// Accepts an index that another controller of this crate has added.
+pub(crate) fn once(added: Result<(), RegisterError>) -> Result<(), RegisterError> {
+    match added {
+        Err(RegisterError::IndexTaken { .. }) => Ok(()),
+        added => added,
+    }
 }
 
 /// A selector of a spec as one that can be asked. One that cannot be read matches nothing, as upstream has it: the API

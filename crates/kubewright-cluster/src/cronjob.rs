@@ -25,7 +25,7 @@ const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
 /// Gives the manager the controller of CronJobs.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
-    claim::index::<Job>(manager);
+    claim::index::<Job>(manager)?;
     manager.controller(CronJobs).owns::<Job>().register()
 }
 

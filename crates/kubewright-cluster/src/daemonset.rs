@@ -29,8 +29,8 @@ const BURST: usize = 250;
 
 /// Gives the manager the controller of DaemonSets.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
-    claim::index::<Pod>(manager);
-    claim::index::<ControllerRevision>(manager);
+    claim::index::<Pod>(manager)?;
+    claim::index::<ControllerRevision>(manager)?;
     // Of nodes only counts what says whether a pod may be there.
     let moved = Predicate::<Node>::new(|event| match (event.old(), event.new_object()) {
         (Some(old), Some(new)) => {

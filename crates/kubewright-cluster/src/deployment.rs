@@ -29,8 +29,8 @@ use crate::{claim, pod};
 
 /// Gives the manager the controller of Deployments.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
-    claim::index::<Pod>(manager);
-    claim::index::<ReplicaSet>(manager);
+    claim::index::<Pod>(manager)?;
+    claim::index::<ReplicaSet>(manager)?;
     // Who recreates waits for the last of the old pods.
     #[expect(
         clippy::redundant_closure_for_method_calls,

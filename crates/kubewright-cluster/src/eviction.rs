@@ -23,7 +23,7 @@ use crate::{kubelet, pod};
 
 /// Gives the manager the controller that evicts pods from tainted nodes.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
-    kubelet::index(manager);
+    kubelet::index(manager)?;
     let tainted = Predicate::<Node>::new(|event| match (event.old(), event.new_object()) {
         (Some(old), Some(new)) => taints(&old) != taints(&new),
         _ => true,

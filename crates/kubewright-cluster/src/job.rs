@@ -26,7 +26,7 @@ const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
 /// Gives the manager the controller of Jobs.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
-    claim::index::<Pod>(manager);
+    claim::index::<Pod>(manager)?;
     manager
         .controller(Jobs)
         .owns::<Pod>()

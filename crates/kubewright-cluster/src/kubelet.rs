@@ -19,15 +19,16 @@ use kubewright_runtime::{
 
 use self::behaviour::Behaviour;
 use self::status::{Level, Place};
-use crate::{hash, node, pod};
+use crate::{claim, hash, node, pod};
 
 /// The index that finds pods by their node.
 pub(crate) const NODE_NAME: &str = "spec.nodeName";
 const POD_IP: &str = "status.podIP";
 
-/// Has pods found by their node.
-pub(crate) fn index(manager: &Manager) {
-    manager.cache().index::<Pod>(NODE_NAME, |pod| node_name(pod).map(str::to_owned).into_iter().collect());
+/// Indexes pods by their node. Several controllers share the index.
+pub(crate) fn index(manager: &Manager) -> Result<(), RegisterError> {
+    let values = |pod: &Pod| node_name(pod).map(str::to_owned).into_iter().collect();
+    claim::once(manager.cache().index::<Pod>(NODE_NAME, values))
 }
 
 /// The node of a pod, if it has one.
@@ -42,8 +43,8 @@ pub(crate) fn is_down(node: &Node) -> bool {
 
 /// Gives the manager the controller that runs pods.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
-    index(manager);
-    manager.cache().index::<Pod>(POD_IP, |pod| pod_ip(pod).map(str::to_owned).into_iter().collect());
+    index(manager)?;
+    manager.cache().index::<Pod>(POD_IP, |pod| pod_ip(pod).map(str::to_owned).into_iter().collect())?;
     // Status and leases of nodes are of no interest, only whether they are there and on.
     #[expect(
         clippy::redundant_closure_for_method_calls,

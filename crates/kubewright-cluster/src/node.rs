@@ -77,7 +77,7 @@ impl Default for Nodes {
 
 /// Gives the manager the controller of nodes.
 pub fn register(manager: &Manager, nodes: &Nodes) -> Result<(), RegisterError> {
-    kubelet::index(manager);
+    kubelet::index(manager)?;
     let (sender, keys) = mpsc::channel(nodes.names.len().max(1));
     for name in &nodes.names {
         // There is room for all of them.

@@ -31,7 +31,7 @@ const YES: &str = "true";
 
 /// Gives the manager the controllers that delete pods nobody else would.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
-    kubelet::index(manager);
+    kubelet::index(manager)?;
     let tainted = Predicate::<Node>::new(|event| match (event.old(), event.new_object()) {
         (Some(old), Some(new)) => is_out_of_service(&old) != is_out_of_service(&new),
         _ => true,
@@ -56,7 +56,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     let has_ended = |pod: &Pod| pod::is_terminal(pod);
     manager
         .cache()
-        .index::<Pod>(ENDED, move |pod| has_ended(pod).then(|| YES.to_owned()).into_iter().collect());
+        .index::<Pod>(ENDED, move |pod| has_ended(pod).then(|| YES.to_owned()).into_iter().collect())?;
     let ends = Predicate::<Pod>::new(move |event| {
         let was = event.old().is_some_and(|pod| has_ended(&pod));
         !was && event.new_object().is_some_and(|pod| has_ended(&pod))

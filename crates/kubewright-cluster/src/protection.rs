@@ -22,7 +22,7 @@ const CLAIMS: &str = "spec.volumes.persistentVolumeClaim";
 
 /// Gives the manager the controllers of claims and volumes that are deleted.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
-    manager.cache().index::<Pod>(CLAIMS, |pod| claims(pod).iter().map(ToString::to_string).collect());
+    manager.cache().index::<Pod>(CLAIMS, |pod| claims(pod).iter().map(ToString::to_string).collect())?;
     let ended = Predicate::<Pod>::new(|event| {
         event.is_delete() || event.new_object().is_some_and(|pod| pod::is_terminal(&pod))
     });

@@ -21,8 +21,8 @@ const BURST: usize = 500;
 
 /// Gives the manager the controller of ReplicaSets.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
-    claim::index::<Pod>(manager);
-    claim::index::<ReplicaSet>(manager);
+    claim::index::<Pod>(manager)?;
+    claim::index::<ReplicaSet>(manager)?;
     manager
         .controller(ReplicaSets)
         .owns::<Pod>()

@@ -29,8 +29,8 @@ const HASH: &str = "controller.kubernetes.io/hash";
 
 /// Gives the manager the controller of StatefulSets.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
-    claim::index::<Pod>(manager);
-    claim::index::<ControllerRevision>(manager);
+    claim::index::<Pod>(manager)?;
+    claim::index::<ControllerRevision>(manager)?;
     #[expect(
         clippy::redundant_closure_for_method_calls,
         reason = "the method alone is for one lifetime only"

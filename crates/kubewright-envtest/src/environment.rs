@@ -17,7 +17,7 @@ use kubewright_manifests::crd;
 use kubewright_manifests::declare::{Item, Kind};
 use kubewright_manifests::lint::Level;
 use kubewright_runtime::{
-    Client, Key, List, Manager, ManagerError, ManagerOptions, Outcome, Reconciler, client,
+    Client, Key, List, Manager, ManagerError, ManagerOptions, Object, Outcome, Reconciler, client,
 };
 use schemars::JsonSchema;
 use tempfile::TempDir;
@@ -491,7 +491,7 @@ impl Environment {
     }
 
     /// Runs a reconciler once for a key, as a controller would, and says what it returned.
-    pub async fn reconcile_once<R: Reconciler>(
+    pub async fn reconcile_once<R: Reconciler<Object: Object>>(
         &self,
         reconciler: &R,
         key: &Key,

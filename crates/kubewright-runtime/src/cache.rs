@@ -1,152 +1,52 @@
 //! The shared cache: what controllers read, kept up to date by watches.
 //!
-//! One [`Informer`] per kind and selection, started when somebody first asks for it and shared by everybody who
-//! does. Objects are kept as JSON and decoded when they are read ([`Entry`]); typed, dynamic and metadata readers of
-//! one kind share one watch.
+//! One [`Informer`] per kind and selection, created when it is first needed and shared by all users. Objects are kept as
+//! JSON and decoded when they are read ([`Entry`]); typed, dynamic and metadata readers of one kind share one watch.
 //!
 //! - Reads never wait for the network and copy no object.
-//! - Followers are told old and new; what vanished while a watch was down is told as deleted.
-//! - A slow follower holds up neither the watch nor the others.
-//! - What was seen is never unseen: an informer tells how far it has come, so a controller can wait for its own writes.
+//! - A read of a kind that is not watched, not listed yet, or whose informer has stopped, is an error, never an empty
+//!   answer.
+//! - Followers get each change with the old and the new object. Objects that vanished while a watch was down are
+//!   reported as gone. Why an object is gone is its [`Removal`].
+//! - A slow follower delays neither the watch nor the other followers.
+//! - An informer knows how far its watch has come, so that a controller can wait for its own writes.
+//! - A panic of an index function or a transform affects one object only.
 
 mod entry;
 mod follower;
+mod health;
 mod inbox;
 mod informer;
+mod metrics;
+mod options;
 mod reflector;
 mod store;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures_util::FutureExt as _;
+use prometheus_client::registry::Registry;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::error;
+use tracing::{error, warn};
 
 pub use self::entry::{Entry, Marks};
 pub use self::follower::Follower;
+use self::health::Failure;
+pub use self::health::WATCH_FAILURE;
+use self::informer::Common;
 pub use self::informer::Informer;
-use self::informer::Settings;
-pub(crate) use self::reflector::Selection;
-pub use self::store::{Change, Occasion};
+use self::metrics::Watches;
+pub use self::options::{CacheOptions, CacheOptionsError, KindOptions, RESYNC};
+use self::reflector::Selection;
+pub use self::store::{Change, Occasion, Removal};
 use crate::client::Error;
+use crate::error::{Chain, panic_message};
+use crate::manager::RegisterError;
 use crate::{Gvk, Key, Kind, List, Object};
-
-/// How often everything is told again, unless said otherwise.
-pub const RESYNC: Duration = Duration::from_hours(10);
-
-/// The JSON of the objects that are kept decoded, per informer.
-const HOT_BYTES: usize = 1 << 20;
-
-/// What a cache keeps.
-#[derive(Clone)]
-pub struct CacheOptions {
-    /// The namespaces to watch; none stands for all.
-    pub namespaces: Vec<String>,
-    /// How often every object is told again; never if none.
-    pub resync: Option<Duration>,
-    /// Kinds that are kept in another way.
-    pub kinds: BTreeMap<Gvk, KindOptions>,
-    /// Seed of the pauses between tries; by lot if none.
-    pub seed: Option<u64>,
-}
-
-impl Default for CacheOptions {
-    fn default() -> Self {
-        Self { namespaces: Vec::new(), resync: Some(RESYNC), kinds: BTreeMap::new(), seed: None }
-    }
-}
-
-impl CacheOptions {
-    /// Keeps a kind in another way.
-    #[must_use]
-    pub fn kind<K: Object>(mut self, options: KindOptions) -> Self {
-        self.kinds.insert(Kind::of::<K>().gvk().clone(), options);
-        self
-    }
-}
-
-/// How often the objects of a kind are told again.
-#[derive(Clone, Copy, Default)]
-enum Resync {
-    /// As often as the cache says.
-    #[default]
-    AsAll,
-    /// So often, or never.
-    Own(Option<Duration>),
-}
-
-/// How one kind is kept.
-#[derive(Clone, Default)]
-pub struct KindOptions {
-    namespaces: Option<Vec<String>>,
-    labels: String,
-    fields: String,
-    keep_managed_fields: bool,
-    resync: Resync,
-    transform: Option<entry::Transform>,
-    transforms_metadata: bool,
-}
-
-impl KindOptions {
-    /// As every kind is kept.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Watches these namespaces, whatever the cache watches.
-    #[must_use]
-    pub fn namespaces<N: Into<String>>(mut self, namespaces: impl IntoIterator<Item = N>) -> Self {
-        self.namespaces = Some(namespaces.into_iter().map(Into::into).collect());
-        self
-    }
-
-    /// Keeps only objects whose labels are selected.
-    #[must_use]
-    pub fn labels(mut self, selector: impl Into<String>) -> Self {
-        self.labels = selector.into();
-        self
-    }
-
-    /// Keeps only objects whose fields are selected, such as `spec.nodeName=node-1`.
-    #[must_use]
-    pub fn fields(mut self, selector: impl Into<String>) -> Self {
-        self.fields = selector.into();
-        self
-    }
-
-    /// Keeps `metadata.managedFields`, which are dropped otherwise: nobody reads them, and they are large.
-    #[must_use]
-    pub fn keep_managed_fields(mut self) -> Self {
-        self.keep_managed_fields = true;
-        self
-    }
-
-    /// Tells every object again so often, or never.
-    #[must_use]
-    pub fn resync(mut self, every: Option<Duration>) -> Self {
-        self.resync = Resync::Own(every);
-        self
-    }
-
-    /// Changes every object before it is kept, for example to drop what nobody reads.
-    ///
-    /// Fields that `K` does not know are dropped as well. Where whole objects are changed, those of which only the
-    /// metadata is kept are not, and the other way round.
-    #[must_use]
-    pub fn transform<K: Object>(mut self, change: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
-        self.transforms_metadata = K::metadata_api();
-        self.transform = Some(Arc::new(move |json| {
-            let mut object: K = serde_json::from_str(json)?;
-            change(&mut object);
-            serde_json::to_string(&object)
-        }));
-        self
-    }
-}
 
 /// The shared cache. Cheap to clone.
 #[derive(Clone)]
@@ -156,13 +56,16 @@ pub struct Cache {
 
 struct Inner {
     options: CacheOptions,
+    common: Arc<Common>,
     informers: Mutex<BTreeMap<Id, Running>>,
+    /// The informers that were registered when the cache was started.
+    initial: OnceLock<Vec<Arc<Informer>>>,
     starts: mpsc::UnboundedSender<Running>,
-    /// What is to be run; taken by [`Cache::run`].
-    started: Mutex<Option<Started>>,
+    /// Informers to start; taken by [`Cache::run`].
+    queue: Mutex<Option<Queue>>,
 }
 
-type Started = mpsc::UnboundedReceiver<Running>;
+type Queue = mpsc::UnboundedReceiver<Running>;
 
 #[derive(Clone)]
 struct Running {
@@ -178,103 +81,102 @@ struct Id {
 
 impl Cache {
     /// A cache that watches nothing yet.
-    pub fn new(options: CacheOptions) -> Self {
-        let (starts, started) = mpsc::unbounded_channel();
-        let informers = Mutex::default();
-        Self { inner: Arc::new(Inner { options, informers, starts, started: Mutex::new(Some(started)) }) }
+    pub fn new(options: CacheOptions) -> Result<Self, CacheOptionsError> {
+        options.check()?;
+        let (starts, queue) = mpsc::unbounded_channel();
+        let inner = Inner {
+            options,
+            common: Arc::default(),
+            informers: Mutex::default(),
+            initial: OnceLock::new(),
+            starts,
+            queue: Mutex::new(Some(queue)),
+        };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// The informer of a type, which is started if this is the first call.
+    /// Registers the metrics of this cache.
+    pub fn register_metrics(&self, registry: &mut Registry) {
+        self.inner.common.metrics.register(registry);
+        registry.register_collector(Box::new(Watches(Arc::downgrade(&self.inner))));
+    }
+
+    /// The informer of a type. The first call creates it.
     pub fn informer<K: Object>(&self) -> Arc<Informer> {
         self.informer_of(&Kind::of::<K>(), K::metadata_api())
     }
 
     /// The informer of a kind, of whole objects or of their metadata alone.
     pub fn informer_of(&self, kind: &Kind, metadata_only: bool) -> Arc<Informer> {
-        let options = self.inner.options.kinds.get(kind.gvk());
-        let selection = Selection {
-            labels: options.map(|it| it.labels.clone()).unwrap_or_default(),
-            fields: options.map(|it| it.fields.clone()).unwrap_or_default(),
-            metadata_only,
-        };
-        self.select(kind, selection)
+        self.select(kind, "", "", metadata_only)
     }
 
-    /// The informer of a selection of a kind.
-    pub(crate) fn select(&self, kind: &Kind, selection: Selection) -> Arc<Informer> {
+    /// The informer of the objects of a kind that match these selectors and those of the cache's options.
+    pub(crate) fn select(
+        &self,
+        kind: &Kind,
+        labels: &str,
+        fields: &str,
+        metadata_only: bool,
+    ) -> Arc<Informer> {
+        let options = &self.inner.options;
+        let id = Id { kind: kind.clone(), selection: options.selection(kind, labels, fields, metadata_only) };
         let mut informers = self.informers();
-        let id = Id { kind: kind.clone(), selection };
         if let Some(running) = informers.get(&id) {
             return running.informer.clone();
         }
-        let informer = Arc::new(Informer::new(kind.clone(), self.settings(kind, id.selection.clone())));
+        let settings = options.settings(kind, id.selection.clone());
+        let informer = Arc::new(Informer::new(kind.clone(), settings, self.inner.common.clone()));
         let running = Running { informer: informer.clone(), cancel: CancellationToken::new() };
         informers.insert(id, running.clone());
         drop(informers);
-        // If nobody runs the cache any more, the informer never syncs, and says so.
+        // The cache has ended: without this, callers would wait for ever for the first list.
         if self.inner.starts.send(running).is_err() {
             informer.stop();
         }
         informer
     }
 
-    fn settings(&self, kind: &Kind, selection: Selection) -> Settings {
-        let Inner { options, .. } = &*self.inner;
-        let own = options.kinds.get(kind.gvk()).cloned().unwrap_or_default();
-        let mut namespaces = match kind.scope() {
-            crate::Scope::Namespaced => own.namespaces.unwrap_or_else(|| options.namespaces.clone()),
-            crate::Scope::Cluster => Vec::new(),
-        };
-        namespaces.sort();
-        namespaces.dedup();
-        if namespaces.iter().any(String::is_empty) {
-            // As everywhere in Kubernetes, the empty name stands for all.
-            namespaces.clear();
-        }
-        let metadata_only = selection.metadata_only;
-        Settings {
-            selection,
-            namespaces,
-            transform: own.transform.filter(|_| own.transforms_metadata == metadata_only),
-            keep_managed_fields: own.keep_managed_fields,
-            resync: match own.resync {
-                Resync::AsAll => options.resync,
-                Resync::Own(every) => every,
-            },
-            hot_bytes: HOT_BYTES,
-        }
-    }
-
-    /// The informer that can answer for a kind, if one is there: reading starts none.
+    /// The informer that can answer for a kind, if there is one. Reading creates none.
     pub fn watching(&self, kind: &Kind, metadata_only: bool) -> Option<Arc<Informer>> {
-        let options = self.inner.options.kinds.get(kind.gvk());
-        let mut id = Id {
+        let id = |metadata_only| Id {
             kind: kind.clone(),
-            selection: Selection {
-                labels: options.map(|it| it.labels.clone()).unwrap_or_default(),
-                fields: options.map(|it| it.fields.clone()).unwrap_or_default(),
-                metadata_only: false,
-            },
+            selection: self.inner.options.selection(kind, "", "", metadata_only),
         };
         let informers = self.informers();
-        let whole = informers.get(&id);
-        let found = if metadata_only && whole.is_none() {
-            id.selection.metadata_only = true;
-            informers.get(&id)
-        } else {
-            whole
-        };
+        let mut found = informers.get(&id(false));
+        if metadata_only && found.is_none() {
+            found = informers.get(&id(true));
+        }
         found.map(|running| running.informer.clone())
     }
 
-    /// Every informer of a kind, whatever it selects.
+    /// The informer that reads of a type are answered from. Fails if there is none.
+    fn read<K: Object>(&self) -> Result<Arc<Informer>, Error> {
+        let kind = Kind::of::<K>();
+        self.watching(&kind, K::metadata_api()).ok_or_else(|| {
+            let kind = kind.gvk().to_string();
+            // Before the start, the kinds that controllers watch are not registered.
+            if *self.inner.common.started.borrow() {
+                Error::NotCached(kind)
+            } else {
+                Error::CacheNotStarted(kind)
+            }
+        })
+    }
+
+    /// Every informer of a kind in any of its versions, with any selection. A write in one version is an event in all.
     pub(crate) fn all_of(&self, kind: &Kind) -> Vec<Arc<Informer>> {
+        let Gvk { group, kind, .. } = kind.gvk();
         let informers = self.informers();
-        let of_kind = informers.iter().filter(|(id, _)| id.kind == *kind);
+        let of_kind = informers.iter().filter(|(id, _)| {
+            let watched = id.kind.gvk();
+            (&watched.group, &watched.kind) == (group, kind)
+        });
         of_kind.map(|(_, running)| running.informer.clone()).collect()
     }
 
-    /// Stops watching a type and forgets its objects and indexes. Controllers that follow it hear nothing more.
+    /// Stops watching a type and drops its objects and indexes. Its followers end.
     pub fn remove<K: Object>(&self) {
         let kind = Kind::of::<K>();
         self.informers().retain(|id, running| {
@@ -287,36 +189,54 @@ impl Cache {
         });
     }
 
-    /// Keeps objects findable by a field: `List::field(name, value)` then answers from the cache at once.
+    /// Indexes the objects of a type by a field, so that `List::field(name, value)` is answered from the cache.
     ///
-    /// `values` says under which values an object is found: none, one or several.
-    pub fn index<K: Object>(&self, name: &str, values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static) {
+    /// `values` returns the values under which an object is found: none, one or several. If it panics, the object is
+    /// kept without an entry in this index; the panic is logged and counted in `kubewright_cache_panics_total`.
+    ///
+    /// Fails if the type has an index of that name.
+    pub fn index<K: Object>(
+        &self,
+        name: &str,
+        values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
+    ) -> Result<(), RegisterError> {
         let informer = self.informer::<K>();
-        let reader = Arc::downgrade(&informer);
+        let (reader, index) = (Arc::downgrade(&informer), name.to_owned());
         let values = move |entry: &Entry| {
-            // Decoded through the informer, so that whoever reads it next need not.
-            let object = reader.upgrade().and_then(|informer| informer.decode::<K>(entry).ok());
-            object.map(|object| values(&object)).unwrap_or_default()
+            let Some(informer) = reader.upgrade() else { return Vec::new() };
+            // Decoded through the informer, so that the next reader can share the decoded object.
+            match informer.decode::<K>(entry) {
+                Ok(object) => values(&object),
+                Err(error) => {
+                    warn!(index, error = %Chain(&error), "failed to decode object for index; it is not indexed");
+                    Vec::new()
+                }
+            }
         };
-        informer.add_index(name, Arc::new(values));
+        if informer.add_index(name, Arc::new(values)) {
+            return Ok(());
+        }
+        Err(RegisterError::IndexTaken { kind: informer.kind().gvk().clone(), index: name.to_owned() })
     }
 
-    /// One object, if its type is watched and it is there. Never waits.
+    /// One object, or `None` if it does not exist. Never waits: fails if the type is not watched, its first list is not
+    /// complete, or its informer has stopped.
     pub fn get<K: Object>(&self, key: &Key) -> Result<Option<Arc<K>>, Error> {
-        let Some(informer) = self.watching(&Kind::of::<K>(), K::metadata_api()) else { return Ok(None) };
-        informer.entry(key).map(|entry| informer.decode(&entry)).transpose()
+        let informer = self.read::<K>()?;
+        informer.get(key)?.map(|entry| informer.decode(&entry)).transpose()
     }
 
-    /// The objects of a type that is watched. Never waits.
+    /// The objects of a type. Never waits: fails if the type is not watched, its first list is not complete, or its
+    /// informer has stopped.
     pub fn list<K: Object>(&self, list: &List) -> Result<Vec<Arc<K>>, Error> {
-        let Some(informer) = self.watching(&Kind::of::<K>(), K::metadata_api()) else {
-            return Ok(Vec::new());
-        };
+        let informer = self.read::<K>()?;
         informer.entries(list)?.iter().map(|entry| informer.decode(entry)).collect()
     }
 
-    /// Waits until every informer that is there now is synced.
+    /// Waits until the cache is started, and then until the first list of every informer is complete.
     pub async fn synced(&self) -> Result<(), Error> {
+        // The sender lives in `self`, so the channel is not closed.
+        let _ = self.inner.common.started.subscribe().wait_for(|started| *started).await;
         let informers: Vec<Arc<Informer>> = self.informers().values().map(|it| it.informer.clone()).collect();
         for informer in informers {
             informer.synced().await?;
@@ -324,39 +244,89 @@ impl Cache {
         Ok(())
     }
 
-    /// The kinds that are watched but not synced yet.
-    pub fn unsynced(&self) -> Vec<Gvk> {
+    /// The informers that were registered when the cache was started and have not been removed.
+    pub(crate) fn initial(&self) -> Vec<Arc<Informer>> {
         let informers = self.informers();
-        let behind = informers.values().filter(|running| !running.informer.is_synced());
-        behind.map(|running| running.informer.kind().gvk().clone()).collect()
+        let registered =
+            |it: &&Arc<Informer>| informers.values().any(|running| Arc::ptr_eq(&running.informer, it));
+        self.inner.initial.get().into_iter().flatten().filter(registered).cloned().collect()
     }
 
-    /// Runs all watches until cancelled or dropped; whoever waits for the cache then is told so. Can be called once.
-    pub async fn run(&self, client: kube::Client, cancel: CancellationToken) {
-        let started = self.inner.started.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut run = Run { cache: self, started: started.expect("a cache is run once") };
+    /// The kinds whose first list is not complete.
+    pub fn unsynced(&self) -> Vec<Gvk> {
+        self.kinds(|informer| !informer.is_synced())
+    }
+
+    /// Whether the cache answers for every kind that is watched, and is kept up to date; otherwise the reasons. This is
+    /// the readiness check `informer-sync` of the manager.
+    ///
+    /// It fails if an informer has stopped, if a first list is not complete, if a list or watch is forbidden, or if it
+    /// has failed for longer than [`WATCH_FAILURE`].
+    pub fn health(&self) -> Result<(), String> {
+        let named = |what: &str, kinds: Vec<Gvk>| {
+            let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
+            (!kinds.is_empty()).then(|| format!("{what}: {}", kinds.join("; ")))
+        };
+        let reasons = [
+            named("informer has stopped", self.kinds(Informer::is_stopped)),
+            named("not listed yet", self.kinds(|informer| !informer.is_stopped() && !informer.is_synced())),
+        ];
+        let reasons: Vec<String> = reasons.into_iter().flatten().chain(self.failing()).collect();
+        if reasons.is_empty() { Ok(()) } else { Err(reasons.join("; ")) }
+    }
+
+    /// The watches that have failed for too long, and why.
+    fn failing(&self) -> Vec<String> {
+        let all: Vec<Arc<Informer>> = self.informers().values().map(|it| it.informer.clone()).collect();
+        let parts = all
+            .iter()
+            .filter(|it| !it.is_stopped())
+            .flat_map(|it| it.parts().iter().map(move |part| (it, part)));
+        let failing = parts.filter_map(|(informer, part)| {
+            let failure = part.health.failure().filter(Failure::is_serious)?;
+            let place = part.namespace.as_ref().map(|it| format!(" in namespace {it}")).unwrap_or_default();
+            let (kind, since) = (informer.kind().gvk(), failure.since.elapsed().as_secs());
+            Some(format!("watch of {kind}{place} has failed for {since}s: {}", failure.reason))
+        });
+        failing.collect()
+    }
+
+    fn kinds(&self, matches: impl Fn(&Informer) -> bool) -> Vec<Gvk> {
+        let informers = self.informers();
+        let matching = informers.values().filter(|running| matches(&running.informer));
+        matching.map(|running| running.informer.kind().gvk().clone()).collect()
+    }
+
+    /// Starts the cache. The future runs all watches until it is cancelled or dropped; then every informer stops.
+    ///
+    /// # Panics
+    ///
+    /// If it is called twice.
+    pub fn run(
+        &self,
+        client: kube::Client,
+        cancel: CancellationToken,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let queue = self.inner.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut run = Run { cache: self.clone(), queue: queue.expect("a cache is run once") };
+        let initial = self.informers().values().map(|running| running.informer.clone()).collect();
+        let _ = self.inner.initial.set(initial);
+        self.inner.common.started.send_modify(|started| *started = true);
         let mut rng = self.inner.options.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
-        let mut watches = JoinSet::new();
-        loop {
-            tokio::select! {
-                biased;
-                () = cancel.cancelled() => break,
-                Some(Running { informer, cancel }) = run.started.recv() => {
-                    let (client, rng, watch) = (client.clone(), rng.fork(), Watch(informer));
-                    let watching = async move {
-                        cancel.run_until_cancelled(watch.0.run(&client, rng)).await;
-                    };
-                    watches.spawn(watching.boxed());
-                }
-                Some(ended) = watches.join_next() => {
-                    // Only an index or a transform can do that, and its informer cannot go on.
-                    if let Err(error) = ended && error.is_panic() {
-                        error!(%error, "an index or a transform panicked: its kind is watched no more");
+        async move {
+            let mut watches = JoinSet::new();
+            loop {
+                tokio::select! {
+                    biased;
+                    () = cancel.cancelled() => break,
+                    Some(Running { informer, cancel }) = run.queue.recv() => {
+                        watches.spawn(follow(informer, client.clone(), rng.fork(), cancel).boxed());
                     }
+                    Some(_) = watches.join_next() => {}
                 }
             }
+            watches.shutdown().await;
         }
-        watches.shutdown().await;
     }
 
     fn informers(&self) -> MutexGuard<'_, BTreeMap<Id, Running>> {
@@ -364,26 +334,46 @@ impl Cache {
     }
 }
 
-/// A cache that is run. When it is not any more, nobody waits for it in vain.
-struct Run<'a> {
-    cache: &'a Cache,
-    started: Started,
+/// Runs an informer until it is cancelled.
+async fn follow(
+    informer: Arc<Informer>,
+    client: kube::Client,
+    rng: fastrand::Rng,
+    cancel: CancellationToken,
+) {
+    let stop = Stop(informer);
+    let run = AssertUnwindSafe(cancel.run_until_cancelled(stop.0.run(&client, rng)));
+    let kind = stop.0.kind().gvk();
+    match run.catch_unwind().await {
+        Ok(None) => {}
+        Ok(Some(())) => error!(%kind, "informer ended; reads of this kind fail from now on"),
+        Err(panic) => {
+            let panic = panic_message(&*panic);
+            error!(%kind, panic, "informer panicked; reads of this kind fail from now on");
+        }
+    }
 }
 
-impl Drop for Run<'_> {
+/// A cache that runs. Dropping it stops all informers, so that no caller waits for ever.
+struct Run {
+    cache: Cache,
+    queue: Queue,
+}
+
+impl Drop for Run {
     fn drop(&mut self) {
-        // In this order: an informer that comes now is stopped below, or by whoever cannot start it.
-        self.started.close();
+        // In this order: an informer that is created now is stopped below, or by its creator, which cannot queue it.
+        self.queue.close();
         for running in self.cache.informers().values() {
             running.informer.stop();
         }
     }
 }
 
-/// An informer that is run. However that ends, nobody waits for it in vain.
-struct Watch(Arc<Informer>);
+/// Stops an informer when its task ends for any reason.
+struct Stop(Arc<Informer>);
 
-impl Drop for Watch {
+impl Drop for Stop {
     fn drop(&mut self) {
         self.0.stop();
     }

@@ -11,7 +11,9 @@ mod mapper;
 mod patch;
 mod retry;
 mod subresource;
+mod unknown;
 mod upsert;
+mod watch;
 mod write;
 
 use std::sync::Arc;
@@ -34,6 +36,7 @@ pub use self::patch::Patch;
 pub use self::retry::{Retry, retry_on_conflict};
 pub use self::subresource::Subresource;
 pub use self::upsert::Upsert;
+pub use self::watch::{WatchEvent, WatchStream};
 use crate::cache::Cache;
 use crate::fence::Fence;
 use crate::journal::Trail;
@@ -42,20 +45,36 @@ use crate::{Gvk, Key, Kind, List, Object, Scope, wire};
 
 const PAGE: usize = 500;
 
+tokio::task_local! {
+    /// The client of the reconcile that this task runs.
+    static RECONCILE: Client;
+}
+
 /// Talks to the API server. Cheap to clone; clones share connection and cache.
+///
+/// # In a reconcile
+///
+/// Writes in a reconcile are tracked, so that its key does not run again before the cache has seen them. This holds for
+/// every client with a cache, such as a stored clone of [`Manager::client`](crate::Manager::client) or of the client
+/// of an earlier reconcile. In a task that the reconcile spawned, it holds for clones of this reconcile's own client
+/// only, and as long as the reconcile runs.
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
     settings: Settings,
-    fence: Fence,
+    /// Set by [`Client::fenced`].
+    fence: Option<Fence>,
+    /// Of the reconcile that this client was made for.
     ledger: Option<Ledger>,
-    /// Of the reconcile that this client is for, if somebody follows it.
+    /// Of the reconcile that this client was made for, if the journal is on.
     trail: Option<Arc<Trail>>,
 }
 
 struct Shared {
     kube: kube::Client,
     cache: Option<Cache>,
+    /// The fence of clients that have none of their own, outside of a reconcile.
+    fence: Fence,
     mapper: Mapper,
     applied: Applied,
 }
@@ -144,29 +163,30 @@ impl Naming<DynamicObject> for ApiResource {
 impl Client {
     /// A client without a cache: everything is asked of the server.
     pub fn new(kube: kube::Client) -> Self {
-        Self::on(kube, None)
+        Self::on(kube, None, Fence::open())
     }
 
     /// A client that reads from a cache what the cache watches.
     pub fn cached(kube: kube::Client, cache: Cache) -> Self {
-        Self::on(kube, Some(cache))
+        Self::on(kube, Some(cache), Fence::open())
     }
 
-    fn on(kube: kube::Client, cache: Option<Cache>) -> Self {
-        let shared = Shared { kube, cache, mapper: Mapper::default(), applied: Applied::default() };
+    /// A client, and the fence of all its clones that get no other.
+    pub(crate) fn on(kube: kube::Client, cache: Option<Cache>, fence: Fence) -> Self {
+        let shared = Shared { kube, cache, fence, mapper: Mapper::default(), applied: Applied::default() };
         Self {
             shared: Arc::new(shared),
             settings: Settings::default(),
-            fence: Fence::open(),
+            fence: None,
             ledger: None,
             trail: None,
         }
     }
 
-    /// The same client, whose writes leave only while a fence is open.
+    /// The same client, whose writes are sent only while this fence is open.
     #[must_use]
     pub fn fenced(&self, fence: Fence) -> Self {
-        Self { fence, ..self.clone() }
+        Self { fence: Some(fence), ..self.clone() }
     }
 
     /// kube's client below.
@@ -226,10 +246,35 @@ impl Client {
         Self { ledger: Some(ledger), trail, ..self.clone() }
     }
 
+    /// Runs the reconcile that this client was made for. Other clients that it uses write as this one does.
+    pub(crate) fn during<F: Future>(&self, reconcile: F) -> impl Future<Output = F::Output> {
+        RECONCILE.scope(self.clone(), reconcile)
+    }
+
+    /// Something of the reconcile that runs, if this client is a clone of the same client.
+    fn of_reconcile<T>(&self, get: impl FnOnce(&Self) -> Option<T>) -> Option<T> {
+        let same =
+            |running: &Self| Arc::ptr_eq(&running.shared, &self.shared).then(|| get(running)).flatten();
+        RECONCILE.try_with(same).ok().flatten()
+    }
+
+    /// Where writes are noted. The reconcile that runs comes first: a stored client is of another one, which ended.
+    fn ledger(&self) -> Option<Ledger> {
+        let running = RECONCILE.try_with(|running| running.ledger.clone()).ok().flatten();
+        running.or_else(|| self.ledger.clone())
+    }
+
+    /// The fence of writes: the client's own, or that of the controller that runs, or that of the manager.
+    fn fence(&self) -> Fence {
+        let own = self.fence.clone().or_else(|| self.of_reconcile(|running| running.fence.clone()));
+        own.unwrap_or_else(|| self.shared.fence.clone())
+    }
+
     /// Sends a request and reads the whole answer. Everything that a client asks goes through here.
     pub(crate) fn send(&self, request: Request<Vec<u8>>) -> impl Future<Output = Result<Bytes, Error>> + '_ {
         let kube = &self.shared.kube;
-        match &self.trail {
+        let trail = self.of_reconcile(|running| running.trail.clone()).or_else(|| self.trail.clone());
+        match &trail {
             None => Either::Left(wire::send(kube, request)),
             // Boxed: hardly any request is followed, and every future would have to have room for it.
             Some(trail) => {
@@ -244,7 +289,7 @@ impl Client {
         let kind = Kind::of::<K>();
         let key = self.placed_key(&kind, key)?;
         if let Some(informer) = self.watched(&kind, K::metadata_api(), key.namespace()) {
-            informer.synced().await?;
+            informer.readable().await?;
             return match informer.entry(&key) {
                 Some(entry) => informer.decode(&entry),
                 None => Err(not_found(&kind, &key)),
@@ -264,7 +309,7 @@ impl Client {
         let kind = Kind::of::<K>();
         let list = self.placed_list(&kind, list)?;
         if let Some(informer) = self.watched(&kind, K::metadata_api(), list.namespace.as_deref()) {
-            informer.synced().await?;
+            informer.readable().await?;
             return informer.entries(&list)?.iter().map(|entry| informer.decode(entry)).collect();
         }
         let read = |item: &RawValue| {
@@ -283,7 +328,7 @@ impl Client {
         let kind = self.kind(gvk).await?;
         let key = self.placed_key(&kind, key)?;
         if let Some(informer) = self.watched(&kind, false, key.namespace()) {
-            informer.synced().await?;
+            informer.readable().await?;
             return match informer.entry(&key) {
                 Some(entry) => informer.decode_dynamic(&entry),
                 None => Err(not_found(&kind, &key)),
@@ -298,7 +343,7 @@ impl Client {
         let kind = self.kind(gvk).await?;
         let list = self.placed_list(&kind, list)?;
         if let Some(informer) = self.watched(&kind, false, list.namespace.as_deref()) {
-            informer.synced().await?;
+            informer.readable().await?;
             return informer.entries(&list)?.iter().map(|entry| informer.decode_dynamic(entry)).collect();
         }
         let read = |item: &RawValue| {

@@ -10,10 +10,14 @@
 //!   answered ends the connection, and with it every watch on it.
 //! - HTTP/1.1, where the server or a proxy speaks no HTTP/2: TCP keepalive (5 s idle, then 3 probes 3 s apart), and
 //!   `TCP_USER_TIMEOUT` for what was sent and not acknowledged.
-//! - There is no timeout for reading: a watch may be quiet for as long as nothing changes.
+//! - A request has a deadline ([`Options::request_timeout`]), up to the last byte of its answer. A watch has none: it may
+//!   be quiet for as long as nothing changes.
 //!
-//! What kube's stack does is kept: base URI, retries of 429, 503 and 504, tokens that are refreshed, extra and
-//! impersonation headers, CA files that are read again, the server's name for TLS, tunnels through HTTP proxies.
+//! What kube's stack does is kept: base URI, tokens that are refreshed, extra and impersonation headers, CA files that
+//! are read again, the server's name for TLS, tunnels through HTTP proxies. Retries follow client-go instead: kube's
+//! policy sends any request again after 429, 503 and 504, so that one `create` can be two POSTs. A
+//! [`kube::Config`] without `default_retry` has no retries.
+//!
 //! Requests that upgrade the connection (`exec`, `attach`) go over HTTP/1.1, which alone can. Two things are refused:
 //! SOCKS proxies, and the `auth-provider` of old kubeconfigs, which kubectl 1.26 dropped for exec plugins.
 //!
@@ -26,22 +30,23 @@
 
 mod agent;
 mod auth;
+pub(crate) mod deadline;
 mod infer;
 mod kubeconfig;
 mod lanes;
 mod observe;
 mod proxy;
+pub(crate) mod retry;
 pub(crate) mod stream;
 mod tls;
 mod transport;
+mod warnings;
 mod yaml;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderValue, Request, Response, header};
-use http_body_util::BodyExt as _;
-use kube::client::retry::RetryPolicy;
 use kube::client::{Body, ClientBuilder, ConfigExt as _, DynBody};
 use tower::retry::RetryLayer;
 use tower::util::BoxService;
@@ -55,6 +60,8 @@ pub use observe::{ClientMetrics, Observe, ObserveLayer};
 pub use tls::TlsError;
 
 use auth::{Authorize, Credentials};
+use deadline::Deadline;
+use retry::Retries;
 use tls::Identity;
 use transport::Transport;
 
@@ -75,6 +82,9 @@ pub struct Options {
     pub user_agent: String,
     /// Where requests are counted, if anywhere.
     pub metrics: Option<ClientMetrics>,
+    /// The deadline of a request, with all its retries and its whole answer; none if there is none. Watches, streamed
+    /// lists, logs, `exec` and the like have no deadline.
+    pub request_timeout: Option<Duration>,
     /// Is HTTP/2 offered? Off, each watch has a connection of its own.
     pub http2: bool,
     /// How many requests, watches among them, share a connection. It must not be more than the server allows on one:
@@ -97,6 +107,7 @@ impl Default for Options {
         Self {
             user_agent: user_agent(&agent::program(), "unknown"),
             metrics: None,
+            request_timeout: Some(Duration::from_secs(30)),
             http2: true,
             requests_per_connection: 100,
             ping_interval: Duration::from_secs(5),
@@ -182,16 +193,16 @@ fn service(config: &kube::Config, options: Options) -> Result<ApiService, Connec
     let identity = Arc::new(Identity::of(&config.auth_info)?);
     let credentials = Credentials::of(&config.auth_info, &identity, Arc::new(SystemClock))?;
     let transport = Transport::new(config, &options, identity)?;
-    let retry = config.default_retry.then(|| RetryLayer::new(RetryPolicy::server_retry()));
+    let within = options.request_timeout;
+    let retry = config.default_retry.then(|| RetryLayer::new(Retries::new(options.metrics.clone(), within)));
     let service = ServiceBuilder::new()
+        .layer_fn(|inner| Deadline::new(inner, within))
         .layer(config.base_uri_layer())
         .option_layer(retry)
         .layer_fn(|inner| Authorize::new(inner, credentials.clone()))
         .layer(config.extra_headers_layer().map_err(ConnectError::Config)?)
         .layer(ObserveLayer::new(options.metrics))
         .service(transport)
-        .map_response(|response: Response<lanes::Placed>| {
-            response.map(|body| Box::new(body.map_err(BoxError::from)) as Box<DynBody>)
-        });
+        .map_response(|response: Response<_>| response.map(|body| Box::new(body) as Box<DynBody>));
     Ok(BoxService::new(service))
 }

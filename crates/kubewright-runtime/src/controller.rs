@@ -24,9 +24,11 @@ mod cause;
 mod changed;
 mod debts;
 mod event;
+mod handle;
 mod metrics;
 mod predicate;
 mod pump;
+mod requests;
 mod runner;
 mod source;
 
@@ -34,11 +36,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use kube::Resource as _;
+use kube::api::DynamicObject;
 use tokio::sync::mpsc;
 
 pub use self::cause::{Cause, What};
 pub use self::changed::Changed;
 pub use self::event::Event;
+pub(crate) use self::handle::AddedSource;
+pub use self::handle::{ControllerHandle, WatchHandle};
 pub(crate) use self::metrics::ControllerMetrics;
 pub use self::predicate::Predicate;
 use self::runner::Reconcile;
@@ -47,22 +53,28 @@ pub(crate) use self::source::Role;
 pub use self::source::Watch;
 use self::source::{ChannelSource, KindSource};
 use crate::cache::Cache;
-use crate::manager::{Manager, RegisterError};
+use crate::manager::{Cluster, Manager, RegisterError};
 use crate::queue;
 use crate::reconcile::{Context, Error, KeyReconciler, Outcome, Reconciler};
 use crate::{Gvk, Key, Kind, Object};
 
-/// How a controller runs.
+/// How a controller runs. [`ManagerOptions::controllers`](crate::ManagerOptions) has the defaults of all controllers of a
+/// manager; the methods of [`ControllerBuilder`] change them for one.
 #[derive(Debug, Clone)]
-pub(crate) struct Options {
-    pub(crate) concurrency: usize,
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) sync_timeout: Duration,
-    pub(crate) needs_leader: bool,
-    pub(crate) queue: queue::Options,
+pub struct ControllerOptions {
+    /// How many keys are reconciled at once. 1 by default.
+    pub concurrency: usize,
+    /// How long a reconcile may take. No limit by default.
+    pub timeout: Option<Duration>,
+    /// How long the first lists may take before the manager fails. Two minutes by default.
+    pub sync_timeout: Duration,
+    /// Whether the controller runs on the leader only. True by default.
+    pub needs_leader: bool,
+    /// The work queue: backoff and rate limit.
+    pub queue: queue::Options,
 }
 
-impl Default for Options {
+impl Default for ControllerOptions {
     fn default() -> Self {
         Self {
             concurrency: 1,
@@ -109,19 +121,62 @@ pub struct ControllerBuilder {
     reconciler: Arc<dyn Reconcile>,
     sources: Vec<KindSource>,
     channels: Vec<ChannelSource>,
-    options: Options,
+    filters: Vec<Predicate<DynamicObject>>,
+    options: ControllerOptions,
 }
 
 impl Manager {
     /// A controller for the objects of a reconciler: each is reconciled when it changes.
-    pub fn controller<R: Reconciler>(&self, reconciler: R) -> ControllerBuilder {
+    pub fn controller<R: Reconciler<Object: Object>>(&self, reconciler: R) -> ControllerBuilder {
         self.controller_of(reconciler, Watch::new())
     }
 
+    /// A controller for a kind that is known at run time only. [`Client::kind`](crate::Client::kind) finds a kind by its
+    /// group, version and kind.
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use kube::api::DynamicObject;
+    /// # use kubewright_runtime::{Context, Gvk, Manager, Outcome, Reconciler, Result};
+    /// struct Auditor;
+    ///
+    /// impl Reconciler for Auditor {
+    ///     type Object = DynamicObject;
+    ///
+    ///     async fn reconcile(&self, object: Arc<DynamicObject>, cx: &Context) -> Result<Outcome> {
+    ///         tracing::info!(kind = ?object.types, "{} changed", cx.key());
+    ///         Ok(Outcome::done())
+    ///     }
+    /// }
+    ///
+    /// # async fn example(manager: Manager) -> Result<(), Box<dyn std::error::Error>> {
+    /// let kind = manager.client().kind(&Gvk::new("example.com", "v1", "Widget")).await?;
+    /// let widgets = manager.dynamic_controller(kind, Auditor).build()?;
+    /// // Later, for example when the CRD is deleted:
+    /// widgets.remove().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn dynamic_controller<R: Reconciler<Object = DynamicObject>>(
+        &self,
+        kind: Kind,
+        reconciler: R,
+    ) -> ControllerBuilder {
+        ControllerBuilder {
+            sources: vec![KindSource::object(kind.clone(), false, Watch::<DynamicObject>::new())],
+            kind: Some(kind),
+            ..ControllerBuilder::new(self.clone(), Arc::new(ByObject(reconciler)))
+        }
+    }
+
     /// The same for some of the objects, or some of their changes.
-    pub fn controller_of<R: Reconciler>(&self, reconciler: R, watch: Watch<R::Object>) -> ControllerBuilder {
-        let source = KindSource::object(watch);
-        let kind = source.kind.clone();
+    pub fn controller_of<R: Reconciler<Object: Object>>(
+        &self,
+        reconciler: R,
+        watch: Watch<R::Object>,
+    ) -> ControllerBuilder {
+        let kind = Kind::of::<R::Object>();
+        let source = KindSource::object(kind.clone(), R::Object::metadata_api(), watch);
         ControllerBuilder {
             sources: vec![source],
             kind: Some(kind),
@@ -130,7 +185,11 @@ impl Manager {
     }
 
     /// Runs a reconciler once, by hand: the object is read from the server, and nothing is queued. For tests.
-    pub async fn reconcile_once<R: Reconciler>(&self, reconciler: &R, key: &Key) -> Result<Outcome, Error> {
+    pub async fn reconcile_once<R: Reconciler<Object: Object>>(
+        &self,
+        reconciler: &R,
+        key: &Key,
+    ) -> Result<Outcome, Error> {
         let client = self.client().uncached();
         let object = client.get_opt::<R::Object>(key).await?;
         let cx = self.context("reconcile-once", client, key);
@@ -148,7 +207,7 @@ impl Manager {
 
 impl ControllerBuilder {
     fn new(manager: Manager, reconciler: Arc<dyn Reconcile>) -> Self {
-        let options = Options::default();
+        let options = manager.options().controllers.clone();
         Self {
             manager,
             name: None,
@@ -156,6 +215,7 @@ impl ControllerBuilder {
             reconciler,
             sources: Vec::new(),
             channels: Vec::new(),
+            filters: Vec::new(),
             options,
         }
     }
@@ -178,12 +238,26 @@ impl ControllerBuilder {
     /// If the controller is for keys: they own nothing.
     pub fn owns_some<K: Object>(mut self, watch: Watch<K>) -> Self {
         let owner = self.kind.clone().expect("a controller of keys owns nothing; use watches()");
-        self.sources.push(KindSource::owner(watch, owner));
+        self.sources.push(KindSource::owner(Kind::of::<K>(), K::metadata_api(), watch, owner));
         self
     }
 
-    /// Reconciles what a function names when an object of another type changes. It is asked about the object before
-    /// and after, so that what it no longer points at is reconciled as well.
+    /// As [`ControllerBuilder::owns_some`], for a kind that is known at run time only.
+    ///
+    /// # Panics
+    ///
+    /// If the controller is for keys, which own nothing.
+    pub fn owns_kind(mut self, kind: Kind, watch: Watch<DynamicObject>) -> Self {
+        let owner = self.kind.clone().expect("a controller of keys owns nothing; use watches_kind()");
+        self.sources.push(KindSource::owner(kind, false, watch, owner));
+        self
+    }
+
+    /// Reconciles the keys that a function returns when an object of another type changes. The function is called with
+    /// the object before and after the change, so that what it no longer points at is reconciled as well.
+    ///
+    /// The function may read the cache: no event is delivered before every type that any controller of the manager
+    /// watches or [reads](Self::reads) is listed.
     pub fn watches<K: Object>(self, map: impl Fn(&K, &Cache) -> Vec<Key> + Send + Sync + 'static) -> Self {
         self.watches_some(Watch::new(), map)
     }
@@ -194,7 +268,49 @@ impl ControllerBuilder {
         watch: Watch<K>,
         map: impl Fn(&K, &Cache) -> Vec<Key> + Send + Sync + 'static,
     ) -> Self {
-        self.sources.push(KindSource::mapped(watch, map));
+        self.sources.push(KindSource::mapped(Kind::of::<K>(), K::metadata_api(), watch, map));
+        self
+    }
+
+    /// As [`ControllerBuilder::watches_some`], for a kind that is known at run time only.
+    pub fn watches_kind(
+        mut self,
+        kind: Kind,
+        watch: Watch<DynamicObject>,
+        map: impl Fn(&DynamicObject, &Cache) -> Vec<Key> + Send + Sync + 'static,
+    ) -> Self {
+        self.sources.push(KindSource::mapped(kind, false, watch, map));
+        self
+    }
+
+    /// As [`ControllerBuilder::watches_some`], for the objects of another [`Cluster`]. The function gets the cache of the
+    /// manager's own cluster.
+    pub fn watches_in<K: Object>(
+        mut self,
+        cluster: &Cluster,
+        watch: Watch<K>,
+        map: impl Fn(&K, &Cache) -> Vec<Key> + Send + Sync + 'static,
+    ) -> Self {
+        let source = KindSource::mapped(Kind::of::<K>(), K::metadata_api(), watch, map);
+        self.sources.push(source.in_cache(cluster.cache().clone()));
+        self
+    }
+
+    /// Caches a type that the reconciler or a mapping function reads. Its events reconcile nothing.
+    ///
+    /// The controller starts when the type is listed, and the generated RBAC rules let the operator get, list and watch
+    /// it. Reading a type that is neither declared here nor watched is an error in [`Cache::get`] and [`Cache::list`].
+    pub fn reads<K: Object>(mut self) -> Self {
+        self.sources.push(KindSource::read::<K>());
+        self
+    }
+
+    /// Drops changes that do not pass, of every type that the controller watches. Of several filters, all must pass.
+    ///
+    /// The object is a [`DynamicObject`], since the types differ; [`Watch::filter`] has predicates for one type. Filters
+    /// apply to watches that are added to a running controller as well, and not to channels.
+    pub fn filter(mut self, predicate: Predicate<DynamicObject>) -> Self {
+        self.filters.push(predicate);
         self
     }
 
@@ -206,7 +322,7 @@ impl ControllerBuilder {
 
     /// How many keys are reconciled at once; 1 otherwise.
     pub fn concurrency(mut self, workers: usize) -> Self {
-        self.options.concurrency = workers.max(1);
+        self.options.concurrency = workers;
         self
     }
 
@@ -216,7 +332,8 @@ impl ControllerBuilder {
         self
     }
 
-    /// How long the first lists may take before the manager fails; two minutes otherwise.
+    /// How long the first lists may take before the manager fails; two minutes otherwise. The controller waits for
+    /// all types that are cached when the manager starts, those of other controllers as well.
     pub fn sync_timeout(mut self, timeout: Duration) -> Self {
         self.options.sync_timeout = timeout;
         self
@@ -240,11 +357,21 @@ impl ControllerBuilder {
         self
     }
 
-    /// Hands the controller to its manager, which runs it.
+    /// Registers the controller. It starts with the manager, or now if the manager runs.
     pub fn register(self) -> Result<(), RegisterError> {
-        let Self { manager, name, kind, reconciler, sources, channels, options } = self;
+        self.build().map(drop)
+    }
+
+    /// As [`ControllerBuilder::register`], and returns what changes and removes the controller later.
+    pub fn build(self) -> Result<ControllerHandle, RegisterError> {
+        let Self { manager, name, kind, reconciler, sources, channels, filters, options } = self;
         let name = name.or_else(|| kind.as_ref().map(|kind| kind.name().to_lowercase())).unwrap_or_default();
-        manager.add_controller(Controller { name: name.into(), kind, reconciler, sources, channels, options })
+        let (added, later) = mpsc::unbounded_channel();
+        let (name, handled) = (name.into(), kind.clone());
+        let controller =
+            Controller { name, kind, reconciler, sources, channels, later, filters: filters.into(), options };
+        let handle = manager.add_controller(controller)?;
+        Ok(ControllerHandle { handle, kind: handled, sources: added })
     }
 }
 
@@ -254,8 +381,8 @@ impl<R: Reconciler> Reconcile for ByObject<R> {
     fn run<'a>(&'a self, key: &'a Key, cx: &'a Context) -> BoxFuture<'a, Result<Outcome, Error>> {
         Box::pin(async move {
             let informer = cx.informer.as_ref().expect("a controller of objects watches them");
-            match informer.entry(key) {
-                Some(entry) => self.0.reconcile(informer.decode(&entry)?, cx).await,
+            match informer.get(key)? {
+                Some(entry) => self.0.reconcile(informer.object(&entry)?, cx).await,
                 None => self.0.gone(key, cx).await,
             }
         })

@@ -19,7 +19,7 @@ use std::time::Duration;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::PostParams;
-use tokio::sync::watch;
+use kubewright_sync::ordered_watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 pub use self::metrics::ElectionMetrics;
@@ -90,7 +90,7 @@ pub struct Election {
     zero: Instant,
     gate: Gate,
     fence: Fence,
-    leadership: watch::Sender<Leadership>,
+    leadership: ordered_watch::Sender<Leadership>,
     metrics: LeaseMetrics,
     leader: Option<String>,
     on_new_leader: Option<Report>,
@@ -121,7 +121,7 @@ impl Election {
             zero: Instant::now(),
             gate,
             fence,
-            leadership: watch::Sender::new(Leadership::Standby { leader: None }),
+            leadership: ordered_watch::Sender::new(Leadership::Standby { leader: None }),
             metrics: LeaseMetrics::default(),
             leader: None,
             on_new_leader: None,
@@ -153,7 +153,7 @@ impl Election {
     }
 
     /// How this replica stands, now and whenever it changes. When it says that this replica leads, the fence is open.
-    pub fn leadership(&self) -> watch::Receiver<Leadership> {
+    pub fn leadership(&self) -> ordered_watch::Receiver<Leadership> {
         self.leadership.subscribe()
     }
 

@@ -62,6 +62,11 @@ impl Checks {
         self.insert(name.into(), Arc::new(move || check().boxed()));
     }
 
+    /// Removes a check.
+    pub fn remove(&self, name: &str) {
+        self.checks.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+
     fn insert(&self, name: String, check: Check) {
         self.checks.lock().unwrap_or_else(PoisonError::into_inner).insert(name, check);
     }

@@ -89,9 +89,12 @@ pub mod owner;
 mod query;
 pub mod queue;
 mod reconcile;
+#[cfg(test)]
+#[expect(dead_code, reason = "unit tests use a part of what the other tests use")]
+#[path = "../tests/it/seeds.rs"]
+mod seeds;
 pub mod selector;
 pub mod serve;
-mod watch;
 mod wire;
 
 pub use cache::{Cache, CacheOptions, KindOptions};
@@ -104,9 +107,11 @@ pub use eventually::{NeverError, NotConsistentError, consistently, eventually};
 pub use fence::{Deadline, Fence, Fenced};
 pub use key::Key;
 pub use kind::{Gvk, Kind, Object, Scope};
+pub use kubewright_sync::ordered_watch;
 pub use list::List;
 pub use manager::{
-    Addresses, ControllerOutline, Manager, ManagerError, ManagerOptions, Outline, RegisterError, TaskContext,
+    Addresses, Cluster, ControllerOutline, Handle, Manager, ManagerError, ManagerOptions, Outline,
+    RegisterError, TaskContext,
 };
 pub use reconcile::{Context, Error, KeyReconciler, Outcome, ReconcileId, Reconciler, Result};
 pub use selector::LabelSelector;

@@ -10,42 +10,50 @@
 //! It ends in the other order: what reconciles first, then cache, events, servers, and the Lease last, so that nobody
 //! else leads while something here still runs. Whoever loses the Lease ends at once.
 
+mod attached;
 mod contest;
 mod error;
 mod group;
+mod lifecycle;
 mod options;
 mod outline;
+mod servers;
 mod signals;
+mod tasks;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
 use http::Request;
+use kubewright_sync::ordered_watch;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
+pub use self::attached::Cluster;
 use self::contest::{Contest, Standing};
 pub use self::error::{ManagerError, RegisterError};
-use self::group::{Group, Groups};
+use self::group::Groups;
+pub use self::lifecycle::Handle;
+use self::lifecycle::{Command, Life, Part, Parts, Place};
 pub use self::options::ManagerOptions;
 pub use self::outline::{ControllerOutline, Outline};
+use self::tasks::Task;
+pub use self::tasks::TaskContext;
+use crate::Key;
 use crate::cache::Cache;
-use crate::certs::{CertificateMetrics, Certificates};
 use crate::client::Client;
-use crate::controller::{Controller, ControllerMetrics, Surroundings};
+use crate::controller::{Controller, ControllerMetrics, Role, Surroundings};
 use crate::election::{Election, ElectionMetrics};
 use crate::events::{Broadcaster, Recorder};
 use crate::fence::Fence;
-use crate::health::{self, Checks};
+use crate::health::Checks;
 use crate::journal::Journal;
-use crate::metrics::{Guard, Metrics};
+use crate::metrics::Metrics;
 use crate::queue::{Causes, QueueMetrics};
-use crate::reconcile::{self, Context, ReconcileId};
-use crate::serve::Server;
-use crate::{Key, watch};
+use crate::reconcile::{Context, ReconcileId};
 
 /// Runs controllers and what they need. Cheap to clone; clones are the same manager.
 ///
@@ -89,8 +97,8 @@ struct Inner {
     healthz: Checks,
     readyz: Checks,
     recorder: Recorder,
-    elected: watch::Sender<bool>,
-    addresses: watch::Sender<Option<Addresses>>,
+    elected: ordered_watch::Sender<bool>,
+    addresses: ordered_watch::Sender<Option<Addresses>>,
     queue_metrics: QueueMetrics,
     controller_metrics: ControllerMetrics,
     options: ManagerOptions,
@@ -99,20 +107,23 @@ struct Inner {
 
 struct State {
     rng: fastrand::Rng,
+    /// The names of controllers and clusters, which no two share.
     names: BTreeSet<String>,
-    controllers: Vec<Controller>,
-    tasks: Vec<Task>,
+    controllers: Vec<(Controller, Life)>,
+    tasks: Vec<(Task, Life)>,
+    clusters: Vec<(Cluster, Life)>,
     broadcaster: Option<Broadcaster>,
     election: Option<Election>,
-    running: bool,
+    running: Option<Running>,
     /// Who is told what would run, instead of running it.
     told: Option<outline::Told>,
 }
 
-struct Task {
-    name: String,
-    needs_leader: bool,
-    start: Box<dyn FnOnce(TaskContext) -> BoxFuture<'static, Result<(), reconcile::Error>> + Send>,
+/// What a running manager needs to start further controllers.
+#[derive(Clone)]
+struct Running {
+    commands: mpsc::UnboundedSender<Command>,
+    journal: Option<Journal>,
 }
 
 /// Where a manager listens.
@@ -124,39 +135,16 @@ pub struct Addresses {
     pub metrics: Option<SocketAddr>,
 }
 
-/// What a task may use.
-#[derive(Clone)]
-pub struct TaskContext {
-    client: Client,
-    stop: CancellationToken,
-}
-
-impl TaskContext {
-    /// The client. Of tasks that run on the leader only, it writes only as long as that is so.
-    pub fn client(&self) -> &Client {
-        &self.client
-    }
-
-    /// Resolves when the task must end.
-    pub fn stopped(&self) -> impl Future<Output = ()> + '_ {
-        self.stop.cancelled()
-    }
-
-    /// Whether the task must end.
-    pub fn is_stopped(&self) -> bool {
-        self.stop.is_cancelled()
-    }
-}
-
 impl Manager {
     /// A manager on a connection. Must be called within a runtime. Nothing starts before [`Manager::run`].
     pub fn new(kube: kube::Client, options: ManagerOptions) -> Result<Self, ManagerError> {
         let mut rng = options.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let mut cache = options.cache.clone();
         cache.seed = cache.seed.or(Some(rng.u64(..)));
-        let cache = Cache::new(cache);
+        let cache = Cache::new(cache)?;
         let (queue_metrics, controller_metrics, election_metrics) =
             options.metrics.with_registry(|registry| {
+                cache.register_metrics(registry);
                 let election = options.leader_election.is_some().then(|| ElectionMetrics::register(registry));
                 (QueueMetrics::register(registry), ControllerMetrics::register(registry), election)
             });
@@ -173,27 +161,22 @@ impl Manager {
         };
         let broadcaster = Broadcaster::new(&hostname(), options.clock.clone(), rng.fork());
         let recorder = broadcaster.recorder(&options.name);
-        let client = Client::cached(kube.clone(), cache.clone()).field_owner(&options.name);
+        let fence = election.as_ref().map_or_else(Fence::open, Election::fence);
+        let client = Client::on(kube.clone(), Some(cache.clone()), fence.clone()).field_owner(&options.name);
         let readyz = Checks::new("readyz");
         let watched = cache.clone();
-        readyz.add("informer-sync", move || match watched.unsynced().as_slice() {
-            [] => Ok(()),
-            some => {
-                let kinds: Vec<String> = some.iter().map(ToString::to_string).collect();
-                Err(format!("not listed yet: {}", kinds.join("; ")))
-            }
-        });
+        readyz.add("informer-sync", move || watched.health());
         Ok(Self {
             inner: Arc::new(Inner {
                 kube,
                 client,
-                fence: election.as_ref().map_or_else(Fence::open, Election::fence),
+                fence,
                 cache,
                 healthz: Checks::new("healthz"),
                 readyz,
                 recorder: if options.events_by_note { recorder.by_note() } else { recorder },
-                elected: watch::Sender::new(false),
-                addresses: watch::Sender::new(None),
+                elected: ordered_watch::Sender::new(false),
+                addresses: ordered_watch::Sender::new(None),
                 queue_metrics,
                 controller_metrics,
                 state: Mutex::new(State {
@@ -201,9 +184,10 @@ impl Manager {
                     names: BTreeSet::new(),
                     controllers: Vec::new(),
                     tasks: Vec::new(),
+                    clusters: Vec::new(),
                     broadcaster: Some(broadcaster),
                     election,
-                    running: false,
+                    running: None,
                     told: None,
                 }),
                 options,
@@ -226,15 +210,24 @@ impl Manager {
         Ok(manager)
     }
 
+    pub(crate) fn options(&self) -> &ManagerOptions {
+        &self.inner.options
+    }
+
     /// What is registered so far.
     pub fn outline(&self) -> Outline {
         let state = self.state();
-        let controllers = state.controllers.iter().map(ControllerOutline::from).collect();
+        let controllers = state.controllers.iter().map(|(it, _)| ControllerOutline::from(it)).collect();
         let options = &self.inner.options;
         Outline { name: options.name.clone(), controllers, namespaces: options.cache.namespaces.clone() }
     }
 
-    /// The client: reads from the cache where it watches, from the server otherwise. No fence holds it back.
+    /// The client: reads from the cache where it watches, from the server otherwise.
+    ///
+    /// It can be stored in a reconciler. With leader election, its writes are sent only while this replica leads, and
+    /// fail with [`client::Error::Fenced`](crate::client::Error::Fenced) otherwise; in a reconcile, it writes as
+    /// [`Context::client`] does. For writes on every replica, use [`Manager::task_without_leader`], or
+    /// [`Client::fenced`] with [`Fence::open`].
     pub fn client(&self) -> &Client {
         &self.inner.client
     }
@@ -266,74 +259,77 @@ impl Manager {
 
     /// Resolves once this replica leads; at once after the start if there is no election.
     pub async fn elected(&self) {
-        self.inner.elected.subscribe().wait_for(|elected| *elected).await;
+        // The sender lives in `self`, so the channel does not close.
+        let _ = self.inner.elected.subscribe().wait_for(|elected| *elected).await;
     }
 
     /// Where the manager listens, once it does: the ports that were had, where port 0 was asked for.
     pub async fn addresses(&self) -> Addresses {
         let mut addresses = self.inner.addresses.subscribe();
-        addresses.wait_for(Option::is_some).await.expect("it waits until it is there")
+        let found = addresses.wait_for(Option::is_some).await;
+        found.ok().flatten().expect("the sender lives in `self`, so the wait ends with an address")
     }
 
-    /// Runs a task on the leader only. The manager ends if it fails.
-    pub fn task<F>(
-        &self,
-        name: &str,
-        task: impl FnOnce(TaskContext) -> F + Send + 'static,
-    ) -> Result<(), RegisterError>
-    where
-        F: Future<Output = Result<(), reconcile::Error>> + Send + 'static,
-    {
-        self.add_task(name, true, task)
-    }
-
-    /// Runs a task on every replica. The manager ends if it fails.
-    pub fn task_without_leader<F>(
-        &self,
-        name: &str,
-        task: impl FnOnce(TaskContext) -> F + Send + 'static,
-    ) -> Result<(), RegisterError>
-    where
-        F: Future<Output = Result<(), reconcile::Error>> + Send + 'static,
-    {
-        self.add_task(name, false, task)
-    }
-
-    fn add_task<F>(
-        &self,
-        name: &str,
-        needs_leader: bool,
-        task: impl FnOnce(TaskContext) -> F + Send + 'static,
-    ) -> Result<(), RegisterError>
-    where
-        F: Future<Output = Result<(), reconcile::Error>> + Send + 'static,
-    {
-        let mut state = self.state();
-        if state.running {
-            return Err(RegisterError::Running(name.to_owned()));
-        }
-        let start = Box::new(|cx| -> BoxFuture<'static, _> { Box::pin(task(cx)) });
-        state.tasks.push(Task { name: name.to_owned(), needs_leader, start });
-        Ok(())
-    }
-
-    pub(crate) fn add_controller(&self, controller: Controller) -> Result<(), RegisterError> {
+    pub(crate) fn add_controller(&self, controller: Controller) -> Result<Handle, RegisterError> {
         let name = controller.name.to_string();
-        let mut state = self.state();
-        if state.running {
-            return Err(RegisterError::Running(name));
-        }
         if name.is_empty() {
             return Err(RegisterError::Nameless);
         }
-        if controller.sources.is_empty() && controller.channels.is_empty() {
+        let triggers = controller.sources.iter().any(|source| source.role != Role::Read);
+        if !triggers && controller.channels.is_empty() {
             return Err(RegisterError::NoSource(name));
         }
-        if !state.names.insert(name.clone()) {
-            return Err(RegisterError::NameTaken(name));
+        self.reserve(&name)?;
+        let (life, handle) = Life::new(&self.inner, &name, true);
+        let mut state = self.state();
+        match state.running.clone() {
+            None => state.controllers.push((controller, life)),
+            Some(running) => {
+                let rng = state.rng.fork();
+                drop(state);
+                // The watches begin now, on a replica that does not lead as well.
+                for source in &controller.sources {
+                    source.informer(&self.inner.cache);
+                }
+                running.start(self.controller_part(controller, life, running.journal.clone(), rng))?;
+            }
         }
-        state.controllers.push(controller);
-        Ok(())
+        Ok(handle)
+    }
+
+    /// Takes a name that no other controller or cluster has. [`Life`] gives it back.
+    fn reserve(&self, name: &str) -> Result<(), RegisterError> {
+        if self.state().names.insert(name.to_owned()) {
+            return Ok(());
+        }
+        Err(RegisterError::NameTaken(name.to_owned()))
+    }
+
+    fn controller_part(
+        &self,
+        controller: Controller,
+        life: Life,
+        journal: Option<Journal>,
+        rng: fastrand::Rng,
+    ) -> Part {
+        let inner = &self.inner;
+        let needs_leader = controller.options.needs_leader;
+        let around = Surroundings {
+            client: self.client_for(needs_leader),
+            cache: inner.cache.clone(),
+            recorder: inner.recorder.clone(),
+            clock: inner.options.clock.clone(),
+            queue_metrics: inner.queue_metrics.clone(),
+            metrics: inner.controller_metrics.clone(),
+            journal,
+            rng,
+        };
+        Part {
+            name: format!("controller {}", controller.name),
+            place: if needs_leader { Place::Leading } else { Place::Always },
+            life,
+            run: Box::new(move |cancel| Box::pin(async move { Ok(controller.run(around, cancel).await?) })),
+        }
     }
 
     /// What a reconcile outside of every controller gets.
@@ -367,23 +363,22 @@ impl Manager {
             told(self.outline());
             return Ok(());
         }
-        let Started { mut groups, election, later } = self.start().await?;
+        let Started { mut groups, election, mut parts } = self.start().await?;
         let inner = &self.inner;
         let election_stop = CancellationToken::new();
         let mut contest = Contest::begin(election, election_stop.clone());
-        let mut later = Some(later);
         let mut stop = std::pin::pin!(stop);
         let failure = loop {
+            let waits = parts.wait_for_leadership();
             tokio::select! {
                 biased;
                 () = &mut stop => break None,
                 failure = groups.failure() => break Some(failure),
-                standing = contest.next(later.is_some()) => match standing {
+                command = parts.command() => parts.obey(command, &mut groups),
+                standing = contest.next(waits) => match standing {
                     Standing::Leads => {
                         inner.elected.send_modify(|elected| *elected = true);
-                        for start in later.take().into_iter().flatten() {
-                            start(&mut groups.leading);
-                        }
+                        parts.lead(&mut groups);
                     }
                     Standing::Lost => break Some(ManagerError::LeadershipLost),
                 },
@@ -412,81 +407,64 @@ impl Manager {
     /// Binds what listens, and starts what runs on every replica.
     async fn start(&self) -> Result<Started, ManagerError> {
         let inner = &self.inner;
-        let (controllers, tasks, broadcaster, election, mut rng) = {
+        // With the servers, which end last: it reports the others to their end.
+        let (journal, writer) = match inner.options.journal {
+            Some(address) => {
+                let (journal, writer) = Journal::new(address, inner.options.clock.clone());
+                (Some(journal), Some(writer))
+            }
+            None => (None, None),
+        };
+        let (commands, mut parts) = Parts::new();
+        let (controllers, tasks, clusters, broadcaster, election, mut rng) = {
             let mut state = self.state();
             let broadcaster = state.broadcaster.take().ok_or(ManagerError::RanBefore)?;
-            state.running = true;
+            state.running = Some(Running { commands, journal: journal.clone() });
             let rng = state.rng.fork();
             (
                 std::mem::take(&mut state.controllers),
                 std::mem::take(&mut state.tasks),
+                std::mem::take(&mut state.clusters),
                 broadcaster,
                 state.election.take(),
                 rng,
             )
         };
-        // All watches begin now, so that a replica that comes to lead knows everything already; and before anybody
-        // can ask whether they are synced.
-        for source in controllers.iter().flat_map(|controller| &controller.sources) {
+        // All watches begin now, so that a replica that is elected later is warm. They are registered before the cache
+        // starts, because sources wait for every informer that is registered at the start.
+        for source in controllers.iter().flat_map(|(controller, _)| &controller.sources) {
             source.informer(&inner.cache);
         }
         let mut groups = Groups::default();
+        // Before anything can fail: dropping it stops the informers, so that no caller waits for them.
+        let watches = inner.cache.run(inner.kube.clone(), groups.cache.stop.clone());
         self.serve(&mut groups.servers).await?;
         let (kube, stop) = (self.events_client(election.is_some()), groups.events.stop.clone());
-        // With the servers, which end last: it tells of the others to their end.
-        let journal = inner.options.journal.map(|address| {
-            let (journal, writer) = Journal::new(address, inner.options.clock.clone());
-            let names = controllers.iter().map(|controller| controller.name.to_string()).collect();
+        if let Some(writer) = writer {
+            let names = controllers.iter().map(|(controller, _)| controller.name.to_string()).collect();
             let written = writer.run(inner.options.name.clone(), names, groups.servers.stop.clone());
             groups.servers.spawn("journal", written.map(Ok));
-            journal
-        });
+        }
         groups.events.spawn("events", async move {
             broadcaster.run(kube, stop.cancelled()).await;
             Ok(())
         });
-        let (cache, kube, stop) = (inner.cache.clone(), inner.kube.clone(), groups.cache.stop.clone());
-        groups.cache.spawn("cache", async move {
-            cache.run(kube, stop).await;
-            Ok(())
-        });
-        let mut later: Vec<Start> = Vec::new();
-        for controller in controllers {
-            let needs_leader = controller.options.needs_leader;
-            let around = Surroundings {
-                client: self.client_for(needs_leader),
-                cache: inner.cache.clone(),
-                recorder: inner.recorder.clone(),
-                clock: inner.options.clock.clone(),
-                queue_metrics: inner.queue_metrics.clone(),
-                metrics: inner.controller_metrics.clone(),
-                journal: journal.clone(),
-                rng: rng.fork(),
-            };
-            let start: Start = Box::new(move |group: &mut Group| {
-                let stop = group.stop.clone();
-                let name = format!("controller {}", controller.name);
-                group.spawn(&name, async move { Ok(controller.run(around, stop).await?) });
-            });
-            if needs_leader { later.push(start) } else { start(&mut groups.always) }
+        groups.cache.spawn("cache", watches.map(Ok));
+        for (cluster, life) in clusters {
+            parts.start(cluster.part(life), &mut groups);
         }
-        for task in tasks {
-            let client = self.client_for(task.needs_leader);
-            let Task { name, needs_leader, start: run } = task;
-            let start: Start = Box::new(move |group: &mut Group| {
-                let cx = TaskContext { client, stop: group.stop.clone() };
-                group.spawn(&name.clone(), async move {
-                    run(cx).await.map_err(|failure| ManagerError::Task { name, failure })
-                });
-            });
-            if needs_leader { later.push(start) } else { start(&mut groups.always) }
+        for (controller, life) in controllers {
+            parts.start(self.controller_part(controller, life, journal.clone(), rng.fork()), &mut groups);
         }
-        Ok(Started { groups, election, later })
+        for (task, life) in tasks {
+            parts.start(self.task_part(task, life), &mut groups);
+        }
+        Ok(Started { groups, election, parts })
     }
 
     fn client_for(&self, needs_leader: bool) -> Client {
-        let client = &self.inner.client;
-        if needs_leader { client.fenced(self.inner.fence.clone()) } else { client.clone() }
+        let fence = if needs_leader { self.inner.fence.clone() } else { Fence::open() };
+        self.inner.client.fenced(fence)
     }
 
     /// What events are written with. A replica that led is not heard of any more once it does not.
@@ -510,58 +488,44 @@ impl Manager {
         kube::Client::new(fenced, namespace)
     }
 
-    async fn serve(&self, servers: &mut Group) -> Result<(), ManagerError> {
-        let Inner { options, healthz, readyz, addresses, .. } = &*self.inner;
-        let health = Server::bind(&options.health_probe_bind_address, "--health-probe-bind-address").await?;
-        let metrics = Server::bind(&options.metrics_bind_address, "--metrics-bind-address").await?;
-        let listening = Addresses {
-            health_probe: health.as_ref().map(Server::address),
-            metrics: metrics.as_ref().map(Server::address),
-        };
-        addresses.send_modify(|addresses| *addresses = Some(listening));
-        if let Some(server) = health {
-            info!(address = %server.address(), "serving health probes");
-            let (handler, stop) = (health::handler(healthz.clone(), readyz.clone()), servers.stop.clone());
-            servers.spawn("health probes", async move {
-                server.run(handler, stop.cancelled_owned()).await;
-                Ok(())
-            });
-        }
-        let Some(mut server) = metrics else { return Ok(()) };
-        info!(address = %server.address(), secure = options.metrics_secure, "serving metrics");
-        let mut guard = None;
-        if options.metrics_secure {
-            let certificates = match &options.metrics_cert_path {
-                Some(folder) => Certificates::from_files(
-                    folder.join(&options.metrics_cert_name),
-                    folder.join(&options.metrics_cert_key),
-                )?,
-                None => Certificates::self_signed(&["localhost"], &*options.clock)?,
-            };
-            let counted = options.metrics.with_registry(CertificateMetrics::register);
-            server = server.with_tls(certificates.with_metrics(counted));
-            guard = Some(Guard::new(self.inner.kube.clone()));
-        }
-        let (handler, stop) = (options.metrics.handler(guard), servers.stop.clone());
-        servers.spawn("metrics", async move {
-            server.run(handler, stop.cancelled_owned()).await;
-            Ok(())
-        });
-        Ok(())
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
-        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.state()
     }
 }
 
-type Start = Box<dyn FnOnce(&mut Group) + Send>;
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Drops what was removed before it started.
+    fn drop_removed(&self) {
+        let mut state = self.state();
+        if let Some(running) = &state.running {
+            // The manager may have stopped: then everything is dropped already.
+            let _ = running.commands.send(Command::DropRemoved);
+            return;
+        }
+        let controllers: Vec<_> = state.controllers.extract_if(.., |(_, life)| life.is_removed()).collect();
+        let tasks: Vec<_> = state.tasks.extract_if(.., |(_, life)| life.is_removed()).collect();
+        let clusters: Vec<_> = state.clusters.extract_if(.., |(_, life)| life.is_removed()).collect();
+        // `Life` gives the name back, which needs the lock.
+        drop(state);
+        drop((controllers, tasks, clusters));
+    }
+}
+
+impl Running {
+    fn start(&self, part: Part) -> Result<(), RegisterError> {
+        let name = part.name.clone();
+        self.commands.send(Command::Start(part)).map_err(|_| RegisterError::Stopped(name))
+    }
+}
 
 struct Started {
     groups: Groups,
     election: Option<Election>,
-    /// What begins once this replica leads.
-    later: Vec<Start>,
+    parts: Parts,
 }
 
 fn hostname() -> String {

@@ -10,6 +10,7 @@ mod guard;
 mod process;
 mod text;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,7 +19,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use http_body_util::Full;
 use prometheus_client::registry::Registry;
 
-use crate::serve::{Handler, Response};
+use crate::serve::{Handler, Response, not_found};
 
 pub use guard::Guard;
 
@@ -40,6 +41,8 @@ const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
 #[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
+    /// Further paths of the metrics server.
+    handlers: Arc<Mutex<BTreeMap<String, Handler>>>,
 }
 
 impl Metrics {
@@ -48,7 +51,7 @@ impl Metrics {
     pub fn new() -> Self {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(process::Process));
-        Self { registry: Arc::new(Mutex::new(registry)) }
+        Self { registry: Arc::new(Mutex::new(registry)), handlers: Arc::default() }
     }
 
     /// Registers metrics, one's own too. Names are not checked: what is registered twice is shown twice.
@@ -75,22 +78,41 @@ impl Metrics {
         }
     }
 
-    /// Serves the page at `/metrics`, and nothing else. With a guard, only to those whom it lets pass.
+    /// Serves another path on the metrics server, such as `/debug/state`, with the same authentication and authorization.
+    /// A second handler of a path replaces the first. `/metrics` cannot be replaced.
+    pub fn add_handler(&self, path: impl Into<String>, handler: Handler) {
+        self.handlers.lock().unwrap_or_else(PoisonError::into_inner).insert(path.into(), handler);
+    }
+
+    /// Serves the page at `/metrics`, and the paths of [`Metrics::add_handler`]. With a guard, only requests that it
+    /// allows are answered. A path that is not served is 404 for every client, without a call to the API server.
     pub fn handler(&self, guard: Option<Guard>) -> Handler {
         let metrics = self.clone();
-        let page = Handler::new(move |request| {
+        Handler::new(move |request| {
             let (metrics, guard) = (metrics.clone(), guard.clone());
             async move {
+                let path = request.uri().path();
+                let handler = metrics.handler_at(path);
+                if handler.is_none() && path != "/metrics" {
+                    return not_found();
+                }
                 if let Some(guard) = guard
-                    && let Err(refusal) =
-                        guard.check(request.method(), request.uri().path(), request.headers()).await
+                    && let Err(refusal) = guard.check(request.method(), path, request.headers()).await
                 {
                     return refusal;
                 }
-                metrics.answer(request.headers())
+                match handler {
+                    Some(handler) => handler.handle(request).await,
+                    None => metrics.answer(request.headers()),
+                }
             }
-        });
-        Handler::paths([("/metrics", page)])
+        })
+    }
+
+    /// The handler that was added for this path. `/metrics` has none.
+    fn handler_at(&self, path: &str) -> Option<Handler> {
+        let handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
+        handlers.get(path).filter(|_| path != "/metrics").cloned()
     }
 
     fn answer(&self, headers: &HeaderMap) -> Response {

@@ -285,6 +285,19 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         Some(Duration::from_nanos(ran))
     }
 
+    /// Takes back the adds since an item was handed out, but keeps their causes. Another add must follow before
+    /// [`done`](Self::done). `false` if the item does not run, or would not run again at once.
+    pub fn retract(&mut self, item: &T) -> bool {
+        let Some(at) = self.find(item) else { return false };
+        let slot = &mut self.slots[at as usize];
+        if slot.state != State::RunningAgain {
+            return false;
+        }
+        slot.state = State::Running;
+        self.lines.count_out(slot.priority);
+        true
+    }
+
     /// Gives back an item that was handed out too early. It is not handed out again before
     /// [`release`](Self::release), which must follow; adds are merged into it until then. `false` if the item does
     /// not run.

@@ -7,11 +7,11 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::Informer;
-use crate::client::Client;
+use crate::client::{Client, Writable};
 use crate::controller::Cause;
 use crate::events::Recorder;
 use crate::queue::Causes;
-use crate::{Clock, Key, Object};
+use crate::{Clock, Key};
 
 /// What follows from a reconcile that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -130,8 +130,10 @@ impl fmt::Debug for Error {
 /// }
 /// ```
 pub trait Reconciler: Send + Sync + 'static {
-    /// What the reconciler is for.
-    type Object: Object;
+    /// The type that the reconciler is for: one of k8s-openapi, a derived `CustomResource`, or
+    /// [`DynamicObject`](kube::api::DynamicObject) with
+    /// [`Manager::dynamic_controller`](crate::Manager::dynamic_controller).
+    type Object: Writable;
 
     /// Brings the world to what the object wants. The object comes from the cache, and is shared.
     fn reconcile(
@@ -140,7 +142,9 @@ pub trait Reconciler: Send + Sync + 'static {
         cx: &Context,
     ) -> impl Future<Output = Result<Outcome>> + Send;
 
-    /// Called instead when the object is gone. For what a finalizer is too much: metrics, memory.
+    /// Called instead when the object is gone: it was deleted, or it no longer matches the selector of the watch
+    /// ([`What::Deselected`](crate::controller::What::Deselected) among the causes). For cleanup that needs no
+    /// finalizer, such as metrics and memory.
     fn gone(&self, key: &Key, cx: &Context) -> impl Future<Output = Result<Outcome>> + Send {
         let _ = (key, cx);
         async { Ok(Outcome::Done) }

@@ -10,6 +10,7 @@ use kube::client::Body;
 use kube::core::Status;
 
 use crate::client::Error;
+use crate::connect::deadline::DeadlineExceeded;
 use crate::error::Chain;
 use crate::journal::Asking;
 
@@ -49,7 +50,7 @@ pub(crate) async fn send_followed(
 
 /// Sends a request and hands out its answer as it arrives, once the server has said that all is well.
 pub(crate) async fn open(client: &kube::Client, request: Request<Vec<u8>>) -> Result<Response<Body>, Error> {
-    let response = client.send(request.map(Body::from)).await.map_err(Error::Send)?;
+    let response = client.send(request.map(Body::from)).await.map_err(unanswered)?;
     let code = response.status();
     if code.is_success() {
         return Ok(response);
@@ -59,7 +60,17 @@ pub(crate) async fn open(client: &kube::Client, request: Request<Vec<u8>>) -> Re
 }
 
 async fn read(body: Body) -> Result<Bytes, Error> {
-    body.collect().await.map(Collected::to_bytes).map_err(Error::Send)
+    body.collect().await.map(Collected::to_bytes).map_err(unanswered)
+}
+
+/// Why a request got no complete response.
+fn unanswered(error: kube::Error) -> Error {
+    let mut causes =
+        std::iter::successors(Some(&error as &(dyn std::error::Error + 'static)), |&it| it.source());
+    match causes.find_map(|cause| cause.downcast_ref::<DeadlineExceeded>()) {
+        Some(DeadlineExceeded(within)) => Error::Silent(*within),
+        None => Error::Send(error),
+    }
 }
 
 /// An answer as the text that JSON is. Checked once, no string in it is checked again.

@@ -13,7 +13,8 @@ pub(crate) fn declarations(outline: &Outline) -> Declarations {
         name: controller.name.clone(),
         of: controller.kind.as_ref().map(resource).unwrap_or_default(),
         owns: controller.owns.iter().map(resource).collect(),
-        watches: controller.watches.iter().map(resource).collect(),
+        // Both are cached, which takes the same permissions.
+        watches: controller.watches.iter().chain(&controller.reads).map(resource).collect(),
     });
     Declarations {
         // Whether they are used is for flags to say, at another time and place.
@@ -35,5 +36,35 @@ fn resource(kind: &Kind) -> Resource {
         kind: gvk.kind.clone(),
         plural: kind.plural().to_owned(),
         namespaced: kind.scope() == Scope::Namespaced,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+    use kubewright_runtime::{Context, Manager, ManagerOptions, Outcome, Reconciler};
+
+    use super::*;
+
+    struct Nothing;
+
+    impl Reconciler for Nothing {
+        type Object = ConfigMap;
+
+        async fn reconcile(&self, _: Arc<ConfigMap>, _: &Context) -> kubewright_runtime::Result<Outcome> {
+            Ok(Outcome::done())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_kind_that_is_only_read_gets_the_permissions_of_a_watched_one() {
+        let manager = Manager::describing(ManagerOptions::new("test"), |_| {}).unwrap();
+        let controller = manager.controller(Nothing).watches::<Secret>(|_, _| Vec::new());
+        controller.reads::<Namespace>().register().unwrap();
+        let declared = declarations(&manager.outline());
+        let watched: Vec<&str> = declared.controllers[0].watches.iter().map(|it| &*it.plural).collect();
+        assert_eq!(watched, ["secrets", "namespaces"]);
     }
 }

@@ -67,8 +67,8 @@ use std::thread::JoinHandle;
 use std::{fs, io};
 
 use kubewright_apimachinery::json;
+use kubewright_sync::ordered_watch;
 use serde_json::Value;
-use tokio::sync::watch;
 
 use super::{Attributes, Durability, Limits, Memory, Recorded, Revision, Version};
 use folder::Folder;
@@ -195,7 +195,7 @@ fn open_with(
 /// The log of an open folder. Dropping it closes it.
 pub struct Log {
     queue: Arc<Queue>,
-    progress: watch::Receiver<Progress>,
+    progress: ordered_watch::Receiver<Progress>,
     /// How often [`Durability::forget`] was called: it takes no revision to wait for.
     forgets: AtomicU64,
     /// Who joins it gets the folder's lock, to give it up.
@@ -203,7 +203,11 @@ pub struct Log {
 }
 
 impl Log {
-    fn start(writer: Writer, progress: watch::Receiver<Progress>, lock: fs::File) -> io::Result<Self> {
+    fn start(
+        writer: Writer,
+        progress: ordered_watch::Receiver<Progress>,
+        lock: fs::File,
+    ) -> io::Result<Self> {
         let queue = Arc::new(Queue::default());
         let thread = std::thread::Builder::new().name("kubewright-log".to_owned()).spawn({
             let queue = queue.clone();

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use tokio::sync::watch;
+use kubewright_sync::ordered_watch;
 
 use super::{Conflict, Engine as _, Event, Expired, Limits, Listing, Memory, Revision, Version, Write};
 
@@ -41,7 +41,7 @@ pub struct Recorded {
 /// A shared store.
 pub struct Store {
     engine: RwLock<Memory>,
-    changed: watch::Sender<Revision>,
+    changed: ordered_watch::Sender<Revision>,
     durability: Option<Arc<dyn Durability>>,
 }
 
@@ -53,7 +53,7 @@ impl Store {
 
     /// A store that goes on from `engine`, and writes commits to `durability`.
     pub fn with(engine: Memory, durability: Option<Arc<dyn Durability>>) -> Self {
-        let changed = watch::Sender::new(engine.revision());
+        let changed = ordered_watch::Sender::new(engine.revision());
         Self { engine: RwLock::new(engine), changed, durability }
     }
 
@@ -150,7 +150,7 @@ impl Store {
     }
 
     /// A number that changes with every commit: what watchers wait on.
-    pub fn changes(&self) -> watch::Receiver<Revision> {
+    pub fn changes(&self) -> ordered_watch::Receiver<Revision> {
         self.changed.subscribe()
     }
 

@@ -12,8 +12,8 @@ use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::{ApiError, Qualified};
 use kubewright_apimachinery::time;
+use kubewright_sync::ordered_watch;
 use serde_json::Value;
-use tokio::sync::watch;
 
 use crate::body::Body;
 use crate::options::parse_int;
@@ -292,7 +292,7 @@ impl Reader {
 
 /// Somebody who waits for more: lines that are added to the annotation, until the container ends.
 struct Follower {
-    changes: watch::Receiver<u64>,
+    changes: ordered_watch::Receiver<u64>,
     server: Arc<Inner>,
     served: Arc<Served>,
     key: String,

@@ -127,7 +127,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::entry::Entry;
-    use super::super::store::Occasion;
+    use super::super::store::{Occasion, Removal};
     use super::*;
 
     /// What a reader is told of what happened to one object, version by version: `+1` came, `1>2` changed, `-2` went.
@@ -138,7 +138,8 @@ mod tests {
         };
         let inbox = Inbox::default();
         for (old, new) in happened {
-            inbox.push(Change { old: entry(*old), new: entry(*new), occasion: Occasion::Event });
+            let removal = (*new == 0).then_some(Removal::Deleted);
+            inbox.push(Change { old: entry(*old), new: entry(*new), occasion: Occasion::Event, removal });
         }
         assert_eq!(inbox.len(), 1);
         let batch = inbox.take(true).await.unwrap();

@@ -1,29 +1,46 @@
-//! One kind under watch: its store, who follows it, and how far it has come.
+//! One kind under watch: its store, its followers, and how far its watches have come.
 //!
-//! Invariants: every change of the store is put into every inbox, in the order of the store; a follower that comes
-//! later is told of everything that is there, and misses nothing in between.
+//! Invariants: every change of the store is put into every inbox, in the order of the store; a follower that is added
+//! later gets all objects first, and misses no change; user code (index functions, transforms) runs without the lock
+//! that readers need, and its panics are contained.
 
+mod functions;
+
+use std::any::{Any, TypeId};
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 use std::time::Duration;
 
 use kube::api::DynamicObject;
+use kubewright_sync::ordered_watch;
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
+use self::functions::Indexer;
 use super::entry::{Entry, Hot, Transform};
 use super::follower::Follower;
+use super::health::WatchHealth;
 use super::inbox::Inbox;
+use super::metrics::CacheMetrics;
 use super::reflector::{Reflector, Selection};
-use super::store::{Change, IndexFn, Occasion, Store};
-use crate::client::Error;
+use super::store::{Change, Difference, Occasion, Removal, Store};
+use crate::client::{Error, Writable};
 use crate::list::List;
-use crate::{Key, Kind, watch};
+use crate::{Key, Kind};
 
-/// What an informer is made with.
+/// What all informers of a cache share.
+#[derive(Default)]
+pub(crate) struct Common {
+    /// Whether the cache runs, or has run.
+    pub(crate) started: ordered_watch::Sender<bool>,
+    pub(crate) metrics: CacheMetrics,
+}
+
+/// The options of an informer.
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) selection: Selection,
-    /// The namespaces that are watched; none stands for all.
+    /// The namespaces that are watched; all if empty.
     pub(crate) namespaces: Vec<String>,
     pub(crate) transform: Option<Transform>,
     pub(crate) keep_managed_fields: bool,
@@ -35,9 +52,15 @@ pub(crate) struct Settings {
 pub struct Informer {
     kind: Kind,
     settings: Settings,
+    common: Arc<Common>,
     hot: Hot,
+    /// The index functions, in the order of the indexes of the store. Every writer of the store holds this lock while it
+    /// computes index values and stores them, so that readers wait for neither.
+    indexers: Mutex<Vec<Indexer>>,
     shared: RwLock<Shared>,
     parts: Vec<Part>,
+    /// Until when lists are read in pages, because the server did not stream one.
+    paged_until: Mutex<Option<Instant>>,
 }
 
 #[derive(Default)]
@@ -51,7 +74,8 @@ struct Shared {
 /// A namespace, or all of them, and how far its watch has come.
 pub(crate) struct Part {
     pub(crate) namespace: Option<String>,
-    progress: watch::Sender<Progress>,
+    pub(crate) health: WatchHealth,
+    progress: ordered_watch::Sender<Progress>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -73,19 +97,26 @@ impl Part {
 }
 
 impl Informer {
-    pub(crate) fn new(kind: Kind, settings: Settings) -> Self {
+    pub(crate) fn new(kind: Kind, settings: Settings, common: Arc<Common>) -> Self {
         let namespaces: Vec<Option<String>> = match settings.namespaces.as_slice() {
             [] => vec![None],
             some => some.iter().cloned().map(Some).collect(),
         };
-        let part = |namespace| Part { namespace, progress: watch::Sender::default() };
+        let part = |namespace| Part {
+            namespace,
+            health: WatchHealth::default(),
+            progress: ordered_watch::Sender::default(),
+        };
         let hot = Hot::new(settings.hot_bytes);
         Self {
             kind,
             settings,
+            common,
             hot,
+            indexers: Mutex::default(),
             shared: RwLock::default(),
             parts: namespaces.into_iter().map(part).collect(),
+            paged_until: Mutex::default(),
         }
     }
 
@@ -113,29 +144,67 @@ impl Informer {
         self.read().store.bytes()
     }
 
-    /// Whether everything that was there at the start is known.
+    /// Whether the first list is complete.
     pub fn is_synced(&self) -> bool {
         self.read().synced
     }
 
-    /// Waits until everything that was there at the start is known.
+    /// Whether the informer has stopped: it was removed, its cache has ended, or its task has failed.
+    pub fn is_stopped(&self) -> bool {
+        self.read().stopped
+    }
+
+    /// Waits until the first list is complete. Fails if the informer stops or has stopped.
     pub async fn synced(&self) -> Result<(), Error> {
         for part in &self.parts {
             let mut progress = part.progress.subscribe();
-            if !progress.wait_for(|it| it.synced || it.stopped).await.synced {
-                return Err(Error::CacheStopped(self.kind.gvk().to_string()));
+            if progress.wait_for(|it| it.synced || it.stopped).await.is_ok_and(|it| it.stopped) {
+                return Err(self.stopped());
             }
         }
         Ok(())
     }
 
-    /// One object, without decoding it.
+    /// As [`Informer::synced`], but does not wait for a cache that was not started.
+    pub(crate) async fn readable(&self) -> Result<(), Error> {
+        match self.check() {
+            Err(Error::CacheNotSynced(_)) => self.synced().await,
+            checked => checked,
+        }
+    }
+
+    /// Whether reads can be answered: the first list is complete and the watch is kept up.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let shared = self.read();
+        let kind = || self.kind.gvk().to_string();
+        match (shared.stopped, shared.synced) {
+            (true, _) => Err(self.stopped()),
+            (_, true) => Ok(()),
+            _ if *self.common.started.borrow() => Err(Error::CacheNotSynced(kind())),
+            _ => Err(Error::CacheNotStarted(kind())),
+        }
+    }
+
+    fn stopped(&self) -> Error {
+        Error::CacheStopped(self.kind.gvk().to_string())
+    }
+
+    /// One object, without decoding it, as far as it is known now. Does not check whether the informer is synced or
+    /// has stopped; [`Cache::get`](super::Cache::get) does.
     pub fn entry(&self, key: &Key) -> Option<Arc<Entry>> {
         self.read().store.get(key.as_str()).cloned()
     }
 
-    /// The objects of a list, without decoding them, in the order of their keys.
+    /// One object, without decoding it. Fails if the first list is not complete, or the informer has stopped.
+    pub(crate) fn get(&self, key: &Key) -> Result<Option<Arc<Entry>>, Error> {
+        self.check()?;
+        Ok(self.entry(key))
+    }
+
+    /// The objects of a list, without decoding them, in the order of their keys. Fails if the first list is not
+    /// complete, or the informer has stopped.
     pub fn entries(&self, list: &List) -> Result<Vec<Arc<Entry>>, Error> {
+        self.check()?;
         let labels = list.label_selector()?;
         let namespace = list.namespace.as_deref();
         let shared = self.read();
@@ -203,13 +272,17 @@ impl Informer {
         entry.decode_dynamic(&self.kind, &self.hot).map_err(|source| self.unreadable(entry, source))
     }
 
-    fn unreadable(&self, entry: &Entry, source: serde_json::Error) -> Error {
-        Error::Decode { what: format!("{} {}", self.kind.name(), entry.key()), source }
+    /// An entry as a typed or a dynamic object.
+    pub(crate) fn object<K: Writable>(&self, entry: &Entry) -> Result<Arc<K>, Error> {
+        if TypeId::of::<K>() != TypeId::of::<DynamicObject>() {
+            return self.decode(entry);
+        }
+        let object: Arc<dyn Any + Send + Sync> = self.decode_dynamic(entry)?;
+        Ok(object.downcast().expect("K is DynamicObject"))
     }
 
-    /// Adds an index over what is there and what comes.
-    pub(crate) fn add_index(&self, name: &str, values: IndexFn) {
-        self.write().store.add_index(name, values);
+    fn unreadable(&self, entry: &Entry, source: serde_json::Error) -> Error {
+        Error::Decode { what: format!("{} {}", self.kind.name(), entry.key()), source }
     }
 
     /// Follows everything that is there and that happens.
@@ -224,7 +297,12 @@ impl Informer {
         let inbox = Arc::new(Inbox::default());
         let mut shared = self.write();
         for entry in shared.store.iter(None) {
-            inbox.push(Change { old: None, new: Some(entry.clone()), occasion: Occasion::Initial });
+            inbox.push(Change {
+                old: None,
+                new: Some(entry.clone()),
+                occasion: Occasion::Initial,
+                removal: None,
+            });
         }
         if shared.synced {
             inbox.mark_synced();
@@ -234,6 +312,27 @@ impl Informer {
         }
         shared.followers.push(Arc::downgrade(&inbox));
         inbox
+    }
+
+    /// Whether to ask the server to stream a list.
+    pub(crate) fn streams(&self) -> bool {
+        let until = *self.paged_until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_none_or(|until| Instant::now() >= until)
+    }
+
+    /// Reads lists in pages for a while.
+    pub(crate) fn page_for(&self, time: Duration) {
+        let mut until = self.paged_until.lock().unwrap_or_else(PoisonError::into_inner);
+        *until = Some(Instant::now() + time);
+    }
+
+    /// The watches of this informer: one per namespace, or one for all.
+    pub(crate) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    pub(crate) fn metrics(&self) -> &CacheMetrics {
+        &self.common.metrics
     }
 
     /// The part that watches a namespace.
@@ -261,7 +360,9 @@ impl Informer {
             if stopped || seen(self) {
                 return;
             }
-            progress.changed().await;
+            if progress.changed().await.is_err() {
+                return;
+            }
         }
     }
 
@@ -288,14 +389,14 @@ impl Informer {
             tick.tick().await;
             let shared = self.read();
             for entry in shared.store.iter(None) {
-                let same =
-                    Change { old: Some(entry.clone()), new: Some(entry.clone()), occasion: Occasion::Resync };
+                let (old, new) = (Some(entry.clone()), Some(entry.clone()));
+                let same = Change { old, new, occasion: Occasion::Resync, removal: None };
                 shared.tell(same);
             }
         }
     }
 
-    /// Says that nothing more will come, to those who follow and to those who wait.
+    /// Ends the informer: reads fail from now on, followers and waiters get an end.
     pub(crate) fn stop(&self) {
         let mut shared = self.write();
         shared.stopped = true;
@@ -308,17 +409,22 @@ impl Informer {
         }
     }
 
-    /// The known version of an object, so that one that did not change need not be kept twice.
-    pub(crate) fn known(&self, key: &Key, version: u64) -> Option<Arc<Entry>> {
+    /// The stored entry of this version of an object, so that an unchanged object is not kept twice.
+    fn known(&self, key: &Key, version: u64) -> Option<Arc<Entry>> {
         let shared = self.read();
         shared.store.get(key.as_str()).filter(|known| known.version() == version && version != 0).cloned()
     }
 
-    /// Takes a whole list.
+    /// Stores a complete list.
     pub(crate) fn replace(&self, part: &Part, now: Vec<Arc<Entry>>, version: u64) {
+        let indexers = self.indexers();
+        let Difference { gone, changed } = self.read().store.difference(part.namespace.as_deref(), now);
+        let changed = changed.into_iter().map(|entry| self.indexed(&indexers, entry)).collect();
         let mut shared = self.write();
         let initial = !part.progress.borrow().synced;
-        for mut change in shared.store.replace(part.namespace.as_deref(), now) {
+        // An object that is missing from a list of a selection may exist.
+        let removal = if self.settings.selection.is_all() { Removal::Deleted } else { Removal::Unknown };
+        for mut change in shared.store.apply(&gone, removal, changed) {
             if initial {
                 change.occasion = Occasion::Initial;
             }
@@ -337,26 +443,32 @@ impl Informer {
         }
     }
 
-    /// Takes an object that was added or changed.
+    /// Stores an object that was added or changed.
     pub(crate) fn put(&self, part: &Part, entry: Arc<Entry>) {
         let version = entry.version();
-        let mut shared = self.write();
-        if let Some(change) = shared.store.put(entry) {
-            shared.tell(change);
+        let indexers = self.indexers();
+        if !self.read().store.has(&entry) {
+            let indexed = self.indexed(&indexers, entry);
+            let mut shared = self.write();
+            if let Some(change) = shared.store.put(indexed) {
+                shared.tell(change);
+            }
         }
-        drop(shared);
+        drop(indexers);
         part.reached(version);
     }
 
-    /// Takes the end of an object.
-    pub(crate) fn remove(&self, part: &Part, last: Arc<Entry>) {
+    /// Removes an object.
+    pub(crate) fn remove(&self, part: &Part, last: Arc<Entry>, removal: Removal) {
         let version = last.version();
+        let indexers = self.indexers();
         let mut shared = self.write();
         let key = last.key().clone();
-        if let Some(change) = shared.store.remove(&key, Some(last)) {
+        if let Some(change) = shared.store.remove(&key, Some(last), removal) {
             shared.tell(change);
         }
         drop(shared);
+        drop(indexers);
         part.reached(version);
     }
 

@@ -1,9 +1,9 @@
 //! List and watch: how an informer learns what is there, and then what happens.
 //!
-//! The list is streamed where the server can do that, and read in pages where it cannot. A watch that ends is
-//! opened again where it stood; only when the server has forgotten that moment is everything listed again, and then
-//! the difference is what followers are told. Failures back off, and never end a reflector. Nothing is waited for
-//! without a limit: a server that says nothing has failed.
+//! The list is streamed where the server can do that, and read in pages where it cannot. A watch that ends is opened
+//! again from its last resourceVersion. Only when that is too old, everything is listed again, and followers get the
+//! difference. Failures back off, and never end a reflector. Every wait has a limit: a server that does not answer has
+//! failed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +16,14 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::entry::Entry;
+use super::health::SHORT;
 use super::informer::{Informer, Part};
+use super::store::Removal;
 use crate::client::Error;
 use crate::error::Chain;
-use crate::query::Query;
+use crate::query::{self, Query};
 use crate::wire::{self, Lines};
+use crate::{Key, LabelSelector};
 
 /// The page of a list; the same as kubectl's.
 const PAGE: u32 = 500;
@@ -30,8 +33,13 @@ const WATCH: Duration = Duration::from_mins(5);
 const OVERDUE: Duration = Duration::from_secs(15);
 /// How long an answer may take to begin, and a list to go on: as long as a server gives itself for a request.
 const ANSWER: Duration = Duration::from_mins(1);
-/// A watch that ends sooner than this is a failure even if it ends well.
-const SHORT: Duration = Duration::from_secs(1);
+/// How long the watch waits for the answer whether an object still exists.
+const LOOKUP: Duration = Duration::from_secs(5);
+/// The watch waits for at most this many of these answers per second, so that a mass deletion does not delay it.
+const LOOKUPS: u32 = 10;
+/// After a server did not stream a list of a kind, its lists are read in pages for this long. Then it is asked again:
+/// it may have been upgraded.
+const PAGED: Duration = Duration::from_mins(30);
 const BACKOFF_FIRST: Duration = Duration::from_millis(800);
 const BACKOFF_MOST: Duration = Duration::from_secs(30);
 /// After a watch that was open for this long, the next failure counts as the first.
@@ -46,16 +54,38 @@ pub(crate) struct Selection {
     pub(crate) metadata_only: bool,
 }
 
+impl Selection {
+    /// Whether every object is selected.
+    pub(crate) fn is_all(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+}
+
+/// Limits the lookups of one watch.
+#[derive(Default)]
+struct Lookups {
+    second: Option<Instant>,
+    used: u32,
+}
+
+impl Lookups {
+    /// Whether a lookup may be sent now.
+    fn take(&mut self) -> bool {
+        if self.second.is_none_or(|second| second.elapsed() >= Duration::from_secs(1)) {
+            *self = Self { second: Some(Instant::now()), used: 0 };
+        }
+        self.used += 1;
+        self.used <= LOOKUPS
+    }
+}
+
 /// Follows one part of an informer.
 pub(crate) struct Reflector<'a> {
     informer: &'a Informer,
     part: &'a Part,
     client: &'a kube::Client,
     rng: fastrand::Rng,
-    /// Whether the server can stream lists, as far as we know.
-    streams: bool,
-    /// Since when the watch is open.
-    opened: Option<Instant>,
+    lookups: Lookups,
 }
 
 /// What a line of a watch says.
@@ -94,11 +124,10 @@ struct Bookmark {
     metadata: BookmarkMeta,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
 struct BookmarkMeta {
     resource_version: String,
-    #[serde(default)]
     annotations: std::collections::BTreeMap<String, String>,
 }
 
@@ -124,7 +153,7 @@ impl<'a> Reflector<'a> {
         client: &'a kube::Client,
         rng: fastrand::Rng,
     ) -> Self {
-        Self { informer, part, client, rng, streams: true, opened: None }
+        Self { informer, part, client, rng, lookups: Lookups::default() }
     }
 
     /// Lists and watches for ever.
@@ -133,20 +162,22 @@ impl<'a> Reflector<'a> {
         // Where the next watch begins; empty when everything must be listed first.
         let mut from = String::new();
         loop {
-            self.opened = None;
             let step = if from.is_empty() { self.list(&mut from).await } else { self.watch(&mut from).await };
-            let open = self.opened.map(|opened| opened.elapsed());
+            let open = self.part.health.ended();
             if open.is_some_and(|open| open >= STEADY) {
                 failures = Failures::default();
             }
             let short = open.is_some_and(|open| open < SHORT);
             let Err(error) = step else {
-                // One that ends as soon as it begins would be asked for without a pause.
+                // A watch that ends as soon as it begins would be opened again without a pause.
                 if short {
+                    self.part.health.too_short();
                     tokio::time::sleep(failures.next(&mut self.rng)).await;
                 }
                 continue;
             };
+            self.part.health.failed(&error);
+            self.informer.metrics().failed(self.informer.kind().gvk(), &error);
             // A kind that is not served any more may come back with other objects.
             if error.is_gone() || error.is_not_found() {
                 from.clear();
@@ -154,34 +185,40 @@ impl<'a> Reflector<'a> {
             let pause = failures.next(&mut self.rng).max(error.retry_after().unwrap_or_default());
             // What broke after it had worked is taken up at once, the first time.
             if failures.count == 1 && (error.is_gone() || open.is_some_and(|open| open >= SHORT)) {
-                debug!(kind = ?self.informer.kind(), namespace = self.part.namespace, error = %Chain(&error), "again");
+                let kind = self.informer.kind().gvk();
+                debug!(%kind, namespace = self.part.namespace, error = %Chain(&error), "watch broke; retrying at once");
                 continue;
             }
             warn!(
-                kind = ?self.informer.kind(),
+                kind = %self.informer.kind().gvk(),
                 namespace = self.part.namespace,
                 error = %Chain(&error),
                 again_in = ?pause,
                 "{}",
-                if error.is_not_found() { "not served: is the CRD installed?" } else { "cannot follow" },
+                match () {
+                    () if error.is_not_found() => "the resource is not served: is the CRD installed?",
+                    () if error.is_forbidden() => "list or watch is forbidden: check the RBAC rules of the operator",
+                    () => "list or watch failed",
+                },
             );
             tokio::time::sleep(pause).await;
         }
     }
 
     async fn list(&mut self, from: &mut String) -> Result<(), Error> {
-        if self.streams {
+        if self.informer.streams() {
             match self.stream(from).await {
-                // Servers that cannot stream say so in one of these ways.
+                // A server that knows the parameters and cannot stream refuses the request.
                 Err(error) if error.is_invalid() || error.is_bad_request() => {}
-                // Or they do not know the words, and never say where the list ends.
+                // An older server ignores the parameters and never marks the end of the list.
                 Ok(()) if from.is_empty() => {}
                 done => return done,
             }
-            debug!(kind = ?self.informer.kind(), "the server streams no lists: reading pages");
-            self.streams = false;
+            let kind = self.informer.kind().gvk();
+            debug!(%kind, retry_in = ?PAGED, "the server does not stream lists of this kind; reading pages");
+            self.informer.page_for(PAGED);
         }
-        self.opened = None;
+        self.part.health.ended();
         self.pages(from).await
     }
 
@@ -204,8 +241,10 @@ impl<'a> Reflector<'a> {
             }
             token = page.metadata.r#continue;
             if token.is_empty() {
-                self.informer.replace(self.part, entries, number(&page.metadata.resource_version));
-                *from = page.metadata.resource_version;
+                let version = self.known(page.metadata.resource_version)?;
+                self.informer.replace(self.part, entries, number(&version));
+                self.part.health.heard();
+                *from = version;
                 return Ok(());
             }
         }
@@ -231,8 +270,10 @@ impl<'a> Reflector<'a> {
                 "BOOKMARK" => {
                     let bookmark = self.bookmark(line.object)?;
                     if bookmark.annotations.get("k8s.io/initial-events-end").is_some_and(|it| it == "true") {
-                        self.informer.replace(self.part, entries, number(&bookmark.resource_version));
-                        *from = bookmark.resource_version;
+                        let version = self.known(bookmark.resource_version)?;
+                        self.informer.replace(self.part, entries, number(&version));
+                        self.part.health.heard();
+                        *from = version;
                         return self.follow(lines, deadline, from).await;
                     }
                 }
@@ -257,33 +298,76 @@ impl<'a> Reflector<'a> {
         let deadline = Instant::now() + Duration::from_secs(seconds) + OVERDUE;
         let request = self.request(query, wire::METADATA)?;
         let response = answer(wire::open(self.client, request)).await?;
-        self.opened = Some(Instant::now());
+        self.part.health.opened();
         Ok((Lines::new(response.into_body()), deadline))
     }
 
     /// Takes event by event until the watch ends.
-    async fn follow(&self, mut lines: Lines, deadline: Instant, from: &mut String) -> Result<(), Error> {
+    async fn follow(&mut self, mut lines: Lines, deadline: Instant, from: &mut String) -> Result<(), Error> {
         while let Some(line) = next(&mut lines, deadline).await? {
             let line = self.line(&line)?;
             match line.what {
                 "BOOKMARK" => {
-                    *from = self.bookmark(line.object)?.resource_version;
+                    *from = self.known(self.bookmark(line.object)?.resource_version)?;
                     self.part.reached(number(from));
+                    self.part.health.heard();
                 }
                 "ADDED" | "MODIFIED" | "DELETED" => {
+                    self.part.health.heard();
                     let Some(entry) = self.entry(line.object) else { continue };
                     if entry.version() != 0 {
                         *from = entry.version().to_string();
                     }
-                    match line.what {
-                        "DELETED" => self.informer.remove(self.part, entry),
-                        _ => self.informer.put(self.part, entry),
+                    if line.what == "DELETED" {
+                        let removal = self.removal(line.object).await;
+                        self.informer.remove(self.part, entry, removal);
+                    } else {
+                        self.informer.put(self.part, entry);
                     }
                 }
                 _ => return Err(failed(line.object)),
             }
         }
         Ok(())
+    }
+
+    /// Why an object has left a watch. `object` is as the server sent it: a transform may drop its labels and its uid.
+    async fn removal(&mut self, object: &str) -> Removal {
+        let selection = &self.informer.settings().selection;
+        if selection.is_all() {
+            return Removal::Deleted;
+        }
+        let Ok(last) = Entry::read(object, false) else { return Removal::Unknown };
+        // kube-apiserver sends the last state that matched; a server that sends the new state needs no GET.
+        let labels = selection.labels.parse::<LabelSelector>();
+        if labels.is_ok_and(|labels| !labels.matches(&last.marks().labels)) {
+            return Removal::Deselected;
+        }
+        if !self.lookups.take() {
+            return Removal::Unknown;
+        }
+        match tokio::time::timeout(LOOKUP, self.metadata(last.key())).await {
+            Ok(Ok(now)) if now.uid() == last.uid() => Removal::Deselected,
+            Ok(Ok(_)) => Removal::Deleted,
+            Ok(Err(error)) if error.is_not_found() => Removal::Deleted,
+            Ok(Err(error)) => {
+                let (kind, object) = (self.informer.kind().gvk(), last.key());
+                debug!(%kind, %object, error = %Chain(&error), "cannot tell whether the object was deleted");
+                Removal::Unknown
+            }
+            Err(_) => Removal::Unknown,
+        }
+    }
+
+    /// The metadata of an object, from the server.
+    async fn metadata(&self, key: &Key) -> Result<Entry, Error> {
+        let mut path = self.informer.kind().path(key.namespace());
+        path.push('/');
+        query::encode(&mut path, key.name());
+        let request = Request::get(path).header(header::ACCEPT, wire::METADATA).body(Vec::new());
+        let body = wire::send(self.client, request.map_err(Error::Build)?).await?;
+        let read = wire::text(&body).and_then(|text| Entry::read(text, false));
+        read.map_err(|source| self.unreadable(source))
     }
 
     fn query(&self) -> Query {
@@ -312,25 +396,24 @@ impl<'a> Reflector<'a> {
         Ok(bookmark.metadata)
     }
 
+    /// The resourceVersion to watch from. A list without one would be repeated at once and for ever.
+    fn known(&self, version: String) -> Result<String, Error> {
+        if version.is_empty() {
+            return Err(Error::NoResourceVersion(self.informer.kind().gvk().to_string()));
+        }
+        Ok(version)
+    }
+
     fn unreadable(&self, source: serde_json::Error) -> Error {
         Error::Decode { what: format!("the watch of {}", self.informer.kind().gvk()), source }
     }
 
-    /// An object as it will be kept. One that cannot be read is left out, and said.
+    /// An object as it will be stored. One that is no Kubernetes object is logged and left out.
     fn entry(&self, object: &str) -> Option<Arc<Entry>> {
-        let settings = self.informer.settings();
-        let read = match &settings.transform {
-            None => Entry::read(object, settings.keep_managed_fields),
-            Some(transform) => {
-                transform(object).and_then(|changed| Entry::read(&changed, settings.keep_managed_fields))
-            }
-        };
-        match read {
-            Ok(entry) => {
-                Some(self.informer.known(entry.key(), entry.version()).unwrap_or_else(|| Arc::new(entry)))
-            }
+        match self.informer.entry_of(object) {
+            Ok(entry) => Some(entry),
             Err(error) => {
-                warn!(kind = ?self.informer.kind(), %error, "an object cannot be read, and is left out");
+                warn!(kind = %self.informer.kind().gvk(), %error, "failed to decode object; it is left out of the cache");
                 None
             }
         }

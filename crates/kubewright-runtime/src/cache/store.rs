@@ -1,8 +1,10 @@
 //! The objects of one informer and their indexes: a state machine without async.
 //!
-//! Invariants: an index names exactly the keys whose objects say so; [`Store::replace`] reports everything that
-//! went away as a deletion, so that nobody who follows the changes misses one; a change is of one object, never of
-//! one and its namesake.
+//! Index functions are user code and may be slow or panic. They never run here: the caller passes each object with its
+//! index values ([`Indexed`]).
+//!
+//! Invariants: an index has exactly the keys whose objects have the value; [`Store::apply`] reports every object that is
+//! missing from a new list as deleted; a change never joins two objects of one name with different uids.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -11,8 +13,20 @@ use std::sync::Arc;
 use super::entry::Entry;
 use crate::Key;
 
-/// The values under which an object is found.
-pub(crate) type IndexFn = Arc<dyn Fn(&Entry) -> Vec<String> + Send + Sync>;
+/// An object with its index values, one list per index, in the order of [`Store::add_index`].
+pub(crate) struct Indexed {
+    pub(crate) entry: Arc<Entry>,
+    pub(crate) values: Vec<Vec<String>>,
+}
+
+/// What a new list changes.
+#[derive(Default)]
+pub(crate) struct Difference {
+    /// Objects that the list does not have.
+    pub(crate) gone: Vec<Key>,
+    /// Objects that are new or have another version.
+    pub(crate) changed: Vec<Arc<Entry>>,
+}
 
 /// What happened to one object.
 #[derive(Debug, Clone)]
@@ -23,6 +37,25 @@ pub struct Change {
     pub new: Option<Arc<Entry>>,
     /// Why this is told.
     pub occasion: Occasion,
+    /// Why the object is gone; `None` if it is not.
+    pub removal: Option<Removal>,
+}
+
+/// Why an object is no longer in the cache.
+///
+/// A watch with a label or field selector ends in the same event for an object that was deleted and for one that no
+/// longer matches. The informer tells them apart: by the labels of the event's object where the server sends its new
+/// state, otherwise by a GET of the object's metadata. Without a selector, an object that is gone was deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removal {
+    /// The object does not exist any more. It was deleted, or it left the selection and was deleted since.
+    Deleted,
+    /// The object exists, and does not match the selector any more. Its later changes and its deletion are not
+    /// reported.
+    Deselected,
+    /// Either of them: the object was missing when a selection was listed again, the GET failed, or too many objects left
+    /// the watch at once to ask for each.
+    Unknown,
 }
 
 /// Why a change is told.
@@ -49,20 +82,22 @@ impl Change {
             self.old = later.old;
         }
         self.new = later.new;
+        self.removal = later.removal;
         if later.occasion == Occasion::Event {
             self.occasion = Occasion::Event;
         }
     }
 }
 
+/// Keys by index value.
 #[derive(Default)]
-struct Index {
+pub(crate) struct Index {
     by_value: BTreeMap<Arc<str>, BTreeSet<Key>>,
     by_key: BTreeMap<Key, Box<[Arc<str>]>>,
 }
 
 impl Index {
-    fn set(&mut self, key: &Key, values: Vec<String>) {
+    pub(crate) fn set(&mut self, key: &Key, values: Vec<String>) {
         self.remove(key);
         if values.is_empty() {
             return;
@@ -97,7 +132,7 @@ impl Index {
 #[derive(Default)]
 pub(crate) struct Store {
     objects: BTreeMap<Key, Arc<Entry>>,
-    indexes: BTreeMap<String, (IndexFn, Index)>,
+    indexes: Vec<(Arc<str>, Index)>,
 }
 
 impl Store {
@@ -126,62 +161,65 @@ impl Store {
         value: &str,
         namespace: Option<&str>,
     ) -> Option<impl Iterator<Item = &Arc<Entry>>> {
-        let (_, index) = self.indexes.get(index)?;
+        let (_, index) = self.indexes.iter().find(|(name, _)| **name == *index)?;
         let keys = index.by_value.get(value).map(|keys| keys.range::<Key, _>(within(namespace)));
         Some(keys.into_iter().flatten().filter_map(|key| self.objects.get(key)))
     }
 
-    /// Adds an index over what is there and what comes.
-    pub(crate) fn add_index(&mut self, name: &str, values: IndexFn) {
-        let mut index = Index::default();
-        for (key, entry) in &self.objects {
-            index.set(key, values(entry));
-        }
-        self.indexes.insert(name.to_owned(), (values, index));
+    /// Adds an index. The caller has built it from the objects of this store.
+    pub(crate) fn add_index(&mut self, name: Arc<str>, index: Index) {
+        self.indexes.push((name, index));
     }
 
-    /// Takes an object as it is now. `None` if that is known already.
-    pub(crate) fn put(&mut self, entry: Arc<Entry>) -> Option<Change> {
+    /// Whether this version of the object is stored already.
+    pub(crate) fn has(&self, entry: &Entry) -> bool {
         let old = self.objects.get(entry.key());
-        if let Some(old) = old
-            && old.version() == entry.version()
-            && old.version() != 0
-        {
+        old.is_some_and(|old| old.version() == entry.version() && old.version() != 0)
+    }
+
+    /// Stores the current state of an object. `None` if this version is stored already.
+    pub(crate) fn put(&mut self, Indexed { entry, values }: Indexed) -> Option<Change> {
+        if self.has(&entry) {
             return None;
         }
-        for (values, index) in self.indexes.values_mut() {
-            index.set(entry.key(), values(&entry));
+        for ((_, index), values) in self.indexes.iter_mut().zip(values) {
+            index.set(entry.key(), values);
         }
         let old = self.objects.insert(entry.key().clone(), entry.clone());
-        Some(Change { old, new: Some(entry), occasion: Occasion::Event })
+        Some(Change { old, new: Some(entry), occasion: Occasion::Event, removal: None })
     }
 
-    /// Forgets an object; `last` is how the server saw it last.
-    pub(crate) fn remove(&mut self, key: &Key, last: Option<Arc<Entry>>) -> Option<Change> {
+    /// Removes an object; `last` is its last state if the server sent it.
+    pub(crate) fn remove(&mut self, key: &Key, last: Option<Arc<Entry>>, removal: Removal) -> Option<Change> {
         let old = self.objects.remove(key)?;
-        for (_, index) in self.indexes.values_mut() {
+        for (_, index) in &mut self.indexes {
             index.remove(key);
         }
-        Some(Change { old: Some(last.unwrap_or(old)), new: None, occasion: Occasion::Event })
+        let old = Some(last.unwrap_or(old));
+        Some(Change { old, new: None, occasion: Occasion::Event, removal: Some(removal) })
     }
 
-    /// Takes everything that is there now in a namespace, or in all: what differs is told, in the order of the keys.
-    pub(crate) fn replace(&mut self, namespace: Option<&str>, now: Vec<Arc<Entry>>) -> Vec<Change> {
+    /// Compares the objects of a namespace, or all objects, with a new list.
+    pub(crate) fn difference(&self, namespace: Option<&str>, now: Vec<Arc<Entry>>) -> Difference {
         let keys: BTreeSet<&Key> = now.iter().map(|entry| entry.key()).collect();
-        let gone: Vec<Key> = self
-            .iter(namespace)
-            .map(|entry| entry.key())
-            .filter(|key| !keys.contains(key))
-            .cloned()
-            .collect();
+        let gone = self.iter(namespace).map(|entry| entry.key()).filter(|key| !keys.contains(key));
+        let gone = gone.cloned().collect();
         drop(keys);
-        let mut changes: Vec<Change> = gone.iter().filter_map(|key| self.remove(key, None)).collect();
-        for entry in now {
-            let namesake = |old: &Arc<Entry>| old.version() != entry.version() && old.uid() != entry.uid();
-            if self.objects.get(entry.key()).is_some_and(namesake) {
-                changes.extend(self.remove(entry.key(), None));
+        Difference { gone, changed: now.into_iter().filter(|entry| !self.has(entry)).collect() }
+    }
+
+    /// Applies the difference to a new list; `removal` is why an object may be missing from it. Changes are reported in
+    /// the order of the keys: removed objects, then the others.
+    pub(crate) fn apply(&mut self, gone: &[Key], removal: Removal, changed: Vec<Indexed>) -> Vec<Change> {
+        let gone = gone.iter();
+        let mut changes: Vec<Change> = gone.filter_map(|key| self.remove(key, None, removal)).collect();
+        for indexed in changed {
+            let entry = &indexed.entry;
+            if self.objects.get(entry.key()).is_some_and(|old| old.uid() != entry.uid()) {
+                // The object was deleted and another one was created with its name.
+                changes.extend(self.remove(&entry.key().clone(), None, Removal::Deleted));
             }
-            changes.extend(self.put(entry));
+            changes.extend(self.put(indexed));
         }
         changes
     }

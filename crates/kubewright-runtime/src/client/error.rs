@@ -93,9 +93,25 @@ pub enum Error {
     /// This process leads no more: its writes must not leave.
     #[error("not sent: this process is no longer the leader")]
     Fenced,
-    /// The cache is not synced, and will not be: it was stopped.
-    #[error("the cache of {0} was stopped before it was synced")]
+    /// The informer has stopped: its kind was removed, the manager has ended, or the informer has failed.
+    #[error("the informer of {0} has stopped")]
     CacheStopped(String),
+    /// The manager, or the cache, was not started.
+    #[error(
+        "the manager has not started, so the cache of {0} is empty: read after run(), or use Client::uncached"
+    )]
+    CacheNotStarted(String),
+    /// The first list of the kind is not complete.
+    #[error("{0} is not listed yet: wait with Cache::synced")]
+    CacheNotSynced(String),
+    /// The cache does not watch the kind.
+    #[error(
+        "the cache does not watch {0}: declare it with reads() or watches() on a controller, or read it with the client"
+    )]
+    NotCached(String),
+    /// A list or a bookmark without a resourceVersion: no watch can start from it.
+    #[error("the API server sent a list of {0} without a resourceVersion")]
+    NoResourceVersion(String),
 }
 
 /// The reasons that a Kubernetes API server gives.

@@ -1,40 +1,79 @@
-//! What one reconcile wrote, so that the next one of the same key can wait until the cache has seen it.
+//! The writes of one reconcile, so that the next reconcile of the same key can wait until the cache has seen them.
 //!
-//! Invariant: a debt is for an informer that will surely tell of the write. Waiting for one that never does would
-//! hold a key up for nothing.
+//! A write whose answer is known is a [`Debt`] to each informer that will report it. A write whose answer was lost is
+//! [`Unknown`]: before the key runs again, the server is asked what it has done.
+//!
+//! Invariant: the informer of a debt will report the write. Waiting for another informer would hold the key for
+//! nothing.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::cache::{Cache, Informer};
-use crate::{Key, Kind, LabelSelector};
+use super::unknown::Unknown;
+use crate::cache::{Cache, Change, Informer};
+use crate::{Gvk, Key, Kind, LabelSelector};
 
 /// What was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wrote {
-    /// The object is at this version now.
+    /// The object has this version now.
     Version(u64),
     /// The object with this uid is gone.
     Gone(String),
+    /// The object with this uid had this version, and was deleted then: it is gone, or a finalizer keeps it with a
+    /// newer version.
+    Deleted(String, u64),
 }
 
 /// The writes of one reconcile. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Ledger(Arc<Mutex<BTreeMap<Key, Vec<Debt>>>>);
+pub(crate) struct Ledger(Arc<Mutex<Writes>>);
 
-/// What a cache has perhaps not seen yet of one object.
+#[derive(Default)]
+struct Writes {
+    debts: BTreeMap<Key, Vec<Debt>>,
+    unknown: Vec<Unknown>,
+    /// Every write whose answer arrived. Events that these explain are the reconcile's own.
+    done: Vec<(Kind, Key, Wrote)>,
+}
+
+/// A write that the cache may not have seen yet.
+pub(crate) enum Pending {
+    Write(Debt),
+    Unknown(Unknown),
+}
+
+impl Pending {
+    /// Whether there is nothing to wait for.
+    pub(crate) fn is_paid(&self) -> bool {
+        match self {
+            Self::Write(debt) => debt.is_paid(),
+            Self::Unknown(_) => false,
+        }
+    }
+
+    /// The writes to wait for. Asks the server if it is not known what it has done, until it answers.
+    pub(crate) async fn debts(self) -> Vec<Debt> {
+        match self {
+            Self::Write(debt) => vec![debt],
+            Self::Unknown(unknown) => unknown.debts().await,
+        }
+    }
+}
+
+/// The last writes of one object, as one informer will report them.
 pub(crate) struct Debt {
     informer: Arc<Informer>,
     key: Key,
     /// The last version that was written.
     version: u64,
-    /// The uid of the object that was deleted after that.
-    gone: Option<String>,
+    /// Set if the object was deleted after that: its uid, and the newest version that it had before. A newer version
+    /// is as good as its end.
+    deleted: Option<(String, u64)>,
 }
 
 impl Ledger {
-    /// Notes a write for every informer that will tell of it. `labels` are those of the object as it is now, if it
-    /// is there.
+    /// Notes a write for every informer that will report it. `labels` are those that the object has now, if known.
     pub(crate) fn note(
         &self,
         cache: &Cache,
@@ -43,34 +82,68 @@ impl Ledger {
         wrote: &Wrote,
         labels: Option<&BTreeMap<String, String>>,
     ) {
-        let mut debts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Writes { debts, done, .. } = &mut *self.lock();
+        done.push((kind.clone(), key.clone(), wrote.clone()));
         for informer in cache.all_of(kind).into_iter().filter(|it| it.covers(key.namespace())) {
             let known = debts.get_mut(key).into_iter().flatten();
             let mut known = known.filter(|debt| Arc::ptr_eq(&debt.informer, &informer));
             if let Some(debt) = known.next() {
-                // What is told of an object is told of its end, and of its leaving a selection.
+                // An informer that reports an object also reports its end, and that it left the selection.
                 debt.add(wrote);
             } else if tells(&informer, key, labels) {
-                let mut debt = Debt { informer, key: key.clone(), version: 0, gone: None };
-                debt.add(wrote);
-                debts.entry(key.clone()).or_default().push(debt);
+                debts.entry(key.clone()).or_default().push(Debt::new(informer, key, wrote));
             }
         }
     }
 
+    /// Notes a write that the server may have processed.
+    pub(crate) fn note_unknown(&self, unknown: Unknown) {
+        let writes = &mut self.lock().unknown;
+        if unknown.is_watched() && !writes.contains(&unknown) {
+            writes.push(unknown);
+        }
+    }
+
+    /// Whether no write was answered.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().done.is_empty()
+    }
+
+    /// Whether one of the writes is the reason for a change of an object of this kind.
+    pub(crate) fn caused(&self, kind: &Kind, change: &Change) -> bool {
+        let latest = change.latest();
+        let is_of = |gvk: &Gvk| gvk.group == kind.gvk().group && gvk.kind == kind.gvk().kind;
+        self.lock().done.iter().any(|(kind, key, wrote)| {
+            key == latest.key()
+                && is_of(kind.gvk())
+                && match (wrote, &change.new) {
+                    (Wrote::Version(version), Some(new)) => new.version() == *version,
+                    (Wrote::Gone(uid), None) => latest.uid() == *uid,
+                    _ => false,
+                }
+        })
+    }
+
     /// What the caches have not seen yet.
-    pub(crate) fn unpaid(&self) -> Vec<Debt> {
-        let debts = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        debts.into_values().flatten().filter(|debt| !debt.is_paid()).collect()
+    pub(crate) fn unpaid(&self) -> Vec<Pending> {
+        let mut writes = self.lock();
+        let (debts, unknown) = (std::mem::take(&mut writes.debts), std::mem::take(&mut writes.unknown));
+        drop(writes);
+        let debts = debts.into_values().flatten().filter(|debt| !debt.is_paid()).map(Pending::Write);
+        debts.chain(unknown.into_iter().map(Pending::Unknown)).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Writes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether an informer will tell of a write: it has the object, or selects it as it is now.
-fn tells(informer: &Informer, key: &Key, labels: Option<&BTreeMap<String, String>>) -> bool {
+/// Whether an informer will report a write: it has the object, or selects it as it is now.
+pub(super) fn tells(informer: &Informer, key: &Key, labels: Option<&BTreeMap<String, String>>) -> bool {
     let selection = &informer.settings().selection;
     let all = selection.labels.is_empty() && selection.fields.is_empty();
     let selected = || {
-        // What fields select is the server's to know. That one is not waited for the first time.
+        // Only the server knows what a field selector selects. Such an object is not waited for the first time.
         let selector = selection.labels.parse::<LabelSelector>().ok().filter(|_| selection.fields.is_empty());
         selector.zip(labels).is_some_and(|(selector, labels)| selector.matches(labels))
     };
@@ -78,14 +151,24 @@ fn tells(informer: &Informer, key: &Key, labels: Option<&BTreeMap<String, String
 }
 
 impl Debt {
+    pub(super) fn new(informer: Arc<Informer>, key: &Key, wrote: &Wrote) -> Self {
+        let mut debt = Self { informer, key: key.clone(), version: 0, deleted: None };
+        debt.add(wrote);
+        debt
+    }
+
+    /// A deletion keeps the version: an object whose creation the cache has not seen yet is not there either.
     fn add(&mut self, wrote: &Wrote) {
         match wrote {
             Wrote::Version(version) => {
                 self.version = *version;
-                self.gone = None;
+                self.deleted = None;
             }
-            // The version stays: an object whose creation the cache has not seen yet is not there either.
-            Wrote::Gone(uid) => self.gone = Some(uid.clone()),
+            Wrote::Gone(uid) => self.deleted = Some((uid.clone(), u64::MAX)),
+            Wrote::Deleted(uid, version) => {
+                self.version = self.version.max(*version);
+                self.deleted = Some((uid.clone(), *version));
+            }
         }
     }
 
@@ -94,8 +177,11 @@ impl Debt {
     }
 
     fn paid_by(&self, informer: &Informer) -> bool {
-        let is_gone = |uid: &String| informer.entry(&self.key).is_none_or(|entry| entry.uid() != *uid);
-        informer.has_seen(self.key.namespace(), self.version) && self.gone.as_ref().is_none_or(is_gone)
+        let is_deleted = |(uid, version): &(String, u64)| {
+            let entry = informer.entry(&self.key);
+            entry.is_none_or(|entry| entry.uid() != *uid || entry.version() > *version)
+        };
+        informer.has_seen(self.key.namespace(), self.version) && self.deleted.as_ref().is_none_or(is_deleted)
     }
 
     /// Waits until the cache has seen it.

@@ -4,6 +4,7 @@ use http::{Method, Request};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::unknown::Target;
 use super::write::Answer;
 use super::{Client, Error, Patch, Writable, path, read};
 use crate::query::Query;
@@ -108,10 +109,11 @@ impl Subresource<'_> {
         let query = self.client.parameters(Query::new(path));
         let body = serde_json::to_vec(part)
             .map_err(|source| Error::Encode { what: format!("{} of {}", self.name, kind.name()), source })?;
-        let body = self.client.write(&kind, method, query, "application/json", body).await?;
-        // A part carries the version of its object.
-        if let Ok(answer) = read::<Answer>(&kind, &body) {
-            self.client.note_answer(&kind, &key, &answer.metadata);
+        let target = Target::Object(key);
+        let body = self.client.write(&kind, &target, method, query, "application/json", body).await?;
+        // A subresource has the version of its object.
+        if let (Ok(answer), Target::Object(key)) = (read::<Answer>(&kind, &body), &target) {
+            self.client.note_answer(&kind, key, &answer.metadata);
         }
         read(&kind, &body)
     }

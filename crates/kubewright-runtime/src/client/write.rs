@@ -1,19 +1,22 @@
 //! Writes: create, update, patch, apply, delete.
 //!
-//! Every write goes through [`Client::write`]: it asks the fence, sends, and notes what the cache is to see.
+//! Every write goes through [`Client::write`]: it asks the fence, sends, and notes a write whose outcome is unknown.
+//! The caller notes the version that the answer gives.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use http::{Method, Request, header};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::applied::Wish;
 use super::ledger::Wrote;
+use super::unknown::{InFlight, Target, is_unknown};
 use super::{Client, Delete, Error, Patch, Writable, path, read, selection};
 use crate::query::Query;
-use crate::{Key, Kind, List, Object};
+use crate::{Gvk, Key, Kind, List, Object};
 
 /// The manager of fields that were written without naming one.
 const OWNER: &str = "kubewright";
@@ -29,11 +32,13 @@ impl Client {
         }
         let place = self.place(&kind, meta.namespace.as_deref(), name)?;
         let query = self.parameters(Query::new(kind.path(place.namespace())));
-        let body =
-            self.write(&kind, Method::POST, query, "application/json", encoded(&kind, object)?).await?;
-        let created: K = read(&kind, &body)?;
-        self.note(&kind, &created);
-        Ok(created)
+        let target = match name {
+            "" => Target::Collection(place.namespace().map(str::to_owned)),
+            _ => Target::Object(place),
+        };
+        let body = encoded(&kind, object)?;
+        let body = self.write(&kind, &target, Method::POST, query, "application/json", body).await?;
+        self.written(&kind, &target, &body)
     }
 
     /// Replaces an object. Fails with a conflict if it changed since `object` was read.
@@ -44,10 +49,9 @@ impl Client {
     pub(super) async fn replace<K: Writable>(&self, object: &K, part: Option<&str>) -> Result<K, Error> {
         let (kind, key) = self.locate(object).await?;
         let query = self.parameters(Query::new(path(&kind, &key, part)));
-        let body = self.write(&kind, Method::PUT, query, "application/json", encoded(&kind, object)?).await?;
-        let updated: K = read(&kind, &body)?;
-        self.note(&kind, &updated);
-        Ok(updated)
+        let (target, body) = (Target::Object(key), encoded(&kind, object)?);
+        let body = self.write(&kind, &target, Method::PUT, query, "application/json", body).await?;
+        self.written(&kind, &target, &body)
     }
 
     /// Patches the object that `object` names, and returns it as it is now.
@@ -63,9 +67,7 @@ impl Client {
     ) -> Result<K, Error> {
         let (kind, key) = self.locate(object).await?;
         let body = self.write_patch(&kind, &key, patch, part).await?;
-        let patched: K = read(&kind, &body)?;
-        self.note(&kind, &patched);
-        Ok(patched)
+        self.written(&kind, &Target::Object(key), &body)
     }
 
     async fn write_patch(
@@ -80,16 +82,18 @@ impl Client {
             query.push("force", true);
         }
         let bytes = serde_json::to_vec(patch.value()).map_err(|source| unwritable(kind, source))?;
-        self.write(kind, Method::PATCH, query, patch.content_type(), bytes).await
+        let target = Target::Object(key.clone());
+        self.write(kind, &target, Method::PATCH, query, patch.content_type(), bytes).await
     }
 
-    /// Server-side apply: the object becomes what `wanted` says, and fields that earlier applies said go.
+    /// Server-side apply: sets the fields that `wanted` has, and removes those that an earlier apply had and this one
+    /// has not. A [`DynamicObject`](kube::api::DynamicObject) is applied in the same way.
     ///
-    /// Fields that others own are taken over; for a conflict instead, patch with [`Patch::apply`].
+    /// Fields of other field managers are taken over; for a conflict instead, patch with [`Patch::apply`].
     ///
-    /// Nothing is sent if the cache knows that it would change nothing: the same was applied before, and every field
-    /// that `wanted` names is as it was after that. So a status that others write, or their labels, cost no request.
-    pub async fn apply<K: Object>(&self, wanted: &K) -> Result<K, Error> {
+    /// Nothing is sent if the cache shows that it would change nothing: the same was applied before, and every field
+    /// of `wanted` still has the value from then. Other fields, such as a status, do not matter.
+    pub async fn apply<K: Writable>(&self, wanted: &K) -> Result<K, Error> {
         let (kind, key) = self.locate(wanted).await?;
         let patch = Patch::apply(typed(&kind, wanted)?)?.force();
         let wish = Wish::new(&kind, &key, patch.value(), self.settings.field_owner.as_deref());
@@ -98,11 +102,10 @@ impl Client {
             && let Some(entry) = informer.entry(&key)
             && self.shared.applied.is_fulfilled(&wish, entry.version(), entry.json())
         {
-            return Ok((*informer.decode::<K>(&entry)?).clone());
+            return Ok((*informer.object::<K>(&entry)?).clone());
         }
         let body = self.write_patch(&kind, &key, &patch, None).await?;
-        let applied: K = read(&kind, &body)?;
-        self.note(&kind, &applied);
+        let applied: K = self.written(&kind, &Target::Object(key.clone()), &body)?;
         if informer.is_some() {
             self.shared.applied.note(&wish, version(&applied), &body);
         }
@@ -128,11 +131,10 @@ impl Client {
     }
 
     async fn remove(&self, kind: &Kind, key: &Key, how: &Delete) -> Result<(), Error> {
-        let body = self.options(how, kind)?;
-        let body = self
-            .write(kind, Method::DELETE, Query::new(path(kind, key, None)), "application/json", body)
-            .await?;
-        let answer: Answer = read(kind, &body)?;
+        let (target, body) = (Target::Object(key.clone()), self.options(how, kind)?);
+        let query = Query::new(path(kind, key, None));
+        let body = self.write(kind, &target, Method::DELETE, query, "application/json", body).await?;
+        let answer: Answer = self.answer(kind, &target, &body)?;
         match (answer.kind.as_str(), answer.details) {
             ("Status", Some(details)) if !details.uid.is_empty() => {
                 self.wrote(kind, key, None, &Wrote::Gone(details.uid));
@@ -143,22 +145,35 @@ impl Client {
         Ok(())
     }
 
-    /// Deletes all objects of a list in one request per namespace.
+    /// Deletes all objects of a list, in one request. Objects in namespaces need a list of one namespace.
     pub async fn delete_all_of<K: Object>(&self, list: &List, how: &Delete) -> Result<(), Error> {
-        let kind = Kind::of::<K>();
-        let list = self.placed_list(&kind, list)?;
+        self.remove_all(&Kind::of::<K>(), list, how).await
+    }
+
+    /// Deletes all objects of a list, of a kind that is known at run time only.
+    pub async fn delete_all_of_dynamic(&self, gvk: &Gvk, list: &List, how: &Delete) -> Result<(), Error> {
+        self.remove_all(&self.kind(gvk).await?, list, how).await
+    }
+
+    async fn remove_all(&self, kind: &Kind, list: &List, how: &Delete) -> Result<(), Error> {
+        let list = self.placed_list(kind, list)?;
         if kind.scope() == crate::Scope::Namespaced && list.namespace.is_none() {
             return Err(Error::NamespaceMissing { kind: kind.name().to_owned(), name: "*".to_owned() });
         }
-        let body = self.options(how, &kind)?;
-        let body =
-            self.write(&kind, Method::DELETE, selection(&kind, &list)?, "application/json", body).await?;
-        let answer: Answer = read(&kind, &body)?;
+        let (target, body) = (Target::Collection(list.namespace.clone()), self.options(how, kind)?);
+        let query = selection(kind, &list)?;
+        let body = self.write(kind, &target, Method::DELETE, query, "application/json", body).await?;
+        let answer: Answer = self.answer(kind, &target, &body)?;
         for Item { metadata } in answer.items.unwrap_or_default() {
-            let key = Key::new(metadata.namespace.as_deref(), &metadata.name);
-            match metadata.deletion_timestamp {
-                Some(_) => self.note_answer(&kind, &key, &metadata),
-                None => self.wrote(&kind, &key, None, &Wrote::Gone(metadata.uid)),
+            let key = metadata.key();
+            match (metadata.deletion_timestamp.is_some(), metadata.resource_version.parse()) {
+                // Deleted before: this request may have changed nothing.
+                (true, _) => self.note_answer(kind, &key, &metadata),
+                // The answer has the objects from before their deletion, whose next version it does not give.
+                (false, Ok(version)) => {
+                    self.wrote(kind, &key, metadata.labels.as_ref(), &Wrote::Deleted(metadata.uid, version));
+                }
+                (false, Err(_)) => {}
             }
         }
         Ok(())
@@ -172,10 +187,11 @@ impl Client {
         serde_json::to_vec(&how).map_err(|source| unwritable(kind, source))
     }
 
-    /// Sends what changes something.
+    /// Sends a write. If the response is lost, records the write as one that the server may have processed.
     pub(super) async fn write(
         &self,
-        _kind: &Kind,
+        kind: &Kind,
+        target: &Target,
         method: Method,
         query: Query,
         content_type: &'static str,
@@ -188,7 +204,38 @@ impl Client {
             .header(header::ACCEPT, "application/json")
             .body(body)
             .map_err(Error::Build)?;
-        self.fence.guard(self.send(request)).await.map_err(|_| Error::Fenced)?
+        let fence = self.fence();
+        fence.check().map_err(|_| Error::Fenced)?;
+        // Also noted if the caller drops this future while it waits.
+        let sent = self.in_flight(kind, target);
+        let result = fence.guard(self.send(request)).await.unwrap_or(Err(Error::Fenced));
+        if !result.as_ref().is_err_and(is_unknown) {
+            sent.settle();
+        }
+        result
+    }
+
+    /// A write whose outcome is unknown until it is settled.
+    fn in_flight<'a>(&'a self, kind: &'a Kind, target: &'a Target) -> InFlight<'a> {
+        let ledger = if self.settings.dry_run { None } else { self.ledger() };
+        InFlight::new(self, kind, target, ledger)
+    }
+
+    /// Reads the answer to a write. If it cannot be read, the write happened, but its version is not known.
+    pub(super) fn answer<T: DeserializeOwned>(
+        &self,
+        kind: &Kind,
+        target: &Target,
+        body: &[u8],
+    ) -> Result<T, Error> {
+        read(kind, body).inspect_err(|_| drop(self.in_flight(kind, target)))
+    }
+
+    /// Reads the object that a write answers with, and notes its version.
+    fn written<K: Writable>(&self, kind: &Kind, target: &Target, body: &[u8]) -> Result<K, Error> {
+        let written: K = self.answer(kind, target, body)?;
+        self.note(kind, &written);
+        Ok(written)
     }
 
     pub(super) fn parameters(&self, mut query: Query) -> Query {
@@ -236,7 +283,7 @@ impl Client {
     }
 
     fn wrote(&self, kind: &Kind, key: &Key, labels: Option<&BTreeMap<String, String>>, wrote: &Wrote) {
-        if let (Some(ledger), Some(cache), false) = (&self.ledger, &self.shared.cache, self.settings.dry_run)
+        if let (Some(ledger), Some(cache), false) = (self.ledger(), &self.shared.cache, self.settings.dry_run)
         {
             ledger.note(cache, kind, key, wrote, labels);
         }
@@ -272,9 +319,15 @@ pub(super) struct AnswerMeta {
     name: String,
     namespace: Option<String>,
     uid: String,
-    resource_version: String,
+    pub(super) resource_version: String,
     deletion_timestamp: Option<String>,
-    labels: Option<BTreeMap<String, String>>,
+    pub(super) labels: Option<BTreeMap<String, String>>,
+}
+
+impl AnswerMeta {
+    pub(super) fn key(&self) -> Key {
+        Key::new(self.namespace.as_deref(), &self.name)
+    }
 }
 
 fn version<K: Writable>(object: &K) -> u64 {
@@ -286,7 +339,7 @@ fn encoded<K: Writable>(kind: &Kind, object: &K) -> Result<Vec<u8>, Error> {
 }
 
 /// The object with its `apiVersion` and `kind`, which an apply must have.
-fn typed<K: Object>(kind: &Kind, object: &K) -> Result<Value, Error> {
+fn typed<K: Writable>(kind: &Kind, object: &K) -> Result<Value, Error> {
     let mut value = serde_json::to_value(object).map_err(|source| unwritable(kind, source))?;
     if let Some(members) = value.as_object_mut() {
         let types = kind.type_meta();

@@ -30,8 +30,8 @@ use crate::Clock;
 use plugin::Plugin;
 pub use plugin::PluginError;
 
-/// A projected token is replaced long before it expires. Once a minute is client-go's, less what a request may take.
-const REREAD: Duration = Duration::from_secs(50);
+/// The shortest time between two reads of the token file. It is small, so that a new token is used soon.
+const REREAD: Duration = Duration::from_secs(1);
 
 /// Credentials cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -114,13 +114,14 @@ fn header(scheme: &str, secret: &str, what: &'static str) -> Result<HeaderValue,
 /// sure that it was read.
 pub(super) struct TokenFile {
     path: PathBuf,
-    last: Mutex<(HeaderValue, Instant)>,
+    /// The token, and when it was read, unless it must be read again.
+    last: Mutex<(HeaderValue, Option<Instant>)>,
 }
 
 impl TokenFile {
     fn read(path: PathBuf) -> Result<Self, AuthError> {
         let first = Self::header_of(&path)?;
-        Ok(Self { path, last: Mutex::new((first, Instant::now())) })
+        Ok(Self { path, last: Mutex::new((first, Some(Instant::now()))) })
     }
 
     fn header_of(path: &Path) -> Result<HeaderValue, AuthError> {
@@ -132,10 +133,10 @@ impl TokenFile {
         }
     }
 
-    /// One small file each minute, read in place: to hand this to another thread would cost more than the reading.
+    /// Reads the file in place: to hand this to another thread would cost more than the reading.
     fn header(&self) -> HeaderValue {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.1.elapsed() >= REREAD {
+        if last.1.is_none_or(|read| read.elapsed() >= REREAD) {
             match Self::header_of(&self.path) {
                 Ok(header) => last.0 = header,
                 Err(error) => {
@@ -143,9 +144,14 @@ impl TokenFile {
                     tracing::debug!(error, "the token cannot be read again; the last one stays");
                 }
             }
-            last.1 = Instant::now();
+            last.1 = Some(Instant::now());
         }
         last.0.clone()
+    }
+
+    /// The server does not accept the token: the next request reads the file again.
+    fn expire(&self) {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).1 = None;
     }
 }
 
@@ -179,7 +185,10 @@ where
         let header = match &self.credentials {
             Credentials::None => None,
             Credentials::Fixed(header) => Some(header.clone()),
-            Credentials::File(file) => Some(file.header()),
+            Credentials::File(file) => {
+                request.headers_mut().insert(AUTHORIZATION, file.header());
+                return Authorized::File(self.inner.call(request), file.clone());
+            }
             Credentials::Plugin(plugin) => {
                 let (plugin, inner) = (plugin.clone(), self.inner.clone());
                 return Authorized::Waits(Box::pin(async move {
@@ -205,15 +214,25 @@ where
 /// An answer that is waited for, after a plugin's if there is one.
 pub(super) enum Authorized<F: Future> {
     Sent(F),
+    File(F, Arc<TokenFile>),
     Waits(BoxFuture<'static, F::Output>),
 }
 
-impl<F: Future + Unpin> Future for Authorized<F> {
+impl<F, B> Future for Authorized<F>
+where
+    F: Future<Output = Result<Response<B>, BoxError>> + Unpin,
+{
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         match &mut *self {
             Self::Sent(answer) => Pin::new(answer).poll(cx),
+            Self::File(answer, file) => Pin::new(answer).poll(cx).map_ok(|answer| {
+                if answer.status() == StatusCode::UNAUTHORIZED {
+                    file.expire();
+                }
+                answer
+            }),
             Self::Waits(answer) => answer.as_mut().poll(cx),
         }
     }

@@ -1,9 +1,10 @@
 //! TLS with the API server: whom we trust, and whom we say that we are.
 //!
-//! Owns the check of the server's certificate, and [`Identity`], the client certificate, which an exec plugin may
-//! change while connections are open. The invariant: certificates of the cluster's authorities are the only ones that
+//! Owns the check of the server's certificate, and [`Identity`], the client certificate, which changes with its files
+//! or by an exec plugin while connections are open. The invariant: certificates of the cluster's authorities are the only ones that
 //! are trusted, if the configuration names any; else the system's are.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -23,6 +24,8 @@ use tokio::time::Instant;
 
 /// How often the authorities are read again, if they are in a file: a pod's change while it runs.
 const REREAD: Duration = Duration::from_mins(1);
+/// The shortest time between two reads of the files of the client certificate.
+const REREAD_PAIR: Duration = Duration::from_secs(1);
 
 /// TLS cannot be spoken with this configuration.
 #[derive(Debug, thiserror::Error)]
@@ -92,8 +95,9 @@ pub(super) fn client_config(
         .dangerous()
         .with_custom_certificate_verifier(verifier)
         .with_client_cert_resolver(identity);
-    if config.auth_info.exec.is_some() {
-        // A session that is resumed is of whoever began it.
+    let user = &config.auth_info;
+    if user.exec.is_some() || user.client_certificate.is_some() || user.client_key.is_some() {
+        // A resumed session keeps the client certificate that it began with.
         tls.resumption = Resumption::disabled();
     }
     Ok(tls)
@@ -112,9 +116,12 @@ fn trusting(
         .map_err(|error| rustls::Error::General(error.to_string()))
 }
 
-/// Who we are by certificate, if by any.
+/// The client certificate, if there is one.
 #[derive(Debug, Default)]
-pub(super) struct Identity(Mutex<Shown>);
+pub(super) struct Identity {
+    shown: Mutex<Shown>,
+    files: Option<Files>,
+}
 
 #[derive(Debug, Default)]
 struct Shown {
@@ -122,23 +129,90 @@ struct Shown {
     generation: usize,
 }
 
+/// A client certificate and its key, at least one of which is a file.
+#[derive(Debug)]
+struct Files {
+    certificate: Pem,
+    key: Pem,
+    /// When the files were read, unless they must be read again, and a hash of their content.
+    last: Mutex<(Option<Instant>, u64)>,
+}
+
+/// A PEM file, or what would be in it.
+#[derive(Debug)]
+struct Pem {
+    /// The field of the kubeconfig.
+    field: &'static str,
+    data: Option<SecretString>,
+    file: Option<String>,
+}
+
+impl Files {
+    /// Certificate and key, and a hash of both.
+    fn read(&self) -> Result<(Vec<u8>, Vec<u8>, u64), TlsError> {
+        let (certificate, key) = (self.certificate.read()?, self.key.read()?);
+        let (Some(certificate), Some(key)) = (certificate, key) else { return Err(TlsError::Half) };
+        let mut hasher = DefaultHasher::new();
+        (&certificate, &key).hash(&mut hasher);
+        Ok((certificate, key, hasher.finish()))
+    }
+}
+
 impl Identity {
-    /// The certificate that a user's entry names.
+    /// The certificate of a kubeconfig's user.
     pub(super) fn of(user: &AuthInfo) -> Result<Self, TlsError> {
-        let certificate = data_or_file(
-            "client-certificate",
-            user.client_certificate_data.as_deref(),
-            user.client_certificate.as_deref(),
-        )?;
-        let key_data = user.client_key_data.as_ref().map(SecretString::expose_secret);
-        let key = data_or_file("client-key", key_data, user.client_key.as_deref())?;
-        let identity = Self::default();
-        match (certificate, key) {
-            (None, None) => {}
-            (Some(certificate), Some(key)) => identity.show(&certificate, &key)?,
-            _ => return Err(TlsError::Half),
+        let certificate = Pem {
+            field: "client-certificate",
+            data: user.client_certificate_data.clone().filter(|data| !data.is_empty()).map(Into::into),
+            file: user.client_certificate.clone(),
+        };
+        let key_data = user.client_key_data.clone();
+        let key = Pem {
+            field: "client-key",
+            data: key_data.filter(|data| !data.expose_secret().is_empty()),
+            file: user.client_key.clone(),
+        };
+        if certificate.is_empty() && key.is_empty() {
+            return Ok(Self::default());
         }
+        let files = Files { certificate, key, last: Mutex::default() };
+        let mut identity = Self::default();
+        let (certificate, key, hash) = files.read()?;
+        identity.show(&certificate, &key)?;
+        *files.last.lock().unwrap_or_else(PoisonError::into_inner) = (Some(Instant::now()), hash);
+        identity.files = Some(files);
         Ok(identity)
+    }
+
+    /// Shows the certificate that the files have now. Reads them at most once a second, in place: they are small.
+    ///
+    /// While certificate and key are replaced one after the other, they do not belong together. The last pair stays
+    /// until they do.
+    pub(super) fn refresh(&self) {
+        let Some(files) = &self.files else { return };
+        let mut last = files.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.0.is_some_and(|read| read.elapsed() < REREAD_PAIR) {
+            return;
+        }
+        last.0 = Some(Instant::now());
+        let read = files.read().and_then(|(certificate, key, hash)| {
+            if hash != last.1 {
+                self.show(&certificate, &key)?;
+                last.1 = hash;
+            }
+            Ok(())
+        });
+        if let Err(error) = read {
+            let error: &dyn std::error::Error = &error;
+            tracing::debug!(error, "cannot use the client certificate files; the last pair stays");
+        }
+    }
+
+    /// The server does not accept the certificate: the next request reads the files again.
+    pub(super) fn expire(&self) {
+        if let Some(files) = &self.files {
+            files.last.lock().unwrap_or_else(PoisonError::into_inner).0 = None;
+        }
     }
 
     /// Shows this pair, in PEM form, in handshakes to come.
@@ -165,25 +239,33 @@ impl Identity {
     }
 
     fn shown(&self) -> std::sync::MutexGuard<'_, Shown> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn data_or_file(what: &str, data: Option<&str>, file: Option<&str>) -> Result<Option<Vec<u8>>, TlsError> {
-    if let Some(data) = data.filter(|data| !data.is_empty()) {
-        let bytes = base64::engine::general_purpose::STANDARD.decode(data);
-        return bytes.map(Some).map_err(|error| TlsError::Read {
-            what: format!("{what}-data"),
-            form: "PEM in base64",
-            source: error.into(),
-        });
+impl Pem {
+    fn is_empty(&self) -> bool {
+        self.data.is_none() && self.file.is_none()
     }
-    let Some(file) = file else { return Ok(None) };
-    std::fs::read(file).map(Some).map_err(|error| TlsError::Read {
-        what: format!("{what} {file}"),
-        form: "a file in PEM form",
-        source: error.into(),
-    })
+
+    /// The content. Data wins over a file, as in kubectl.
+    fn read(&self) -> Result<Option<Vec<u8>>, TlsError> {
+        let field = self.field;
+        if let Some(data) = &self.data {
+            let bytes = base64::engine::general_purpose::STANDARD.decode(data.expose_secret());
+            return bytes.map(Some).map_err(|error| TlsError::Read {
+                what: format!("{field}-data"),
+                form: "PEM in base64",
+                source: error.into(),
+            });
+        }
+        let Some(file) = &self.file else { return Ok(None) };
+        std::fs::read(file).map(Some).map_err(|error| TlsError::Read {
+            what: format!("{field} {file}"),
+            form: "a file in PEM form",
+            source: error.into(),
+        })
+    }
 }
 
 impl ResolvesClientCert for Identity {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use http::{Request, Response, Uri, header};
+use http::{Request, Response, StatusCode, Uri, header};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -93,14 +93,18 @@ impl Service<Request<Body>> for Transport {
         // HTTP/2 has no upgrades as `exec` wants them.
         let upgrades = request.headers().contains_key(header::UPGRADE);
         let lanes = if upgrades { &self.upgrades } else { &self.shared };
+        self.identity.refresh();
         let (client, place) = lanes.place(self.identity.generation());
-        let within = self.answer_within;
+        let (identity, within) = (self.identity.clone(), self.answer_within);
         let answer = client.request(request);
         async move {
             let answer = match within {
                 Some(within) => tokio::time::timeout(within, answer).await??,
                 None => answer.await?,
             };
+            if answer.status() == StatusCode::UNAUTHORIZED {
+                identity.expire();
+            }
             Ok(answer.map(|body| Placed::new(body, place)))
         }
         .boxed()

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use super::changed::{Changed, changed};
-use crate::cache::{Change, Entry, Informer, Occasion};
+use crate::cache::{Change, Entry, Informer, Occasion, Removal};
 use crate::{Key, Kind};
 
 /// Why a key is reconciled.
@@ -39,8 +39,10 @@ pub enum What {
     /// The object was changed.
     #[serde(rename = "modified")]
     Changed,
-    /// The object was deleted.
+    /// The object was deleted, or it is not known whether it was deleted or left the selection.
     Deleted,
+    /// The object exists, and no longer matches the selector of the watch.
+    Deselected,
     /// Nothing: all objects are looked at again from time to time.
     Resync,
     /// A channel asked for it.
@@ -74,6 +76,7 @@ impl Cause {
 
     pub(crate) fn of(change: &Change, informer: &Arc<Informer>, looked: Looked) -> Self {
         let what = match (change.occasion, &change.old, &change.new) {
+            (_, _, None) if change.removal == Some(Removal::Deselected) => What::Deselected,
             (_, _, None) => What::Deleted,
             (Occasion::Initial, _, _) => What::Found,
             (Occasion::Resync, _, _) => What::Resync,
@@ -112,6 +115,7 @@ impl What {
             Self::Created => "created",
             Self::Changed => "modified",
             Self::Deleted => "deleted",
+            Self::Deselected => "deselected",
             Self::Resync => "resync",
             Self::Asked => "channel",
             Self::Requeued => "requeued",

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::Key;
-use crate::client::ledger::Debt;
+use crate::client::ledger::Pending;
 
 /// What reconciles wrote that the cache had not seen when they ended, by key.
 #[derive(Default)]
@@ -14,7 +14,7 @@ pub(super) struct Debts(Mutex<Outstanding>);
 
 #[derive(Default)]
 struct Outstanding {
-    by_key: HashMap<Key, Vec<Debt>>,
+    by_key: HashMap<Key, Vec<Pending>>,
     /// How many keys there may be before those are looked for whose debts were paid meanwhile.
     sweep_at: usize,
 }
@@ -24,14 +24,14 @@ const SWEEP_FROM: usize = 1024;
 
 impl Debts {
     /// What the cache has still to see before a key may run.
-    pub(super) fn take(&self, key: &Key) -> Option<Vec<Debt>> {
+    pub(super) fn take(&self, key: &Key) -> Option<Vec<Pending>> {
         let mut debts = self.lock().by_key.remove(key)?;
         debts.retain(|debt| !debt.is_paid());
         (!debts.is_empty()).then_some(debts)
     }
 
     /// Notes what the reconcile of a key wrote.
-    pub(super) fn put(&self, key: &Key, debts: Vec<Debt>) {
+    pub(super) fn put(&self, key: &Key, debts: Vec<Pending>) {
         if debts.is_empty() {
             return;
         }

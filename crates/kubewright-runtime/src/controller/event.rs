@@ -3,8 +3,9 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::cache::{Change, Entry, Informer, Occasion};
-use crate::{Key, Object};
+use crate::Key;
+use crate::cache::{Change, Entry, Informer, Occasion, Removal};
+use crate::client::Writable;
 
 /// What happened to an object of a watched type. Objects are decoded when they are asked for.
 pub struct Event<'a, K> {
@@ -13,7 +14,7 @@ pub struct Event<'a, K> {
     of: PhantomData<fn() -> K>,
 }
 
-impl<'a, K: Object> Event<'a, K> {
+impl<'a, K: Writable> Event<'a, K> {
     pub(crate) fn new(change: &'a Change, informer: &'a Informer) -> Self {
         Self { change, informer, of: PhantomData }
     }
@@ -33,9 +34,15 @@ impl<'a, K: Object> Event<'a, K> {
         self.change.old.is_some() && self.change.new.is_some()
     }
 
-    /// The object is gone.
+    /// The object is gone from the cache: it was deleted, or it no longer matches the selector of the watch. See
+    /// [`Event::removal`].
     pub fn is_delete(&self) -> bool {
         self.change.new.is_none()
+    }
+
+    /// Why the object is gone; `None` if it is not.
+    pub fn removal(&self) -> Option<Removal> {
+        self.change.removal
     }
 
     /// Why this is told.
@@ -69,7 +76,7 @@ impl<'a, K: Object> Event<'a, K> {
     }
 
     fn decode(&self, entry: Option<&Arc<Entry>>) -> Option<Arc<K>> {
-        match self.informer.decode(entry?) {
+        match self.informer.object(entry?) {
             Ok(object) => Some(object),
             Err(error) => {
                 tracing::warn!(error = %crate::error::Chain(&error), "left out of predicates and mappings");

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use super::event::Event;
-use crate::Object;
 use crate::cache::Entry;
+use crate::client::Writable;
 
 /// Chooses among changes.
 ///
@@ -31,7 +31,7 @@ impl<K> Clone for Predicate<K> {
     }
 }
 
-impl<K: Object> Predicate<K> {
+impl<K: Writable> Predicate<K> {
     /// What a function says.
     pub fn new(passes: impl Fn(&Event<'_, K>) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(passes))

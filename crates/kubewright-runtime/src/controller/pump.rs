@@ -5,32 +5,70 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use tokio::sync::watch;
+use kube::api::DynamicObject;
+use kubewright_sync::ordered_watch;
 use tracing::error;
 
 use super::cause::{Cause, Looked, What};
-use super::runner::{each_is_logged, said};
-use super::source::{ChannelSource, KindSource, Requests};
+use super::requests::Requests;
+use super::runner::each_is_logged;
+use super::source::{ChannelSource, KindSource};
+use super::{Event, Predicate};
 use crate::cache::{Cache, Change, Informer};
+use crate::error::panic_message;
 use crate::journal::Journal;
-use crate::queue::DEFAULT_PRIORITY;
 
 /// How many keys of a channel are queued at once, at most.
 const AT_ONCE: usize = 64;
 
 /// Hands changes to the queue, as long as there are any.
 pub(super) struct Pump {
-    pub(super) source: KindSource,
-    pub(super) informer: Arc<Informer>,
-    pub(super) cache: Cache,
-    pub(super) queue: Requests,
-    pub(super) journal: Option<Journal>,
+    source: KindSource,
+    informer: Arc<Informer>,
+    cache: Cache,
+    requests: Requests,
+    filters: Arc<[Predicate<DynamicObject>]>,
+    journal: Option<Journal>,
+}
+
+/// Why a pump ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PumpEnd {
+    /// The cache of its source has ended.
+    Cache,
+    /// Its source was removed from the controller.
+    Removed,
 }
 
 impl Pump {
-    /// Says when it has told what was there at the start.
-    pub(super) async fn run(self, told: watch::Sender<bool>) {
+    /// A pump for one source. `cache` is the manager's, which mapping functions get.
+    pub(super) fn new(
+        source: KindSource,
+        cache: &Cache,
+        requests: &Requests,
+        filters: Arc<[Predicate<DynamicObject>]>,
+        journal: Option<&Journal>,
+    ) -> Self {
+        Self {
+            informer: source.informer(cache),
+            source,
+            cache: cache.clone(),
+            requests: requests.clone(),
+            filters,
+            journal: journal.cloned(),
+        }
+    }
+
+    /// Reports when all objects of the first list are queued.
+    pub(super) async fn run(self, told: ordered_watch::Sender<bool>) -> PumpEnd {
         let inbox = self.informer.follow();
+        // Predicates and mapping functions read the cache. Before all kinds are listed, they would miss objects, and
+        // the event would not be delivered again.
+        let other = self.source.other_cache().map(Cache::initial);
+        for informer in other.into_iter().flatten().chain(self.cache.initial()) {
+            // The controller reports an informer that has stopped, and ends.
+            let _ = informer.synced().await;
+        }
         let mut synced = false;
         while let Some(batch) = inbox.take(synced).await {
             let journalled = self.journal.as_ref().is_some_and(Journal::is_heard);
@@ -43,33 +81,39 @@ impl Pump {
                 told.send_replace(true);
             }
         }
+        PumpEnd::Cache
     }
 
-    /// A panic of a predicate or of a mapping is about one object: the others must not go unheard for it.
+    /// Contains a panic of a predicate or map function: it drops the event of one object.
     fn handle(&self, change: &Change, looked: Looked) {
-        let Self { source, informer, cache, queue, .. } = self;
-        let handled = AssertUnwindSafe(|| source.handle(change, informer, cache, queue, looked));
+        let Self { source, informer, cache, requests, filters, .. } = self;
+        let handled = AssertUnwindSafe(|| {
+            let event = Event::<DynamicObject>::new(change, informer);
+            if filters.iter().all(|filter| filter.passes(&event)) {
+                source.handle(change, informer, cache, requests, looked);
+            }
+        });
         if let Err(panic) = std::panic::catch_unwind(handled) {
             error!(
                 kind = informer.kind().name(),
                 object = %change.latest().key(),
-                panic = said(&*panic),
-                "a predicate or a mapping panicked; whom this concerns is not reconciled",
+                panic = panic_message(&*panic),
+                "predicate or map function panicked; event dropped",
             );
         }
     }
 }
 
 /// Hands the keys of a channel to the queue.
-pub(super) async fn pump_channel(mut channel: ChannelSource, queue: Requests) {
+pub(super) async fn pump_channel(mut channel: ChannelSource, requests: Requests) -> PumpEnd {
     let mut keys = Vec::with_capacity(AT_ONCE);
     while channel.recv_many(&mut keys, AT_ONCE).await > 0 {
         let asked = keys.drain(..).map(|key| {
             let cause = Cause::new(What::Asked, None, key.clone());
             (key, cause)
         });
-        queue.add_all(asked, DEFAULT_PRIORITY);
+        requests.ask(asked);
     }
-    // A channel that nobody can send to any more is no reason to stop.
-    std::future::pending::<()>().await;
+    // A channel without senders does not end the controller.
+    std::future::pending().await
 }

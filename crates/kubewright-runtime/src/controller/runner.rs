@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use tokio::sync::watch;
+use kube::api::DynamicObject;
+use kubewright_sync::ordered_watch;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -19,15 +21,17 @@ use tracing::{Instrument as _, Level, debug, enabled, error, field, info, info_s
 use super::cause::{Cause, What};
 use super::debts::Debts;
 use super::metrics::{ControllerMetrics, Counts};
-use super::pump::{Pump, pump_channel};
-use super::source::{ChannelSource, KindSource, Requests};
-use super::{ControllerError, Options};
+use super::pump::{Pump, PumpEnd, pump_channel};
+use super::requests::Requests;
+use super::source::{ChannelSource, KindSource, Role};
+use super::{AddedSource, ControllerError, ControllerOptions, Predicate};
 use crate::cache::{Cache, Informer};
 use crate::client::Client;
-use crate::client::ledger::{Debt, Ledger};
+use crate::client::ledger::{Ledger, Pending};
+use crate::error::panic_message;
 use crate::events::Recorder;
 use crate::journal::{self, Ending, Journal, Reconciles};
-use crate::queue::{Causes, QueueMetrics, Taken};
+use crate::queue::{Causes, QueueMetrics, SharedQueue, Taken};
 use crate::reconcile::{Context, Error, Outcome, ReconcileId};
 use crate::{Clock, Key, Kind};
 
@@ -46,7 +50,11 @@ pub(crate) struct Controller {
     pub(crate) reconciler: Arc<dyn Reconcile>,
     pub(crate) sources: Vec<KindSource>,
     pub(crate) channels: Vec<ChannelSource>,
-    pub(crate) options: Options,
+    /// Sources that are added after the registration.
+    pub(crate) later: mpsc::UnboundedReceiver<AddedSource>,
+    /// Which changes of any source are dropped.
+    pub(crate) filters: Arc<[Predicate<DynamicObject>]>,
+    pub(crate) options: ControllerOptions,
 }
 
 /// What a controller gets from its manager.
@@ -68,20 +76,24 @@ impl Controller {
         around: Surroundings,
         cancel: CancellationToken,
     ) -> Result<(), ControllerError> {
-        let queue: Requests = around.queue_metrics.queue(&self.name, self.options.queue.clone());
+        let queue = around.queue_metrics.queue(&self.name, self.options.queue.clone());
+        let requests = Requests::new(queue.clone());
         // From the start, so that a dashboard shows zeros while the first lists are on their way.
-        let counts = around.metrics.of(&self.name, self.options.concurrency);
+        let counts = around.metrics.of(&self.name, self.options.concurrency.max(1));
         let mut pumps = JoinSet::new();
         let informer =
             self.sources.first().filter(|_| self.kind.is_some()).map(|it| it.informer(&around.cache));
-        let told = self.follow(&around, &queue, &mut pumps);
+        let others: Vec<Cache> =
+            self.sources.iter().filter_map(|source| source.other_cache().cloned()).collect();
+        let told = self.follow(&around, &requests, &mut pumps);
         tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(()),
-            synced = self.synced(told) => synced?,
+            synced = self.synced(&around.cache, &others, told) => synced?,
         }
         info!(controller = &*self.name, workers = self.options.concurrency, "started");
 
+        let (cache, journal, filters) = (around.cache.clone(), around.journal.clone(), self.filters.clone());
         let shared = Arc::new(Shared {
             counts,
             name: self.name.clone(),
@@ -98,18 +110,34 @@ impl Controller {
             cancel: cancel.clone(),
             debts: Debts::default(),
             queue: queue.clone(),
+            requests,
         });
         let (mut workers, mut rng) = (JoinSet::new(), around.rng);
-        for _ in 0..self.options.concurrency {
+        for _ in 0..self.options.concurrency.max(1) {
             let (shared, rng) = (shared.clone(), rng.fork());
             workers.spawn(async move { shared.work(rng).await });
         }
-        tokio::select! {
-            biased;
-            () = cancel.cancelled() => {}
-            // Sources end with the cache only, so this is the cache's end.
-            () = async { while pumps.join_next().await.is_some() {} }, if !pumps.is_empty() => {}
-            () = shared.tell_of_queue(), if shared.journal.is_some() => {}
+        let reported = shared.tell_of_queue();
+        let mut reported = std::pin::pin!(reported);
+        loop {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => break,
+                Some(AddedSource { source, cancel }) = self.later.recv() => {
+                    let pump = Pump::new(source, &cache, &shared.requests, filters.clone(), journal.as_ref());
+                    pumps.spawn(async move {
+                        let run = cancel.run_until_cancelled(pump.run(ordered_watch::Sender::new(false)));
+                        run.await.unwrap_or(PumpEnd::Removed)
+                    });
+                }
+                // Unless it was removed, a source ends with its cache. The last one ends the controller.
+                Some(ended) = pumps.join_next() => {
+                    if pumps.is_empty() && !matches!(ended, Ok(PumpEnd::Removed)) {
+                        break;
+                    }
+                }
+                () = &mut reported, if shared.journal.is_some() => {}
+            }
         }
         queue.close();
         pumps.shutdown().await;
@@ -126,47 +154,44 @@ impl Controller {
     fn follow(
         &mut self,
         around: &Surroundings,
-        queue: &Requests,
-        pumps: &mut JoinSet<()>,
-    ) -> Vec<(Arc<Informer>, watch::Receiver<bool>)> {
+        requests: &Requests,
+        pumps: &mut JoinSet<PumpEnd>,
+    ) -> Vec<(Arc<Informer>, ordered_watch::Receiver<bool>)> {
         for channel in self.channels.drain(..) {
-            pumps.spawn(pump_channel(channel, queue.clone()));
+            pumps.spawn(pump_channel(channel, requests.clone()));
         }
-        let sources = self.sources.drain(..).map(|source| {
+        let filters = self.filters.clone();
+        let sources = self.sources.drain(..).filter(|source| source.role != Role::Read).map(|source| {
             let informer = source.informer(&around.cache);
-            let (told, telling) = watch::channel(false);
-            let pump = Pump {
-                source,
-                informer: informer.clone(),
-                cache: around.cache.clone(),
-                queue: queue.clone(),
-                journal: around.journal.clone(),
-            };
+            let (told, telling) = ordered_watch::channel(false);
+            let pump = Pump::new(source, &around.cache, requests, filters.clone(), around.journal.as_ref());
             pumps.spawn(pump.run(told));
             (informer, telling)
         });
         sources.collect()
     }
 
+    /// Waits until every kind that is cached since the start is listed, and every source has queued its objects.
     async fn synced(
         &self,
-        sources: Vec<(Arc<Informer>, watch::Receiver<bool>)>,
+        cache: &Cache,
+        others: &[Cache],
+        sources: Vec<(Arc<Informer>, ordered_watch::Receiver<bool>)>,
     ) -> Result<(), ControllerError> {
-        let deadline = Instant::now() + self.options.sync_timeout;
-        for (informer, mut told) in sources {
+        let (controller, after) = (|| self.name.to_string(), self.options.sync_timeout);
+        let deadline = Instant::now() + after;
+        let initial: Vec<_> = others.iter().chain([cache]).flat_map(Cache::initial).collect();
+        let listed = initial.iter().map(|it| (it, it.synced().map(|it| it.is_ok()).boxed()));
+        let told = sources.into_iter().map(|(informer, mut told)| {
+            let told = async move { told.wait_for(|told| *told).await.is_ok() };
+            (informer, told.boxed())
+        });
+        for (informer, listed) in listed.map(|(it, listed)| (it.clone(), listed)).chain(told) {
             let kind = informer.kind().gvk().clone();
-            match tokio::time::timeout_at(deadline, told.wait_for(|told| *told)).await {
-                Ok(Ok(_)) => {}
-                Ok(Err(_)) => {
-                    return Err(ControllerError::Stopped { controller: self.name.to_string(), kind });
-                }
-                Err(_) => {
-                    return Err(ControllerError::NotSynced {
-                        controller: self.name.to_string(),
-                        kind,
-                        after: self.options.sync_timeout,
-                    });
-                }
+            match tokio::time::timeout_at(deadline, listed).await {
+                Ok(true) => {}
+                Ok(false) => return Err(ControllerError::Stopped { controller: controller(), kind }),
+                Err(_) => return Err(ControllerError::NotSynced { controller: controller(), kind, after }),
             }
         }
         Ok(())
@@ -188,7 +213,8 @@ struct Shared {
     cancel: CancellationToken,
     counts: Counts,
     debts: Debts,
-    queue: Requests,
+    queue: SharedQueue<Key, Cause>,
+    requests: Requests,
 }
 
 /// How a reconcile ended.
@@ -241,7 +267,12 @@ impl Shared {
         }
     }
 
-    async fn wait(&self, key: Key, debts: Vec<Debt>) {
+    async fn wait(&self, key: Key, writes: Vec<Pending>) {
+        let mut debts = Vec::new();
+        // Without a limit: while the server does not answer, a reconcile could not write either.
+        for write in writes {
+            debts.extend(write.debts().await);
+        }
         let all = async {
             for debt in debts {
                 debt.paid().await;
@@ -278,6 +309,7 @@ impl Shared {
             journal.started(id, &taken)
         });
         let ledger = Ledger::default();
+        self.requests.begin(&key, ledger.clone());
         let cx = Context {
             client: self.client.noting(ledger.clone(), trail.clone()),
             key: taken.item,
@@ -292,7 +324,7 @@ impl Shared {
         };
         let started = Instant::now();
         self.counts.active.inc();
-        let end = self.contained(&key, &cx).instrument(span.clone()).await;
+        let end = cx.client.during(self.contained(&key, &cx)).instrument(span.clone()).await;
         self.counts.active.dec();
         self.counts.time.observe(started.elapsed().as_secs_f64());
         self.debts.put(&key, ledger.unpaid());
@@ -302,6 +334,7 @@ impl Shared {
         let is_done = matches!(end, End::Outcome(Outcome::Done));
         let again_in = if is_done {
             self.counts.success.inc();
+            self.requests.settle(&key);
             None
         } else {
             span.in_scope(|| self.follow_up(&key, taken.priority, &end))
@@ -348,7 +381,7 @@ impl Shared {
             };
             result.map_or_else(End::Failed, End::Outcome)
         });
-        run.catch_unwind().await.unwrap_or_else(|panic| End::Panicked(said(&*panic)))
+        run.catch_unwind().await.unwrap_or_else(|panic| End::Panicked(panic_message(&*panic)))
     }
 
     /// Counts, logs, and queues what follows, and tells how soon. The key is still running, so it is queued for
@@ -359,32 +392,24 @@ impl Shared {
             End::Outcome(Outcome::Done) => None,
             End::Outcome(Outcome::After(time)) => {
                 counts.requeue_after.inc();
+                self.requests.settle(key);
                 self.queue.forget(key);
                 self.queue.add_after(key.clone(), priority, self.again(key, What::Requeued), *time);
                 Some(*time)
             }
             End::Outcome(Outcome::Backoff) => {
                 counts.requeue.inc();
-                let pause =
-                    self.queue.add_rate_limited(key.clone(), priority, self.again(key, What::Requeued));
+                let pause = self.requests.retry(key, priority, self.again(key, What::Requeued));
                 debug!(again_in = ?pause, "reconcile asks for another");
                 Some(pause)
             }
             End::Outcome(Outcome::Terminal) => {
-                counts.error.inc();
-                counts.errors.inc();
-                counts.terminal_errors.inc();
-                self.queue.forget(key);
                 error!("reconcile failed; waiting for a change");
-                None
+                self.fail(key, priority)
             }
             End::Failed(failure) if failure.is_terminal() => {
-                counts.error.inc();
-                counts.errors.inc();
-                counts.terminal_errors.inc();
-                self.queue.forget(key);
                 error!(error = %failure, "reconcile failed; waiting for a change");
-                None
+                self.fail(key, priority)
             }
             End::Failed(failure) => {
                 let pause = self.retry(key, priority);
@@ -409,7 +434,14 @@ impl Shared {
     fn retry(&self, key: &Key, priority: i32) -> Duration {
         self.counts.error.inc();
         self.counts.errors.inc();
-        self.queue.add_rate_limited(key.clone(), priority, self.again(key, What::Retried))
+        self.requests.retry(key, priority, self.again(key, What::Retried))
+    }
+
+    fn fail(&self, key: &Key, priority: i32) -> Option<Duration> {
+        self.counts.error.inc();
+        self.counts.errors.inc();
+        self.counts.terminal_errors.inc();
+        self.requests.fail(key, priority, self.again(key, What::Retried))
     }
 
     fn again(&self, key: &Key, what: What) -> Cause {
@@ -420,9 +452,4 @@ impl Shared {
 /// Whether each reconcile begins with a line in the log.
 pub(super) fn each_is_logged() -> bool {
     enabled!(Level::DEBUG)
-}
-
-pub(super) fn said(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

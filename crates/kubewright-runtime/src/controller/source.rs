@@ -9,11 +9,11 @@ use tokio::sync::mpsc;
 use super::cause::{Cause, Looked};
 use super::event::Event;
 use super::predicate::Predicate;
-use crate::cache::{Cache, Change, Informer, Occasion, Selection};
-use crate::queue::{DEFAULT_PRIORITY, LOW_PRIORITY, SharedQueue};
+use super::requests::Requests;
+use crate::cache::{Cache, Change, Informer, Occasion};
+use crate::client::Writable;
+use crate::queue::{DEFAULT_PRIORITY, LOW_PRIORITY};
 use crate::{Key, Kind, Object, Scope};
-
-pub(crate) type Requests = SharedQueue<Key, Cause>;
 
 /// What of a type is watched.
 pub struct Watch<K> {
@@ -24,7 +24,7 @@ pub struct Watch<K> {
     pub(crate) every_owner: bool,
 }
 
-impl<K: Object> Default for Watch<K> {
+impl<K: Writable> Default for Watch<K> {
     fn default() -> Self {
         Self {
             predicates: Vec::new(),
@@ -36,7 +36,7 @@ impl<K: Object> Default for Watch<K> {
     }
 }
 
-impl<K: Object> Watch<K> {
+impl<K: Writable> Watch<K> {
     /// Everything.
     pub fn new() -> Self {
         Self::default()
@@ -49,14 +49,16 @@ impl<K: Object> Watch<K> {
         self
     }
 
-    /// Only objects whose labels are selected. Watches that select the same share one informer.
+    /// Only objects that match a label selector, in addition to
+    /// [`KindOptions::labels`](crate::KindOptions::labels). Watches with the same selectors share one informer.
     #[must_use]
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
         self.labels = selector.into();
         self
     }
 
-    /// Only objects whose fields are selected, such as `spec.nodeName=node-1`.
+    /// Only objects that match a field selector, such as `spec.nodeName=node-1`, in addition to
+    /// [`KindOptions::fields`](crate::KindOptions::fields).
     #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = selector.into();
@@ -90,6 +92,8 @@ pub(crate) enum Role {
     Owned,
     /// Something else that concerns it.
     Watched,
+    /// Cached for reads; its events reconcile nothing.
+    Read,
 }
 
 /// A kind under watch for one controller.
@@ -97,6 +101,8 @@ pub(crate) struct KindSource {
     pub(crate) kind: Kind,
     pub(crate) role: Role,
     metadata_only: bool,
+    /// Of a source in another cluster.
+    cache: Option<Cache>,
     labels: String,
     fields: String,
     priority: i32,
@@ -104,7 +110,9 @@ pub(crate) struct KindSource {
 }
 
 impl KindSource {
-    fn new<K: Object>(
+    fn new<K: Writable>(
+        kind: Kind,
+        metadata_only: bool,
         role: Role,
         watch: Watch<K>,
         map: impl Fn(&Change, &Informer, &Cache, &mut dyn FnMut(Key)) + Send + Sync + 'static,
@@ -117,9 +125,10 @@ impl KindSource {
             }
         });
         Self {
-            kind: Kind::of::<K>(),
+            kind,
             role,
-            metadata_only: K::metadata_api(),
+            metadata_only,
+            cache: None,
             labels: watch.labels,
             fields: watch.fields,
             priority: watch.priority,
@@ -128,14 +137,16 @@ impl KindSource {
     }
 
     /// The object itself is reconciled.
-    pub(crate) fn object<K: Object>(watch: Watch<K>) -> Self {
-        Self::new(Role::Reconciled, watch, |change, _, _, add| add(change.latest().key().clone()))
+    pub(crate) fn object<K: Writable>(kind: Kind, metadata_only: bool, watch: Watch<K>) -> Self {
+        Self::new(kind, metadata_only, Role::Reconciled, watch, |change, _, _, add| {
+            add(change.latest().key().clone());
+        })
     }
 
     /// The owner of the object is reconciled, if it is of a kind.
-    pub(crate) fn owner<K: Object>(watch: Watch<K>, owner: Kind) -> Self {
+    pub(crate) fn owner<K: Writable>(kind: Kind, metadata_only: bool, watch: Watch<K>, owner: Kind) -> Self {
         let every = watch.every_owner;
-        Self::new(Role::Owned, watch, move |change, _, _, add| {
+        Self::new(kind, metadata_only, Role::Owned, watch, move |change, _, _, add| {
             // Both: an object may change hands.
             for entry in change.old.iter().chain(&change.new) {
                 for reference in entry.owners() {
@@ -152,34 +163,47 @@ impl KindSource {
     }
 
     /// What a function says is reconciled.
-    pub(crate) fn mapped<K: Object>(
+    pub(crate) fn mapped<K: Writable>(
+        kind: Kind,
+        metadata_only: bool,
         watch: Watch<K>,
         map: impl Fn(&K, &Cache) -> Vec<Key> + Send + Sync + 'static,
     ) -> Self {
-        Self::new(Role::Watched, watch, move |change, informer, cache, add| {
+        Self::new(kind, metadata_only, Role::Watched, watch, move |change, informer, cache, add| {
             // Both: what the object no longer points at has changed as well.
             for entry in change.old.iter().chain(&change.new) {
-                match informer.decode::<K>(entry) {
+                match informer.object::<K>(entry) {
                     Ok(object) => map(&object, cache).into_iter().for_each(&mut *add),
-                    Err(error) => {
-                        tracing::warn!(error = %crate::error::Chain(&error), "cannot tell what it concerns");
-                    }
+                    Err(error) => tracing::warn!(
+                        kind = %informer.kind().gvk(),
+                        object = %entry.key(),
+                        error = %crate::error::Chain(&error),
+                        "failed to decode object in map function",
+                    ),
                 }
             }
         })
     }
 
-    /// The informer, which is started if nobody else did.
+    /// Nothing is reconciled: the kind is cached for reads.
+    pub(crate) fn read<K: Object>() -> Self {
+        Self::new(Kind::of::<K>(), K::metadata_api(), Role::Read, Watch::<K>::new(), |_, _, _, _| {})
+    }
+
+    /// The same source, of another cluster.
+    pub(crate) fn in_cache(self, cache: Cache) -> Self {
+        Self { cache: Some(cache), ..self }
+    }
+
+    /// The cache of the other cluster, if the source is of one.
+    pub(crate) fn other_cache(&self) -> Option<&Cache> {
+        self.cache.as_ref()
+    }
+
+    /// The informer, which is created if there is none. `cache` is the manager's.
     pub(crate) fn informer(&self, cache: &Cache) -> Arc<Informer> {
-        if self.labels.is_empty() && self.fields.is_empty() {
-            return cache.informer_of(&self.kind, self.metadata_only);
-        }
-        let selection = Selection {
-            labels: self.labels.clone(),
-            fields: self.fields.clone(),
-            metadata_only: self.metadata_only,
-        };
-        cache.select(&self.kind, selection)
+        let cache = self.cache.as_ref().unwrap_or(cache);
+        cache.select(&self.kind, &self.labels, &self.fields, self.metadata_only)
     }
 
     /// Queues what a change concerns.
@@ -188,7 +212,7 @@ impl KindSource {
         change: &Change,
         informer: &Arc<Informer>,
         cache: &Cache,
-        queue: &Requests,
+        requests: &Requests,
         looked: Looked,
     ) {
         let priority = match change.occasion {
@@ -196,7 +220,8 @@ impl KindSource {
             _ => self.priority,
         };
         (self.handle)(change, informer, cache, &mut |key| {
-            queue.add(key, priority, Cause::of(change, informer, looked));
+            let of_itself = self.role == Role::Reconciled;
+            requests.event(key, priority, Cause::of(change, informer, looked), change, of_itself);
         });
     }
 }

@@ -407,7 +407,7 @@ fn done(step: &Step) -> &'static str {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::seeds::cases(128))]
 
     #[test]
     fn two_never_lead_at_once_and_one_leads_when_the_faults_end(plan in plans()) {
@@ -418,7 +418,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 8, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::seeds::cases(8))]
 
     #[test]
     fn the_same_seed_gives_the_same_trace(plan in plans()) {

@@ -1,6 +1,6 @@
 //! The election from the manager's side. Dropping it leaves the Lease to expire.
 
-use tokio::sync::watch;
+use kubewright_sync::ordered_watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -18,7 +18,7 @@ pub(super) enum Contest {
     /// Nobody else is there.
     Alone,
     Running {
-        leadership: watch::Receiver<Leadership>,
+        leadership: ordered_watch::Receiver<Leadership>,
         /// One task, which ends with this.
         running: JoinSet<ElectionEnd>,
     },
@@ -46,8 +46,8 @@ impl Contest {
                         Leadership::Lost => true,
                     })
                     .await
-                    .map(|now| matches!(*now, Leadership::Leading { .. }));
-                if settled.unwrap_or(false) { Standing::Leads } else { Standing::Lost }
+                    .is_ok_and(|now| matches!(now, Leadership::Leading { .. }));
+                if settled { Standing::Leads } else { Standing::Lost }
             }
         }
     }

@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
-use crate::ElectionOptionsError;
+use crate::cache::CacheOptionsError;
 use crate::certs::CertificateError;
 use crate::controller::ControllerError;
 use crate::reconcile;
 use crate::serve::BindError;
+use crate::{ElectionOptionsError, Gvk};
 
 /// A controller or a task that a manager cannot take.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegisterError {
     /// Another one has that name.
-    #[error("two controllers are named {0:?}: give one of them another name with named()")]
+    #[error("{0:?} is registered twice: give one of them another name, controllers with named()")]
     NameTaken(String),
     /// It has no name.
     #[error("a controller has no name: give it one with named()")]
@@ -21,9 +22,17 @@ pub enum RegisterError {
     /// Nothing would ever be reconciled.
     #[error("controller {0:?} has no source: add watches() or channel()")]
     NoSource(String),
-    /// The manager runs already.
-    #[error("{0:?} comes too late: the manager runs already")]
-    Running(String),
+    /// The manager has stopped.
+    #[error("cannot register {0:?}: the manager has stopped")]
+    Stopped(String),
+    /// The kind has an index of that name.
+    #[error("{kind} has two indexes named {index:?}: give one of them another name")]
+    IndexTaken {
+        /// The kind.
+        kind: Gvk,
+        /// The name of the index.
+        index: String,
+    },
 }
 
 /// Why a manager did not start, or ended.
@@ -36,6 +45,9 @@ pub enum ManagerError {
     /// The certificate of the metrics cannot be used.
     #[error("the metrics cannot be served over TLS")]
     Certificate(#[from] CertificateError),
+    /// The cache cannot work with its options.
+    #[error("the cache cannot start")]
+    Cache(#[from] CacheOptionsError),
     /// Leader election cannot work like this.
     #[error("leader election cannot start")]
     Election(#[from] ElectionOptionsError),
@@ -76,6 +88,12 @@ pub enum ManagerError {
         /// What was still running.
         still: Vec<String>,
     },
+    /// A cluster cannot be attached.
+    #[error("the cluster cannot be attached")]
+    Attach(#[from] RegisterError),
+    /// The manager has stopped.
+    #[error("the manager has stopped")]
+    Stopped,
     /// The manager was run before.
     #[error("a manager runs once")]
     RanBefore,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cache::CacheOptions;
+use crate::controller::ControllerOptions;
 use crate::metrics::Metrics;
 use crate::serve::BindAddress;
 use crate::{Clock, ElectionOptions, SystemClock};
@@ -40,6 +41,8 @@ pub struct ManagerOptions {
     pub metrics_cert_key: String,
     /// Where `/healthz` and `/readyz` are served; nowhere if off.
     pub health_probe_bind_address: BindAddress,
+    /// The defaults of all controllers.
+    pub controllers: ControllerOptions,
     /// Have one of several replicas lead; every replica does everything if none.
     pub leader_election: Option<ElectionOptions>,
     /// How long what runs may take to end. For ever if none.
@@ -69,6 +72,7 @@ impl ManagerOptions {
             metrics_cert_name: "tls.crt".to_owned(),
             metrics_cert_key: "tls.key".to_owned(),
             health_probe_bind_address: BindAddress::OFF,
+            controllers: ControllerOptions::default(),
             leader_election: None,
             graceful_shutdown_timeout: Some(Duration::from_secs(30)),
             journal: None,

@@ -39,6 +39,8 @@ pub struct ControllerOutline {
     pub owns: Vec<Kind>,
     /// What else is watched.
     pub watches: Vec<Kind>,
+    /// What is cached for reads only.
+    pub reads: Vec<Kind>,
 }
 
 impl From<&Controller> for ControllerOutline {
@@ -52,6 +54,7 @@ impl From<&Controller> for ControllerOutline {
             kind: controller.kind.clone(),
             owns: of(Role::Owned),
             watches: of(Role::Watched),
+            reads: of(Role::Read),
         }
     }
 }

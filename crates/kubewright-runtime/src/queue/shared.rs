@@ -152,6 +152,11 @@ impl<T: Item, C: PartialEq + Send + 'static> SharedQueue<T, C> {
         }
     }
 
+    /// Takes back the adds since an item was handed out. `false` if it would not run again at once.
+    pub fn retract(&self, item: &T) -> bool {
+        self.0.change(|queue, _| queue.retract(item))
+    }
+
     /// Gives back an item until it is [released](Self::release). `false` if it does not run.
     pub fn hold(&self, taken: Taken<T, C>) -> bool {
         self.0.change(|queue, _| queue.hold(taken))

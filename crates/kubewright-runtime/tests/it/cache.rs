@@ -1,9 +1,12 @@
 //! The cache: what it asks for, what it keeps, and what it tells.
 
+mod health;
 mod indexes;
 mod large;
 mod model;
 mod options;
+mod panics;
+mod removal;
 mod stopping;
 mod trouble;
 
@@ -15,6 +18,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::PartialObjectMeta;
 use kubewright_runtime::cache::{Change, Follower, Informer, Occasion};
+use kubewright_runtime::client::Error;
 use kubewright_runtime::{CacheOptions, Gvk, Key, Kind, List};
 use serde_json::json;
 
@@ -117,11 +121,42 @@ async fn a_server_that_streams_no_lists_is_read_in_pages() -> Result<()> {
         assert!(last.is_watch() && last.parameter("resourceVersion").is_some());
         assert_eq!(last.at, pages[2].at);
         assert_eq!(asked.len(), 5, "streamed, three pages, watched");
-        // It is not tried again.
+        // It is not tried again soon.
         world.faults.expire(is_map_watch);
         eventually("the list again", || world.faults.count(|it| it.parameter("limit").is_some()) == 6).await;
-        assert_eq!(world.faults.count(|it| it.parameter("sendInitialEvents").is_some()), 1);
+        assert_eq!(world.faults.count(is_streamed), 1);
     }
+    Ok(())
+}
+
+fn is_streamed(asked: &Asked) -> bool {
+    asked.parameter("sendInitialEvents").is_some()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_did_not_stream_a_list_is_asked_again_after_half_an_hour() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    world.api().create(&PostParams::default(), &pod("p")).await?;
+    // One kind only: what a server cannot do for one kind it may do for another.
+    world.faults.next(1, Effect::Status(422, "Invalid"), |asked| is_streamed(asked) && is_map_watch(asked));
+    let running = world.cache(CacheOptions::default());
+    let (maps, pods) = (running.cache.informer::<ConfigMap>(), running.cache.informer::<Pod>());
+    soon("the lists", running.cache.synced()).await?;
+    let pages = || world.faults.count(|asked| asked.parameter("limit").is_some());
+    let streamed = |path: &'static str| {
+        world.faults.count(move |asked| is_streamed(asked) && asked.path.ends_with(path))
+    };
+    assert_eq!((pages(), streamed("/configmaps"), streamed("/pods")), (1, 1, 1));
+    tokio::time::sleep(Duration::from_mins(29)).await;
+    assert_eq!(world.faults.expire(Asked::is_watch), 2);
+    eventually("the lists again", || pages() == 2 && streamed("/pods") == 2).await;
+    assert_eq!(streamed("/configmaps"), 1);
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    assert_eq!(world.faults.expire(Asked::is_watch), 2);
+    eventually("the lists again", || streamed("/configmaps") == 2).await;
+    assert_eq!(pages(), 2);
+    assert!(maps.is_synced() && pods.is_synced());
     Ok(())
 }
 
@@ -197,7 +232,8 @@ async fn typed_dynamic_and_metadata_readers_share_one_watch() -> Result<()> {
     // Reading starts no watch by itself.
     soon("the list", client.list::<Pod>(&List::all())).await?;
     assert_eq!(world.faults.count(Asked::is_watch), 1);
-    assert!(running.cache.get::<Pod>(&key)?.is_none() && running.cache.list::<Pod>(&List::all())?.is_empty());
+    assert!(matches!(running.cache.get::<Pod>(&key), Err(Error::NotCached(_))));
+    assert!(matches!(running.cache.list::<Pod>(&List::all()), Err(Error::NotCached(_))));
     Ok(())
 }
 

@@ -5,6 +5,7 @@ mod patching;
 mod reading;
 mod subresources;
 mod upserting;
+mod watching;
 mod writing;
 
 use k8s_openapi::api::core::v1::ConfigMap;

@@ -2,8 +2,6 @@
 
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -19,7 +17,6 @@ use kubewright_apiserver::serve::Listening;
 use kubewright_apiserver::{ApiServer, Options as ServerOptions};
 use kubewright_runtime::connect::{self, ClientMetrics, ConnectError, Options, user_agent};
 use kubewright_runtime::metrics::Metrics;
-use kubewright_runtime::serve::{BindAddress, Handler, Server, text};
 
 use crate::connect_relay::Relay;
 
@@ -231,54 +228,6 @@ async fn requests_are_counted_by_their_outcome() -> Result<()> {
     ] {
         assert!(page.lines().any(|shown| shown == line), "{line} is not in\n{page}");
     }
-    Ok(())
-}
-
-/// A server without TLS that answers 503 so often, and then what a version is.
-async fn busy(times: usize) -> Result<(Config, Arc<AtomicUsize>, tokio::task::JoinSet<()>)> {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let counting = asked.clone();
-    let handler = Handler::new(move |_| {
-        let busy = counting.fetch_add(1, Ordering::SeqCst) < times;
-        async move {
-            if busy {
-                return text(StatusCode::SERVICE_UNAVAILABLE, "");
-            }
-            let version = serde_json::json!({
-                "major": "1", "minor": "36", "gitVersion": "v1.36.4", "gitCommit": "", "gitTreeState": "",
-                "buildDate": "", "goVersion": "", "compiler": "", "platform": "",
-            });
-            text(StatusCode::OK, version.to_string())
-        }
-    });
-    let address: BindAddress = "127.0.0.1:0".parse()?;
-    let server = Server::bind(&address, "--test").await?.context("the address is on")?;
-    let config = Config::new(format!("http://{}", server.address()).parse()?);
-    let mut task = tokio::task::JoinSet::new();
-    task.spawn(server.run(handler, std::future::pending()));
-    Ok((config, asked, task))
-}
-
-#[tokio::test]
-async fn what_a_busy_server_refuses_is_asked_again() -> Result<()> {
-    let (config, asked, _server) = busy(2).await?;
-    let metrics = Metrics::new();
-    let counted = metrics.with_registry(ClientMetrics::register);
-    let client = connect::client(config, Options { metrics: Some(counted), ..Options::default() })?;
-    assert_eq!(client.apiserver_version().await?.minor, "36");
-    assert_eq!(asked.load(Ordering::SeqCst), 3);
-    // Each attempt counts, as client-go's do.
-    assert!(metrics.page(None).1.contains("rest_client_requests_total{code=\"503\",method=\"GET\","));
-    Ok(())
-}
-
-#[tokio::test]
-async fn who_wants_no_retries_gets_the_first_answer() -> Result<()> {
-    let (mut config, asked, _server) = busy(1).await?;
-    config.default_retry = false;
-    let client = connect::client(config, Options::default())?;
-    client.apiserver_version().await.expect_err("503 is an error");
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
     Ok(())
 }
 

@@ -16,6 +16,8 @@ pub(crate) struct Seen {
     pub(crate) open: usize,
     /// Reads of what clients sent.
     pub(crate) asked: usize,
+    /// Connections that are open and carry nothing any more.
+    pub(crate) silenced: usize,
 }
 
 /// A relay. It ends when it is dropped.
@@ -79,7 +81,7 @@ impl Relay {
 async fn relay(
     mut client: TcpStream,
     mut server: TcpStream,
-    silent: watch::Receiver<bool>,
+    mut silent: watch::Receiver<bool>,
     seen: &watch::Sender<Seen>,
 ) {
     let (mut from_client, mut to_client) = client.split();
@@ -87,26 +89,18 @@ async fn relay(
     // One direction's end is the other's.
     tokio::select! {
         biased;
-        () = carry(&mut from_client, &mut to_server, silent.clone(), || seen.send_modify(|seen| seen.asked += 1)) => {}
-        () = carry(&mut from_server, &mut to_client, silent, || {}) => {}
+        _ = async { silent.wait_for(|silent| *silent).await.is_ok() } => {
+            seen.send_modify(|seen| seen.silenced += 1);
+            std::future::pending::<()>().await;
+        }
+        () = carry(&mut from_client, &mut to_server, || seen.send_modify(|seen| seen.asked += 1)) => {}
+        () = carry(&mut from_server, &mut to_client, || {}) => {}
     }
 }
 
-async fn carry(
-    from: &mut (impl AsyncRead + Unpin),
-    to: &mut (impl AsyncWrite + Unpin),
-    mut silent: watch::Receiver<bool>,
-    passed: impl Fn(),
-) {
+async fn carry(from: &mut (impl AsyncRead + Unpin), to: &mut (impl AsyncWrite + Unpin), passed: impl Fn()) {
     let mut buffer = vec![0; 16 * 1024];
-    loop {
-        let read = tokio::select! {
-            biased;
-            _ = async { silent.wait_for(|silent| *silent).await.is_ok() } => None,
-            read = from.read(&mut buffer) => Some(read),
-        };
-        let Some(read) = read else { return std::future::pending().await };
-        let Ok(length @ 1..) = read else { return };
+    while let Ok(length @ 1..) = from.read(&mut buffer).await {
         passed();
         if to.write_all(&buffer[..length]).await.is_err() {
             return;

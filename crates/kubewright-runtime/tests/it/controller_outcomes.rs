@@ -8,13 +8,15 @@ use std::time::Duration;
 use anyhow::Result;
 use futures_util::future::BoxFuture;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, PostParams};
+use kubewright_runtime::owner::set_controller_reference;
 use kubewright_runtime::queue::{Backoff, RateLimit};
-use kubewright_runtime::{Context, Error, KeyReconciler, Manager, Outcome};
+use kubewright_runtime::{Context, Error, KeyReconciler, Manager, Outcome, Patch};
+use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::operator::{Acts, Crowd, Log, Notes, Running, manager, metric, touch};
-use crate::world::{World, settle};
+use crate::operator::{Acts, Crowd, Log, Notes, Running, manager, metric, patch, touch};
+use crate::world::{Widget, World, config_map, settle, widget};
 
 /// A controller of ConfigMaps that notes the name and then does this, by the number of the run.
 fn scripted(
@@ -320,4 +322,155 @@ async fn every_line_of_a_reconcile_says_whose_it_is() -> Result<()> {
     assert!(second.contains("the test wants this") && second.contains(&ids[1]), "{failed:?}");
     assert!(second.contains("again_in=10ms"), "{failed:?}");
     Ok(())
+}
+
+/// A controller of Widgets that writes a new status on each run and then ends like this. It notes each run.
+fn writing_status(
+    manager: &Manager,
+    notes: &Notes,
+    end: impl Fn() -> kubewright_runtime::Result<Outcome> + Send + Sync + 'static,
+) -> Result<()> {
+    let (notes, end) = (notes.clone(), Arc::new(end));
+    let acts = Acts::<Widget>::new(move |widget, cx| {
+        notes.push(cx.key().name());
+        let (run, end) = (notes.len(), end.clone());
+        Box::pin(async move {
+            let widget = widget.expect("the widget is not deleted");
+            let status = Patch::merge(json!({"status": {"phase": format!("run {run}")}}))?;
+            cx.client().status().patch(&*widget, &status).await?;
+            // The event may arrive before the run ends.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            end()
+        })
+    });
+    manager.controller(acts).owns::<ConfigMap>().register()?;
+    Ok(())
+}
+
+async fn one_widget() -> Result<World> {
+    let world = World::new();
+    world.widgets().await?;
+    world.api().create(&PostParams::default(), &widget("a", "red")).await?;
+    Ok(world)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_run_backs_off_although_its_own_status_write_triggers_it() -> Result<()> {
+    type End = fn() -> kubewright_runtime::Result<Outcome>;
+    let ends: [(&str, End); 4] = [
+        ("an error", || Err(Error::new("the test wants this"))),
+        ("a panic", || panic!("the test wants this")),
+        ("a requeue", || Ok(Outcome::requeue())),
+        ("a terminal error", || Err(Error::terminal("the test wants this"))),
+    ];
+    for (what, end) in ends {
+        let world = one_widget().await?;
+        let (manager, notes) = (manager(&world)?, Notes::new());
+        writing_status(&manager, &notes, end)?;
+        let running = Running::start(&manager);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        // A run takes a millisecond.
+        assert_eq!(notes.pauses("a"), [6, 11, 21, 41, 81, 161], "{what}");
+        running.end().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_by_another_client_ends_the_wait_of_a_failing_run() -> Result<()> {
+    for terminal in [false, true] {
+        let world = one_widget().await?;
+        let (manager, notes) = (manager(&world)?, Notes::new());
+        let end = move || {
+            let error = "the test wants this";
+            Err(if terminal { Error::terminal(error) } else { Error::new(error) })
+        };
+        writing_status(&manager, &notes, end)?;
+        let running = Running::start(&manager);
+        // In the middle of a pause of more than five minutes.
+        tokio::time::sleep(Duration::from_mins(8)).await;
+        let runs = notes.len();
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        assert_eq!(notes.len(), runs, "terminal: {terminal}");
+        touch::<Widget>(&world, "a", "1").await?;
+        settle().await;
+        assert_eq!(notes.len(), runs + 1, "terminal: {terminal}");
+        running.end().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_by_another_client_during_a_failing_run_is_not_delayed() -> Result<()> {
+    let world = Arc::new(one_widget().await?);
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    let (noted, outside) = (notes.clone(), world.clone());
+    let acts = Acts::<Widget>::new(move |widget, cx| {
+        noted.push("a");
+        let (run, world) = (noted.len(), outside.clone());
+        Box::pin(async move {
+            let widget = widget.expect("the widget is not deleted");
+            let status = Patch::merge(json!({"status": {"phase": format!("run {run}")}}))?;
+            cx.client().status().patch(&*widget, &status).await?;
+            if run == 5 {
+                // No await point lets the watch deliver between the two writes: both are one change in the cache.
+                patch::<Widget>(&world, "a", json!({"spec": {"color": "blue"}})).await.map_err(Error::new)?;
+                cx.client()
+                    .status()
+                    .patch(&*widget, &Patch::merge(json!({"status": {"phase": "last"}}))?)
+                    .await?;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            Err(Error::new("the test wants this"))
+        })
+    });
+    manager.controller(acts).register()?;
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(notes.pauses("a"), [6, 11, 21, 41, 1, 161]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_writes_to_owned_objects_do_not_end_the_backoff_either() -> Result<()> {
+    let world = one_widget().await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    let noted = notes.clone();
+    let acts = Acts::<Widget>::new(move |widget, cx| {
+        noted.push("a");
+        let run = noted.len();
+        Box::pin(async move {
+            let widget = widget.expect("the widget is not deleted");
+            let mut child = config_map(&format!("child-{run}"));
+            set_controller_reference(&*widget, &mut child)?;
+            let child = cx.client().create(&child).await?;
+            let child =
+                cx.client().patch(&child, &Patch::merge(json!({"data": {"run": run.to_string()}}))?).await?;
+            cx.client().delete(&child).await?;
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            Err(Error::new("the test wants this"))
+        })
+    });
+    manager.controller(acts).owns::<ConfigMap>().register()?;
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(notes.pauses("a"), [6, 11, 21, 41, 81, 161]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn requeue_after_ends_a_row_of_failures() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    scripted(&manager, &notes, |_, run| match run {
+        5 => Ok(Outcome::requeue_after(Duration::from_secs(1))),
+        ..9 => Err(Error::new("the test wants this")),
+        _ => Ok(Outcome::done()),
+    })
+    .register()?;
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(notes.pauses("a"), [5, 10, 20, 40, 1000, 5, 10, 20]);
+    running.end().await
 }

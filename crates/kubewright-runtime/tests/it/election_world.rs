@@ -10,7 +10,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use kubewright_apiserver::ApiServer;
-use kubewright_runtime::{Election, ElectionEnd, ElectionOptions, Fence, Leadership, TokioClock};
+use kubewright_runtime::{
+    Election, ElectionEnd, ElectionOptions, Fence, Leadership, TokioClock, ordered_watch,
+};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -98,7 +100,7 @@ impl World {
 /// A contender that runs.
 pub(crate) struct Replica {
     pub(crate) fence: Fence,
-    pub(crate) leadership: watch::Receiver<Leadership>,
+    pub(crate) leadership: ordered_watch::Receiver<Leadership>,
     pub(crate) line: watch::Sender<Line>,
     pub(crate) running: JoinHandle<ElectionEnd>,
     stop: Option<oneshot::Sender<()>>,

@@ -356,18 +356,19 @@ async fn a_task_that_ends_well_ends_nothing_else() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_manager_runs_once_and_takes_nothing_more_while_it_does() -> Result<()> {
+async fn a_manager_runs_once_and_takes_nothing_after_its_end() -> Result<()> {
     let world = World::new();
     let manager = manager(&world)?;
     let running = Running::start(&manager);
     settle().await;
     let again = manager.clone().run_until(async {}).await;
     assert!(matches!(again, Err(ManagerError::RanBefore)), "{again:?}");
-    let late = manager.controller(Acts::<ConfigMap>::noting(&Notes::new())).register();
-    assert_eq!(late.unwrap_err().to_string(), r#""configmap" comes too late: the manager runs already"#);
-    let late = manager.task("task", |_| async { Ok(()) });
-    assert!(matches!(late, Err(RegisterError::Running(name)) if name == "task"));
     running.end().await?;
+    let late = manager.controller(Acts::<ConfigMap>::noting(&Notes::new())).register();
+    let late = late.unwrap_err().to_string();
+    assert_eq!(late, r#"cannot register "controller configmap": the manager has stopped"#);
+    let late = manager.task("task", |_| async { Ok(()) }).map(|_| ());
+    assert!(matches!(late, Err(RegisterError::Stopped(name)) if name == "task"));
     let again = manager.run_until(async {}).await;
     assert!(matches!(again, Err(ManagerError::RanBefore)), "{again:?}");
     Ok(())
@@ -381,7 +382,7 @@ async fn controllers_that_cannot_work_are_refused_with_advice() -> Result<()> {
     let twice = manager.controller(Acts::<ConfigMap>::noting(&notes)).register().unwrap_err();
     assert_eq!(
         twice.to_string(),
-        r#"two controllers are named "configmap": give one of them another name with named()"#
+        r#""configmap" is registered twice: give one of them another name, controllers with named()"#
     );
     manager.controller(Acts::<ConfigMap>::noting(&notes)).named("other").register()?;
     let keys = || KeyActs::new(|_| Box::pin(async { Ok(Outcome::done()) }));

@@ -128,8 +128,9 @@ async fn worker(queue: SharedQueue<Key>, running: Arc<Mutex<BTreeSet<Key>>>) -> 
 
 /// Tries a test with random schedules, and with those that have few but odd preemptions.
 fn check(test: fn()) {
-    check_random(test, SCHEDULES);
-    check_pct(test, SCHEDULES, 3);
+    let schedules = crate::seeds::schedules(SCHEDULES);
+    check_random(test, schedules);
+    check_pct(test, schedules, 3);
 }
 
 #[test]

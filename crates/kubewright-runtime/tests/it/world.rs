@@ -48,6 +48,15 @@ pub(crate) struct RunningCache {
     _stop: DropGuard,
 }
 
+impl RunningCache {
+    pub(crate) fn start(kube: kube::Client, options: CacheOptions) -> Self {
+        let cache = Cache::new(CacheOptions { seed: Some(1), ..options }).expect("the options are valid");
+        let cancel = CancellationToken::new();
+        let task = tokio::spawn(cache.run(kube, cancel.clone()));
+        Self { cache, task, _stop: cancel.drop_guard() }
+    }
+}
+
 impl World {
     pub(crate) fn new() -> Self {
         Self::with(options())
@@ -67,13 +76,7 @@ impl World {
 
     /// A cache that runs on this connection.
     pub(crate) fn cache(&self, options: CacheOptions) -> RunningCache {
-        let cache = Cache::new(CacheOptions { seed: Some(1), ..options });
-        let cancel = CancellationToken::new();
-        let task = {
-            let (cache, kube, cancel) = (cache.clone(), self.kube.clone(), cancel.clone());
-            tokio::spawn(async move { cache.run(kube, cancel).await })
-        };
-        RunningCache { cache, task, _stop: cancel.drop_guard() }
+        RunningCache::start(self.kube.clone(), options)
     }
 
     /// A client without a cache, on this connection.

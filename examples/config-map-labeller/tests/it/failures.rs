@@ -132,7 +132,7 @@ async fn a_server_that_is_not_there_is_asked_again() -> Result<()> {
     // A port that was free a moment ago, and that nobody listens on.
     let nobody = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let mut operator = Program::on(&cluster.kubeconfig_by(nobody)?, &[], &[])?;
-    let line = operator.logs("cannot follow").await?;
+    let line = operator.logs("list or watch failed").await?;
     assert_eq!(line["level"], "warn");
     let error = line["error"].as_str().unwrap_or_default();
     assert!(error.contains("refused"), "{line}");

@@ -9,7 +9,7 @@ use std::io::{self, Write as _};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use tokio::sync::watch;
+use kubewright_sync::ordered_watch;
 
 use super::folder::{Folder, Kind};
 use super::record::Record;
@@ -53,7 +53,7 @@ impl Default for Options {
 }
 
 /// How far the log is durable.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Progress {
     revision: Revision,
     forgets: u64,
@@ -122,7 +122,7 @@ pub(super) struct Writer {
     bytes: u64,
     state: State,
     /// Dropped with the thread, which ends every wait.
-    progress: watch::Sender<Progress>,
+    progress: ordered_watch::Sender<Progress>,
     snapshot: Option<JoinHandle<()>>,
     buffer: Vec<u8>,
 }
@@ -132,8 +132,8 @@ impl Writer {
         folder: Folder,
         found: Recovery,
         options: Options,
-    ) -> (Self, watch::Receiver<Progress>) {
-        let (progress, told) = watch::channel(Progress::default());
+    ) -> (Self, ordered_watch::Receiver<Progress>) {
+        let (progress, told) = ordered_watch::channel(Progress::default());
         let Recovery { state, log, start, bytes, .. } = found;
         let file = (options.sink)(log);
         let buffer = Vec::new();

@@ -1,12 +1,13 @@
 //! Exec plugins: programs that give credentials, such as a cloud's.
 //!
 //! Owns the running of one, by client-go's rules (`client.authentication.k8s.io`, v1 and v1beta1), and what it gave.
-//! The invariant: at most one runs at a time for a client, and what it gave is used until shortly before it expires,
-//! or until the API server refuses it.
+//! The invariant: at most one runs at a time for a client, also if the request that needs it is dropped, and it ends in
+//! time. What it gave is used until shortly before it expires, or until the API server refuses it.
 
-use std::io::IsTerminal as _;
-use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::io::{IsTerminal as _, Read};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use http::HeaderValue;
@@ -22,6 +23,8 @@ use crate::Clock;
 
 /// How long before they expire new credentials are asked for.
 const EARLY: SignedDuration = SignedDuration::from_secs(60);
+/// How long a plugin may take, unless it talks with a user at a terminal.
+const WITHIN: Duration = Duration::from_mins(1);
 
 /// An exec plugin gave no credentials.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +70,14 @@ pub enum PluginError {
         /// The end of what it wrote, as far as that was not to the terminal.
         said: String,
     },
+    /// The program took too long, and was killed.
+    #[error("the exec plugin {command} gave no credentials within {after:?}, and was killed")]
+    Timeout {
+        /// The command.
+        command: String,
+        /// The limit.
+        after: Duration,
+    },
     /// What it printed is not what a plugin prints.
     #[error("the exec plugin {command} gave no credentials that can be used: {what}")]
     Answer {
@@ -86,8 +97,9 @@ pub(in crate::connect) struct Plugin {
     identity: Arc<Identity>,
     clock: Arc<dyn Clock>,
     given: Mutex<Given>,
+    within: Duration,
     /// One may run.
-    turn: Semaphore,
+    turn: Arc<Semaphore>,
 }
 
 /// What a plugin gave.
@@ -107,24 +119,42 @@ impl Plugin {
         identity: Arc<Identity>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, AuthError> {
-        let given = run(&exec)?;
+        let given = run(&exec, WITHIN)?;
         show(&given, None, &identity)?;
-        Ok(Self { exec, identity, clock, given: Mutex::new(given), turn: Semaphore::new(1) })
+        let turn = Arc::new(Semaphore::new(1));
+        Ok(Self { exec, identity, clock, given: Mutex::new(given), within: WITHIN, turn })
+    }
+
+    /// The same plugin with another limit.
+    #[cfg(test)]
+    pub(super) fn within(mut self, within: Duration) -> Self {
+        self.within = within;
+        self
     }
 
     /// The header to send, which may be none: a certificate may be all that there is.
-    pub(super) async fn header(&self) -> Result<Option<HeaderValue>, AuthError> {
+    pub(super) async fn header(self: &Arc<Self>) -> Result<Option<HeaderValue>, AuthError> {
         if let (header, true) = self.last(EARLY) {
             return Ok(header);
         }
-        let _turn = self.turn.acquire().await;
-        // Somebody else may have had it renewed meanwhile.
+        let turn = self.turn.clone().acquire_owned().await;
+        // Another request may have renewed them meanwhile.
         if let (header, true) = self.last(EARLY) {
             return Ok(header);
         }
-        let exec = self.exec.clone();
-        let ran = tokio::task::spawn_blocking(move || run(&exec)).await;
-        match ran.unwrap_or_else(|_| Err(PluginError::Ended(command_of(&self.exec)).into())) {
+        let plugin = self.clone();
+        // The run has the turn, not the request: a program goes on when the request is dropped.
+        let ran = tokio::task::spawn_blocking(move || {
+            let renewed = plugin.renew();
+            drop(turn);
+            renewed
+        });
+        ran.await.unwrap_or_else(|_| Err(PluginError::Ended(command_of(&self.exec)).into()))
+    }
+
+    /// Runs the plugin, and keeps what it gives: for threads that may block.
+    fn renew(&self) -> Result<Option<HeaderValue>, AuthError> {
+        match run(&self.exec, self.within) {
             Ok(given) => {
                 let mut last = self.given();
                 show(&given, last.pair.as_ref(), &self.identity)?;
@@ -134,7 +164,7 @@ impl Plugin {
             Err(error) => match self.last(SignedDuration::ZERO) {
                 (header, true) => {
                     let error: &dyn std::error::Error = &error;
-                    tracing::warn!(error, "no new credentials; the old ones are good for a while");
+                    tracing::warn!(error, "cannot renew credentials; the old ones have not expired yet");
                     Ok(header)
                 }
                 (_, false) => Err(error),
@@ -175,7 +205,7 @@ fn command_of(exec: &ExecConfig) -> String {
 }
 
 /// Runs a plugin and waits for it: for threads that may block.
-fn run(exec: &ExecConfig) -> Result<Given, AuthError> {
+fn run(exec: &ExecConfig, within: Duration) -> Result<Given, AuthError> {
     let command = exec.command.clone().ok_or(PluginError::NoCommand)?;
     let version = exec.api_version.clone().unwrap_or_default();
     if !matches!(&*version, "client.authentication.k8s.io/v1" | "client.authentication.k8s.io/v1beta1") {
@@ -201,18 +231,72 @@ fn run(exec: &ExecConfig) -> Result<Given, AuthError> {
     }
     let (stdin, stderr) =
         if interactive { (Stdio::inherit(), Stdio::inherit()) } else { (Stdio::null(), Stdio::piped()) };
-    let ended = process.stdin(stdin).stderr(stderr).output().map_err(|source| PluginError::Start {
-        hint: exec.install_hint.as_ref().map(|hint| format!(": {}", hint.trim())).unwrap_or_default(),
-        command: command.clone(),
-        source,
+    let mut child = process.stdin(stdin).stdout(Stdio::piped()).stderr(stderr).spawn().map_err(|source| {
+        PluginError::Start {
+            hint: exec.install_hint.as_ref().map(|hint| format!(": {}", hint.trim())).unwrap_or_default(),
+            command: command.clone(),
+            source,
+        }
     })?;
-    if !ended.status.success() {
-        let said = String::from_utf8_lossy(&ended.stderr);
+    // A user at a terminal has all the time.
+    let deadline = (!interactive).then(|| Instant::now() + within);
+    let (printed, said) = (reading(child.stdout.take()), reading(child.stderr.take()));
+    let ended = received(&printed, deadline).and_then(|printed| {
+        let said = received(&said, deadline)?;
+        Some((ended(&mut child, deadline)?, printed, said))
+    });
+    let Some((status, printed, said)) = ended else {
+        // Fails if the program has just ended, which is fine.
+        let _ = child.kill();
+        let _ = child.wait();
+        return Err(PluginError::Timeout { command, after: within }.into());
+    };
+    if !status.success() {
+        let said = String::from_utf8_lossy(&said);
         let said = said.lines().map(str::trim).rfind(|line| !line.is_empty());
         let said = said.map(|line| format!(": {line}")).unwrap_or_default();
-        return Err(PluginError::Failed { command, status: ended.status, said }.into());
+        return Err(PluginError::Failed { command, status, said }.into());
     }
-    answer(&ended.stdout, &version).map_err(|what| PluginError::Answer { command, what }.into())
+    answer(&printed, &version).map_err(|what| PluginError::Answer { command, what }.into())
+}
+
+/// Reads a pipe to its end, on a thread that ends with the pipe.
+fn reading(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
+    let (send, receive) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            // What was read before an error is all that there is.
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        let _ = send.send(bytes);
+    });
+    receive
+}
+
+/// What a pipe delivered, or none at the deadline: a process that the plugin left behind may keep the pipe open.
+fn received(pipe: &mpsc::Receiver<Vec<u8>>, deadline: Option<Instant>) -> Option<Vec<u8>> {
+    match deadline {
+        None => pipe.recv().ok(),
+        Some(deadline) => pipe.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok(),
+    }
+}
+
+/// Waits for the end of a program, or returns `None` at the deadline. The program has closed its output, so it ends at once
+/// unless it hangs. std has no wait with a deadline, hence the loop.
+fn ended(child: &mut std::process::Child, deadline: Option<Instant>) -> Option<ExitStatus> {
+    let Some(deadline) = deadline else { return child.wait().ok() };
+    let mut pause = Duration::from_millis(1);
+    loop {
+        if let Some(status) = child.try_wait().ok()? {
+            return Some(status);
+        }
+        if Instant::now() >= deadline {
+            return None;
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
 }
 
 /// What a plugin is told of the cluster and of us.

@@ -51,7 +51,7 @@ async fn an_auth_provider_is_refused_with_what_to_use_instead() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_file_is_read_again_every_minute() {
+async fn a_token_file_is_read_again_when_it_changes_and_after_a_401() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
     let user = AuthInfo { token_file: Some(path.to_str().unwrap().to_owned()), ..AuthInfo::default() };
@@ -62,13 +62,61 @@ async fn a_token_file_is_read_again_every_minute() {
     let credentials = of(&user).unwrap();
     assert_eq!(header_of(&credentials).await, "Bearer one");
     std::fs::write(&path, "two").unwrap();
-    tokio::time::advance(Duration::from_secs(49)).await;
-    assert_eq!(header_of(&credentials).await, "Bearer one");
-    tokio::time::advance(Duration::from_secs(11)).await;
+    assert_eq!(header_of(&credentials).await, "Bearer one", "it is not read for every request");
+    tokio::time::advance(Duration::from_secs(1)).await;
     assert_eq!(header_of(&credentials).await, "Bearer two");
+    std::fs::write(&path, "three").unwrap();
+    assert_eq!(sent(&credentials, 401).await.unwrap().as_deref(), Some("Bearer two"));
+    assert_eq!(header_of(&credentials).await, "Bearer three");
     std::fs::remove_file(&path).unwrap();
     tokio::time::advance(Duration::from_mins(1)).await;
-    assert_eq!(header_of(&credentials).await, "Bearer two");
+    assert_eq!(header_of(&credentials).await, "Bearer three");
+}
+
+/// A client certificate and its key, as PEM.
+fn pair() -> (String, String) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = rcgen::CertificateParams::new(Vec::new()).unwrap().self_signed(&key).unwrap();
+    (certificate.pem(), key.serialize_pem())
+}
+
+#[tokio::test(start_paused = true)]
+async fn client_certificate_files_are_read_again_when_they_change_and_after_a_401() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let write = |name: &str, text: &str| std::fs::write(path(name), text).unwrap();
+    let (certificate, key) = pair();
+    write("tls.crt", &certificate);
+    write("tls.key", &key);
+    let user = AuthInfo {
+        client_certificate: Some(path("tls.crt")),
+        client_key: Some(path("tls.key")),
+        ..AuthInfo::default()
+    };
+    let identity = Identity::of(&user).unwrap();
+    let generation = || {
+        identity.refresh();
+        identity.generation()
+    };
+    let first = generation();
+    let (certificate, key) = pair();
+    write("tls.crt", &certificate);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(generation(), first, "the certificate is not of this key");
+    write("tls.key", &key);
+    assert_eq!(generation(), first, "they are not read for every request");
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(generation(), first + 1);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(generation(), first + 1, "they did not change");
+    let (certificate, key) = pair();
+    write("tls.crt", &certificate);
+    write("tls.key", &key);
+    identity.expire();
+    assert_eq!(generation(), first + 2);
+    std::fs::remove_file(path("tls.key")).unwrap();
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(generation(), first + 2, "the last pair stays");
 }
 
 /// A folder with a shell script as a plugin. Each run adds a line to `runs`, and prints what `answer` holds.
@@ -197,9 +245,8 @@ async fn a_token_that_the_server_refuses_is_not_sent_again() {
 async fn a_plugin_may_give_a_certificate_and_speak_yaml() {
     let program = Program::new();
     let pair = || {
-        let key = rcgen::KeyPair::generate().unwrap();
-        let certificate = rcgen::CertificateParams::new(Vec::new()).unwrap().self_signed(&key).unwrap();
-        json!({ "clientCertificateData": certificate.pem(), "clientKeyData": key.serialize_pem() })
+        let (certificate, key) = pair();
+        json!({ "clientCertificateData": certificate, "clientKeyData": key })
     };
     let first = pair();
     program.prints(&first);
@@ -249,4 +296,49 @@ async fn what_is_wrong_with_a_plugin_is_said() {
         let error = error(program.config());
         assert!(error.contains(said), "{printed}: {error}");
     }
+}
+
+#[tokio::test]
+async fn a_plugin_that_hangs_is_ended() {
+    let program = Program::new();
+    program.prints(&json!({ "token": "one" }));
+    let plugin = Plugin::start(program.config(), Arc::default(), Arc::new(SystemClock)).unwrap();
+    let plugin = Arc::new(plugin.within(Duration::from_millis(200)));
+    program.script("exec sleep 600");
+    plugin.was_refused(plugin.header().await.unwrap().as_ref());
+    let error = plugin.header().await.unwrap_err();
+    assert!(matches!(error, AuthError::Plugin(PluginError::Timeout { .. })), "{error}");
+}
+
+#[tokio::test]
+async fn a_request_that_is_dropped_leaves_its_plugin_the_only_one() {
+    let program = Program::new();
+    program.prints(&json!({ "token": "one" }));
+    let plugin = Arc::new(Plugin::start(program.config(), Arc::default(), Arc::new(SystemClock)).unwrap());
+    // The second run waits until the test lets it go on.
+    program.prints(&json!({ "token": "two" }));
+    for pipe in ["started", "go"] {
+        let made = std::process::Command::new("mkfifo").arg(program.path(pipe)).status();
+        assert!(made.is_ok_and(|status| status.success()), "mkfifo of the coreutils");
+    }
+    program.script("echo > started; cat go; cat answer");
+    plugin.was_refused(plugin.header().await.unwrap().as_ref());
+    let dropped = tokio::spawn({
+        let plugin = plugin.clone();
+        async move { plugin.header().await }
+    });
+    let started = program.path("started");
+    tokio::task::spawn_blocking(|| std::fs::read(started)).await.unwrap().unwrap();
+    dropped.abort();
+    assert!(dropped.await.unwrap_err().is_cancelled());
+    // The next request does not start another run, and gets what this one gives.
+    let waits = tokio::spawn({
+        let plugin = plugin.clone();
+        async move { plugin.header().await }
+    });
+    tokio::task::yield_now().await;
+    assert_eq!(program.runs(), 2);
+    std::fs::write(program.path("go"), "").unwrap();
+    assert_eq!(waits.await.unwrap().unwrap().unwrap(), "Bearer two");
+    assert_eq!(program.runs(), 2);
 }

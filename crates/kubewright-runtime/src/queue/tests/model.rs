@@ -186,6 +186,16 @@ impl Model {
         now.checked_sub(since)
     }
 
+    fn retract(&mut self, item: &Key) -> bool {
+        if !self.again.contains(item) {
+            return false;
+        }
+        self.again.retain(|again| again != item);
+        // The priority of the next add counts alone.
+        self.added.get_mut(item).unwrap().priority = i32::MIN;
+        true
+    }
+
     /// `taken` is with which priority, since when and why it was handed out.
     fn hold(&mut self, item: &Key, mut taken: Added) -> bool {
         if !self.runs(item) {
@@ -247,6 +257,8 @@ enum Step {
     Next,
     Done(Key),
     DoneOldest,
+    /// A run that fails takes back what was added meanwhile.
+    Retract(Key, i32, u8),
     Hold(Key),
     Release(Key),
     Pass(u64),
@@ -265,6 +277,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         80 => Just(Step::Next),
         30 => key().prop_map(Step::Done),
         40 => Just(Step::DoneOldest),
+        20 => (key(), priority(), 0..12u8).prop_map(|(key, priority, cause)| Step::Retract(key, priority, cause)),
         20 => key().prop_map(Step::Hold),
         20 => key().prop_map(Step::Release),
         40 => (0..8u64).prop_map(Step::Pass),
@@ -295,7 +308,7 @@ fn kept(causes: &[u8]) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::seeds::cases(300))]
 
     #[test]
     fn the_queue_does_what_the_model_does(options in options(), steps in steps()) {
@@ -344,6 +357,14 @@ proptest! {
                 Step::DoneOldest => {
                     if let Some((item, _)) = model.running.first().cloned() {
                         prop_assert_eq!(queue.done(&item, now), model.done(&item, now));
+                    }
+                }
+                Step::Retract(item, priority, cause) => {
+                    let retracted = model.retract(&item);
+                    prop_assert_eq!(queue.retract(&item), retracted);
+                    if retracted {
+                        let delay = model.add_rate_limited(&item, priority, cause, now);
+                        prop_assert_eq!(queue.add_rate_limited(item, priority, cause, now), delay);
                     }
                 }
                 Step::Hold(item) => {

@@ -1,12 +1,13 @@
 //! Objects found by what is in them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use anyhow::Result;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kube::api::{DeleteParams, PostParams};
 use kubewright_runtime::client::Error;
-use kubewright_runtime::{CacheOptions, List};
+use kubewright_runtime::{CacheOptions, Key, List, RegisterError};
 
 use crate::world::{World, eventually, pod, soon};
 
@@ -31,14 +32,14 @@ async fn an_index_finds_objects_by_a_field() -> Result<()> {
     create(&world, "a", "node-1").await?;
     let running = world.cache(CacheOptions::default());
     // One before there is anything, one after.
-    running.cache.index("spec.nodeName", node);
+    running.cache.index("spec.nodeName", node)?;
     let client = world.cached(&running.cache);
     let on = |node: &str| List::all().field("spec.nodeName", node);
     assert_eq!(names(&soon("the list", client.list::<Pod>(&on("node-1"))).await?), ["a"]);
     running.cache.index("image", |pod: &Pod| {
         let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
         containers.filter_map(|container| container.image.clone()).collect()
-    });
+    })?;
     create(&world, "b", "node-1").await?;
     create(&world, "c", "node-2").await?;
     let informer = running.cache.informer::<Pod>();
@@ -81,5 +82,99 @@ async fn a_field_without_an_index_is_refused_with_advice() -> Result<()> {
     assert!(error.to_string().contains("Cache::index"), "{error}");
     // The server has that field.
     assert_eq!(names(&client.uncached().list::<Pod>(&list).await?), ["a"]);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_index_of_the_same_name_is_refused() -> Result<()> {
+    let world = World::new();
+    create(&world, "a", "node-1").await?;
+    let running = world.cache(CacheOptions::default());
+    running.cache.index("node", node)?;
+    let error = running.cache.index::<Pod>("node", |_| Vec::new()).unwrap_err();
+    assert!(matches!(error, RegisterError::IndexTaken { .. }));
+    assert_eq!(
+        error.to_string(),
+        "v1, Kind=Pod has two indexes named \"node\": give one of them another name"
+    );
+    // Another type may have one of that name, and the first stays.
+    running.cache.index::<ConfigMap>("node", |_| Vec::new())?;
+    soon("the lists", running.cache.synced()).await?;
+    let list = List::all().field("node", "node-1");
+    assert_eq!(names(&running.cache.list::<Pod>(&list)?), ["a"]);
+    Ok(())
+}
+
+/// Blocks an index function until the test lets it go on.
+#[derive(Clone, Default)]
+struct Gate(Arc<(Mutex<(bool, bool)>, Condvar)>);
+
+impl Gate {
+    /// Waits until the gate is open. Gives up after a while, so that a test that fails does not hang.
+    fn pass(&self) {
+        let (state, changed) = &*self.0;
+        let mut state = state.lock().unwrap();
+        state.0 = true;
+        while !state.1 {
+            let (next, waited) = changed.wait_timeout(state, Duration::from_secs(20)).unwrap();
+            assert!(!waited.timed_out(), "no one opened the gate");
+            state = next;
+        }
+    }
+
+    fn is_reached(&self) -> bool {
+        self.0.0.lock().unwrap().0
+    }
+
+    fn open(&self) {
+        self.0.0.lock().unwrap().1 = true;
+        self.0.1.notify_all();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_slow_index_function_blocks_neither_reads_nor_readiness() -> Result<()> {
+    let world = World::new();
+    world.namespace("slow").await?;
+    let running = world.cache(CacheOptions::default());
+    let (event, added) = (Gate::default(), Gate::default());
+    let gate = event.clone();
+    running.cache.index::<Namespace>("name", move |namespace| {
+        if namespace.metadata.name.as_deref() == Some("later") {
+            gate.pass();
+        }
+        namespace.metadata.name.clone().into_iter().collect()
+    })?;
+    soon("the list", running.cache.synced()).await?;
+    let found = |name: &str| running.cache.list::<Namespace>(&List::all().field("name", name));
+    let reads = || -> Result<()> {
+        assert_eq!(found("slow")?.len(), 1);
+        assert!(running.cache.get::<Namespace>(&Key::cluster("slow"))?.is_some());
+        assert_eq!(running.cache.health(), Ok(()));
+        Ok(())
+    };
+    // An event whose object is indexed.
+    world.namespace("later").await?;
+    eventually("the index function", || event.is_reached()).await;
+    reads()?;
+    assert!(found("later")?.is_empty());
+    event.open();
+    eventually("the event", || found("later").is_ok_and(|found| found.len() == 1)).await;
+    // An index that is added.
+    let (cache, gate) = (running.cache.clone(), added.clone());
+    let adding = tokio::task::spawn_blocking(move || {
+        cache.index::<Namespace>("slow", move |_| {
+            gate.pass();
+            vec!["x".to_owned()]
+        })
+    });
+    eventually("the index function", || added.is_reached()).await;
+    reads()?;
+    added.open();
+    adding.await??;
+    assert_eq!(
+        running.cache.list::<Namespace>(&List::all().field("slow", "x"))?.len(),
+        running.cache.informer::<Namespace>().len()
+    );
     Ok(())
 }

@@ -1,14 +1,17 @@
-//! The cache against the server: whatever is written and whatever breaks, in the end they agree.
+//! The cache against the server: after any writes and any failures, they agree in the end.
+//!
+//! Two of three namespaces are watched. Objects move into and out of a selection, and are transformed and indexed. At
+//! every moment an index agrees with the objects, and no object is seen in an older version than before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kubewright_apiserver::Options;
 use kubewright_apiserver::storage::Limits;
-use kubewright_runtime::cache::{Change, Informer};
+use kubewright_runtime::cache::{Change, Entry, Informer, Removal};
 use kubewright_runtime::{CacheOptions, Key, KindOptions, List};
 use proptest::prelude::*;
 use serde_json::json;
@@ -16,19 +19,29 @@ use serde_json::json;
 use super::is_map_watch;
 use crate::world::{Asked, Effect, World, config_map, options, soon};
 
+/// The last one is not watched.
+const NAMESPACES: [&str; 3] = ["default", "other", "unwatched"];
+const NAMES: u8 = 5;
+/// The values of the label `x`. The selection has the first two.
+const VALUES: [&str; 4] = ["0", "1", "2", "3"];
+const SELECTOR: &str = "x in (0,1)";
+
+/// An object: its namespace and its name.
+type Place = (usize, u8);
+
 #[derive(Debug, Clone)]
 enum Step {
-    Create(u8),
-    Label(u8, u8),
-    Delete(u8),
-    /// Breaks the open watch.
-    Cut,
-    /// Ends it as a server does.
-    End,
-    /// Tells it that it is too old.
-    Expire,
-    /// Delivers nothing any more, until it is given up or the next fault.
-    Stall,
+    Create(Place, usize),
+    Label(Place, usize),
+    Delete(Place),
+    /// Breaks the open watches of a namespace, or of all.
+    Cut(usize),
+    /// Ends them as a server does.
+    End(usize),
+    /// Ends them because their resourceVersion is too old.
+    Expire(usize),
+    /// Delivers nothing any more, until the watch is given up or the next fault.
+    Stall(usize),
     /// The next requests fail.
     Fail(u8, Effect),
     /// The follower reads what waits.
@@ -41,80 +54,194 @@ fn step() -> impl Strategy<Value = Step> {
         Just(Effect::Refuse),
         Just(Effect::Lose),
         Just(Effect::Hang),
+        Just(Effect::Status(403, "Forbidden")),
         Just(Effect::Status(500, "InternalError")),
         Just(Effect::Status(410, "Expired")),
         Just(Effect::Delay(Duration::from_secs(3))),
     ];
+    let place = || (0..NAMESPACES.len(), 0..NAMES);
+    let value = || 0..VALUES.len();
+    let watches = || 0..NAMESPACES.len();
     prop_oneof![
-        6 => (0..6u8).prop_map(Step::Create),
-        4 => (0..6u8, 0..4u8).prop_map(|(name, value)| Step::Label(name, value)),
-        4 => (0..6u8).prop_map(Step::Delete),
-        2 => Just(Step::Cut),
-        1 => Just(Step::End),
-        2 => Just(Step::Expire),
-        1 => Just(Step::Stall),
+        6 => (place(), value()).prop_map(|(place, value)| Step::Create(place, value)),
+        6 => (place(), value()).prop_map(|(place, value)| Step::Label(place, value)),
+        4 => place().prop_map(Step::Delete),
+        2 => watches().prop_map(Step::Cut),
+        1 => watches().prop_map(Step::End),
+        2 => watches().prop_map(Step::Expire),
+        1 => watches().prop_map(Step::Stall),
         1 => (1..3u8, effect).prop_map(|(times, effect)| Step::Fail(times, effect)),
         3 => Just(Step::Read),
         6 => (0..5_000u16).prop_map(Step::Wait),
     ]
 }
 
+/// What kind of cache is tested.
+#[derive(Debug, Clone, Copy)]
+struct Setup {
+    /// The server does not stream lists.
+    pages: bool,
+    /// How many events the server remembers.
+    memory: usize,
+    /// The cache has the objects of [`SELECTOR`] only.
+    selects: bool,
+    /// The cache drops the data of each object.
+    transforms: bool,
+}
+
+fn setup() -> impl Strategy<Value = Setup> {
+    let memory = prop_oneof![Just(4usize), Just(100_000)];
+    (any::<bool>(), memory, any::<bool>(), any::<bool>())
+        .prop_map(|(pages, memory, selects, transforms)| Setup { pages, memory, selects, transforms })
+}
+
 type Known = BTreeMap<Key, u64>;
 
-/// Takes what a follower was told.
-fn apply(known: &mut Known, changes: Vec<Change>) {
-    for change in changes {
-        let key = change.latest().key().clone();
-        if let Some(new) = change.new {
-            known.insert(key, new.version());
-        } else {
-            known.remove(&key);
+/// What one reader has seen.
+#[derive(Default)]
+struct Reader {
+    known: Known,
+    /// The highest version of each key.
+    highest: Known,
+    /// The uids of objects that were reported as deleted.
+    deleted: BTreeSet<String>,
+}
+
+impl Reader {
+    fn sees(&mut self, entry: &Entry) -> Result<()> {
+        let highest = self.highest.entry(entry.key().clone()).or_default();
+        ensure!(entry.version() >= *highest, "{entry:?} was seen after version {highest}");
+        *highest = entry.version();
+        Ok(())
+    }
+
+    /// Takes the changes of a follower.
+    fn follows(&mut self, setup: Setup, changes: Vec<Change>) -> Result<()> {
+        for change in changes {
+            let key = change.latest().key().clone();
+            self.sees(change.latest())?;
+            match (change.new, change.removal) {
+                (Some(new), None) => drop(self.known.insert(key, new.version())),
+                (None, Some(removal)) => {
+                    self.known.remove(&key);
+                    ensure!(setup.selects || removal == Removal::Deleted, "{key}: {removal:?}");
+                    if removal == Removal::Deleted {
+                        self.deleted.extend(change.old.map(|old| old.uid()));
+                    }
+                }
+                (new, removal) => anyhow::bail!("{key} is {new:?} and {removal:?}"),
+            }
         }
+        Ok(())
+    }
+
+    /// Reads the cache: no version is older than before, and the index has exactly the objects with its value.
+    fn reads(&mut self, setup: Setup, informer: &Informer) -> Result<()> {
+        if !informer.is_synced() {
+            return Ok(());
+        }
+        let all = informer.entries(&List::all())?;
+        for entry in &all {
+            self.sees(entry)?;
+            ensure!(entry.key().namespace() != Some(NAMESPACES[2]), "{entry:?} is not watched");
+            let has_data = String::from_utf8_lossy(entry.json()).contains("\"data\"");
+            ensure!(has_data != setup.transforms, "{entry:?} is transformed: {}", !has_data);
+        }
+        for value in VALUES {
+            for namespace in NAMESPACES.into_iter().map(Some).chain([None]) {
+                let list = namespace.map_or_else(List::all, List::namespace);
+                let here = |entry: &Entry| namespace.is_none_or(|it| entry.key().namespace() == Some(it));
+                let has = |entry: &Entry| entry.marks().labels.get("x").is_some_and(|x| x == value);
+                let labelled = all.iter().filter(|entry| here(entry) && has(entry));
+                let labelled: Vec<&Key> = labelled.map(|entry| entry.key()).collect();
+                let found = informer.entries(&list.field("x", value))?;
+                let found: Vec<&Key> = found.iter().map(|entry| entry.key()).collect();
+                ensure!(
+                    found == labelled,
+                    "x={value} in {namespace:?}: found {found:?}, labelled {labelled:?}"
+                );
+            }
+        }
+        self.known = all.iter().map(|entry| (entry.key().clone(), entry.version())).collect();
+        Ok(())
     }
 }
 
-fn cached(informer: &Informer) -> Known {
-    let entries = informer.entries(&List::all()).expect("no selector is wrong");
-    entries.iter().map(|entry| (entry.key().clone(), entry.version())).collect()
+/// The objects that the cache should have, and the uids of all objects.
+async fn served(world: &World, setup: Setup) -> Result<(Known, BTreeSet<String>)> {
+    let (mut known, mut uids) = (Known::new(), BTreeSet::new());
+    for namespace in &NAMESPACES[..2] {
+        let maps: Api<ConfigMap> = Api::namespaced(world.direct.clone(), namespace);
+        for map in maps.list(&ListParams::default()).await? {
+            uids.extend(map.metadata.uid.clone());
+            let value = map.metadata.labels.as_ref().and_then(|labels| labels.get("x"));
+            if !setup.selects || value.is_some_and(|value| VALUES[..2].contains(&&**value)) {
+                let version = map.metadata.resource_version.as_deref().unwrap_or_default().parse()?;
+                known.insert(Key::of(&map), version);
+            }
+        }
+    }
+    Ok((known, uids))
 }
 
-async fn served(world: &World) -> Result<Known> {
-    let maps = world.api::<ConfigMap>().list(&ListParams::default()).await?;
-    let version = |map: &ConfigMap| map.metadata.resource_version.as_deref().unwrap_or_default().parse();
-    maps.items.iter().map(|map| Ok((Key::of(map), version(map)?))).collect()
+/// Writes an object. That it exists already, or not at all, is fine.
+async fn write(world: &World, step: &Step) {
+    let maps = |namespace: &usize| Api::<ConfigMap>::namespaced(world.direct.clone(), NAMESPACES[*namespace]);
+    match step {
+        Step::Create((namespace, name), value) => {
+            let mut map = config_map(&name.to_string());
+            map.metadata.namespace = None;
+            map.metadata.labels = Some([("x".to_owned(), VALUES[*value].to_owned())].into());
+            let _ = maps(namespace).create(&PostParams::default(), &map).await;
+        }
+        Step::Label((namespace, name), value) => {
+            let patch = Patch::Merge(json!({"metadata": {"labels": {"x": VALUES[*value]}}}));
+            let _ = maps(namespace).patch(&name.to_string(), &PatchParams::default(), &patch).await;
+        }
+        Step::Delete((namespace, name)) => {
+            let _ = maps(namespace).delete(&name.to_string(), &DeleteParams::default()).await;
+        }
+        _ => {}
+    }
 }
 
-async fn life(pages: bool, memory: usize, steps: Vec<Step>) -> Result<()> {
-    let limits = Limits { events: memory, ..Limits::default() };
+async fn life(setup: Setup, steps: Vec<Step>) -> Result<()> {
+    let limits = Limits { events: setup.memory, ..Limits::default() };
     let world = World::with(Options { limits, ..options() });
-    if pages {
+    for namespace in &NAMESPACES[1..] {
+        world.namespace(namespace).await?;
+    }
+    if setup.pages {
         world
             .faults
             .every(Effect::Status(422, "Invalid"), |asked| asked.parameter("sendInitialEvents").is_some());
     }
     let options = CacheOptions { resync: Some(Duration::from_mins(7)), ..CacheOptions::default() };
-    let running = world.cache(options.kind::<ConfigMap>(KindOptions::new().namespaces(["default"])));
+    let mut kind = KindOptions::new().namespaces(NAMESPACES[..2].to_vec());
+    if setup.selects {
+        kind = kind.labels(SELECTOR);
+    }
+    if setup.transforms {
+        kind = kind.transform(|map: &mut ConfigMap| map.data = None);
+    }
+    let running = world.cache(options.kind::<ConfigMap>(kind));
+    running.cache.index::<ConfigMap>("x", |map| {
+        map.metadata.labels.iter().filter_map(|labels| labels.get("x").cloned()).collect()
+    })?;
     let informer = running.cache.informer::<ConfigMap>();
-    let mut follower = informer.follower();
-    let mut known = Known::new();
-    let maps: Api<ConfigMap> = world.api();
+    let (mut follower, mut following, mut reading) =
+        (informer.follower(), Reader::default(), Reader::default());
+    let watches = |which: usize| {
+        let part = (which < 2).then(|| format!("/{}/", NAMESPACES[which]));
+        move |asked: &Asked| is_map_watch(asked) && part.as_ref().is_none_or(|part| asked.path.contains(part))
+    };
     for step in steps {
         match step {
-            // That it is there already, or not at all, is fine.
-            Step::Create(name) => {
-                let _ = maps.create(&PostParams::default(), &config_map(&name.to_string())).await;
-            }
-            Step::Label(name, value) => {
-                let patch = Patch::Merge(json!({"metadata": {"labels": {"x": value.to_string()}}}));
-                let _ = maps.patch(&name.to_string(), &PatchParams::default(), &patch).await;
-            }
-            Step::Delete(name) => {
-                let _ = maps.delete(&name.to_string(), &DeleteParams::default()).await;
-            }
-            Step::Cut => drop(world.faults.cut(is_map_watch)),
-            Step::End => drop(world.faults.end(is_map_watch)),
-            Step::Expire => drop(world.faults.expire(is_map_watch)),
-            Step::Stall => drop(world.faults.stall(is_map_watch)),
+            Step::Create(..) | Step::Label(..) | Step::Delete(_) => write(&world, &step).await,
+            Step::Cut(which) => drop(world.faults.cut(watches(which))),
+            Step::End(which) => drop(world.faults.end(watches(which))),
+            Step::Expire(which) => drop(world.faults.expire(watches(which))),
+            Step::Stall(which) => drop(world.faults.stall(watches(which))),
             Step::Fail(times, effect) => {
                 world
                     .faults
@@ -122,39 +249,43 @@ async fn life(pages: bool, memory: usize, steps: Vec<Step>) -> Result<()> {
             }
             Step::Read => {
                 while follower.waiting() > 0 {
-                    apply(&mut known, follower.next().await.unwrap_or_default());
+                    following.follows(setup, follower.next().await.unwrap_or_default())?;
                 }
             }
             Step::Wait(millis) => tokio::time::sleep(Duration::from_millis(millis.into())).await,
         }
-        anyhow::ensure!(follower.waiting() <= 6, "an inbox grew beyond the objects");
+        ensure!(follower.waiting() <= 2 * usize::from(NAMES), "an inbox grew beyond the objects");
+        reading.reads(setup, &informer)?;
     }
-    // Whatever stalled is given up after ten minutes, and whatever failed is tried again within two.
+    // A watch that stalled is given up after ten minutes, and a request that failed is repeated within two.
     tokio::time::sleep(Duration::from_mins(20)).await;
     world.faults.heal();
     tokio::time::sleep(Duration::from_mins(5)).await;
     soon("the list", informer.synced()).await?;
     while follower.waiting() > 0 {
-        apply(&mut known, follower.next().await.unwrap_or_default());
+        following.follows(setup, follower.next().await.unwrap_or_default())?;
     }
-    let served = served(&world).await?;
-    anyhow::ensure!(cached(&informer) == served, "cached {:?}, served {served:?}", cached(&informer));
-    anyhow::ensure!(known == served, "followed {known:?}, served {served:?}");
-    anyhow::ensure!(world.faults.watches(Asked::is_watch) == 1, "one watch is open");
+    reading.reads(setup, &informer)?;
+    let (served, uids) = served(&world, setup).await?;
+    ensure!(reading.known == served, "cached {:?}, served {served:?}", reading.known);
+    ensure!(following.known == served, "followed {:?}, served {served:?}", following.known);
+    let alive: Vec<&String> = following.deleted.intersection(&uids).collect();
+    ensure!(alive.is_empty(), "reported as deleted, and exist: {alive:?}");
+    ensure!(world.faults.watches(Asked::is_watch) == 2, "one watch per namespace is open");
+    ensure!(running.cache.health().is_ok(), "{:?}", running.cache.health());
     Ok(())
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(crate::seeds::cases(200))]
 
     #[test]
     fn the_cache_and_its_followers_agree_with_the_server_in_the_end(
-        pages in any::<bool>(),
-        memory in prop_oneof![Just(4usize), Just(100_000)],
+        setup in setup(),
         steps in proptest::collection::vec(step(), 0..60),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
-        if let Err(error) = runtime.block_on(life(pages, memory, steps)) {
+        if let Err(error) = runtime.block_on(life(setup, steps)) {
             return Err(TestCaseError::fail(format!("{error:?}")));
         }
     }

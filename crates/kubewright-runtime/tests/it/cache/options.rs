@@ -6,7 +6,9 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::core::PartialObjectMeta;
-use kubewright_runtime::{CacheOptions, Key, KindOptions, List};
+use kubewright_runtime::{
+    Cache, CacheOptions, Key, KindOptions, List, Manager, ManagerError, ManagerOptions,
+};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -262,5 +264,21 @@ async fn label_selectors_of_lists_are_asked_of_the_cache() -> Result<()> {
         .await?;
     let web = List::namespace("default").labels("app=web");
     eventually("the event", || running.cache.list::<ConfigMap>(&web).unwrap().is_empty()).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resync_period_of_zero_is_refused() -> Result<()> {
+    let all = CacheOptions { resync: Some(Duration::ZERO), ..CacheOptions::default() };
+    let error = Cache::new(all.clone()).err().map(|error| error.to_string());
+    let text = "the resync period is zero: set a positive period, or None for no resync";
+    assert_eq!(error.as_deref(), Some(text));
+    let one = CacheOptions::default().kind::<Pod>(KindOptions::new().resync(Some(Duration::ZERO)));
+    let error = Cache::new(one).err().map(|error| error.to_string());
+    let text = "the resync period of v1, Kind=Pod is zero: set a positive period, or None for no resync";
+    assert_eq!(error.as_deref(), Some(text));
+    let options = ManagerOptions { cache: all, ..ManagerOptions::new("test") };
+    let refused = Manager::new(World::new().kube, options).err();
+    assert!(matches!(refused, Some(ManagerError::Cache(_))), "{refused:?}");
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kubewright_runtime::client::Error;
-use kubewright_runtime::{Cache, CacheOptions, Key};
+use kubewright_runtime::{Cache, CacheOptions, Key, List};
 use tokio_util::sync::CancellationToken;
 
 use super::{is_map_watch, told};
@@ -30,7 +30,7 @@ async fn an_informer_that_is_removed_watches_no_more() -> Result<()> {
     eventually("the end of the watch", || world.faults.watches(is_map_watch) == 0).await;
     assert_eq!(world.faults.watches(Asked::is_watch), 1, "the other goes on");
     let key = Key::namespaced("default", "a");
-    assert!(running.cache.get::<ConfigMap>(&key)?.is_none());
+    assert!(matches!(running.cache.get::<ConfigMap>(&key), Err(Error::NotCached(_))));
     // The client asks the server again.
     world.cached(&running.cache).get::<ConfigMap>(&key).await?;
     // And a new one starts afresh.
@@ -43,7 +43,7 @@ async fn an_informer_that_is_removed_watches_no_more() -> Result<()> {
 
 #[tokio::test(start_paused = true)]
 async fn an_informer_that_is_removed_before_the_cache_runs_says_so() {
-    let cache = Cache::new(CacheOptions::default());
+    let cache = Cache::new(CacheOptions::default()).unwrap();
     let informer = cache.informer::<ConfigMap>();
     cache.remove::<ConfigMap>();
     stopped(&soon("the end", informer.synced()).await);
@@ -52,13 +52,10 @@ async fn an_informer_that_is_removed_before_the_cache_runs_says_so() {
 #[tokio::test(start_paused = true)]
 async fn a_cache_that_is_stopped_lets_nobody_wait() -> Result<()> {
     let world = World::new();
-    let cache = Cache::new(CacheOptions::default());
+    let cache = Cache::new(CacheOptions::default()).unwrap();
     let cancel = CancellationToken::new();
     world.faults.every(Effect::Hang, |asked| asked.path.contains("pods"));
-    let task = tokio::spawn({
-        let (cache, kube, cancel) = (cache.clone(), world.kube.clone(), cancel.clone());
-        async move { cache.run(kube, cancel).await }
-    });
+    let task = tokio::spawn(cache.run(world.kube.clone(), cancel.clone()));
     let (maps, pods) = (cache.informer::<ConfigMap>(), cache.informer::<Pod>());
     let mut follower = maps.follower();
     soon("the list", maps.synced()).await?;
@@ -89,13 +86,17 @@ async fn a_cache_that_is_dropped_lets_nobody_wait() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_that_panics_ends_its_informer_and_no_other() -> Result<()> {
+async fn reads_of_a_synced_kind_fail_once_its_informer_has_stopped() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let running = world.cache(CacheOptions::default());
-    running.cache.index("broken", |_: &ConfigMap| panic!("the index of this test"));
-    let (maps, pods) = (running.cache.informer::<ConfigMap>(), running.cache.informer::<Pod>());
-    stopped(&soon("the end", maps.synced()).await);
-    soon("the list", pods.synced()).await?;
+    let informer = running.cache.informer::<ConfigMap>();
+    soon("the list", informer.synced()).await?;
+    running.task.abort();
+    eventually("the end", || informer.is_stopped()).await;
+    let key = Key::namespaced("default", "a");
+    stopped(&running.cache.get::<ConfigMap>(&key));
+    stopped(&running.cache.list::<ConfigMap>(&List::all()));
+    stopped(&soon("the end", world.cached(&running.cache).get::<ConfigMap>(&key)).await);
     Ok(())
 }

@@ -250,6 +250,31 @@ async fn a_server_that_ends_every_watch_at_once_is_not_flooded() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_without_a_resource_version_is_an_error_and_is_retried_with_backoff() -> Result<()> {
+    let list = r#"{"kind":"ConfigMapList","apiVersion":"v1","metadata":{},"items":[]}"#;
+    let bookmark =
+        r#"{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}"#;
+    for (streams, body) in [(false, list.to_owned()), (true, format!("{bookmark}\n"))] {
+        let world = World::new();
+        if !streams {
+            world
+                .faults
+                .every(Effect::Status(422, "Invalid"), |it| it.parameter("sendInitialEvents").is_some());
+        }
+        world.faults.every(Effect::Answer(200, body), |_| true);
+        let running = world.cache(here());
+        let informer = running.cache.informer::<ConfigMap>();
+        tokio::time::sleep(Duration::from_mins(10)).await;
+        let count = world.faults.count(|_| true);
+        assert!((10..50).contains(&count), "{count}");
+        assert!(!informer.is_synced());
+        world.faults.heal();
+        within(Duration::from_secs(61), "the list", informer.synced()).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_kind_whose_definition_is_missing_is_found_when_it_is_installed() -> Result<()> {
     let world = World::new();
     let running = world.cache(CacheOptions::default());

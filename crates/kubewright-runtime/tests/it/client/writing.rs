@@ -273,7 +273,7 @@ async fn a_conflict_is_tried_again() -> Result<()> {
         map.data.get_or_insert_default().insert("mine".to_owned(), "1".to_owned());
         client.update(&map).await
     });
-    let map = soon("the write", result).await?;
+    let map = Box::pin(soon("the write", result)).await?;
     assert_eq!(tries, 3);
     let data = map.data.unwrap();
     assert_eq!((&*data["mine"], &*data["other"]), ("1", "2"));
@@ -361,5 +361,33 @@ async fn what_was_written_is_seen_by_the_cache() -> Result<()> {
     eventually("the event", || running.cache.get::<ConfigMap>(&key("a")).unwrap().is_some()).await;
     client.delete_key::<ConfigMap>(&Key::namespaced("default", "a"), &Delete::new()).await?;
     eventually("the event", || running.cache.get::<ConfigMap>(&key("a")).unwrap().is_none()).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn dynamic_objects_are_applied_and_deleted_in_bulk() -> Result<()> {
+    let world = World::new();
+    world.widgets().await?;
+    let running = world.cache(CacheOptions::default());
+    let client = world.cached(&running.cache).field_owner("mine");
+    let informer = running.cache.informer::<Widget>();
+    soon("the list", informer.synced()).await?;
+    let wanted = dynamic_widget("a", "red");
+    let applied = client.apply(&wanted).await?;
+    assert_eq!(applied.data["spec"]["color"], "red");
+    eventually("the event", || informer.entry(&key("a")).is_some()).await;
+    // The cache shows that it would change nothing.
+    world.faults.forget();
+    let again = client.apply(&wanted).await?;
+    assert_eq!(world.faults.count(Asked::is_write), 0);
+    assert_eq!((&again.data["spec"]["color"], again.types), (&json!("red"), applied.types));
+    client.apply(&dynamic_widget("b", "blue")).await?;
+    let blue = List::namespace("default").field("spec.color", "blue");
+    client.delete_all_of_dynamic(&widgets(), &blue, &Delete::new()).await?;
+    let left = client.uncached().list_dynamic(&widgets(), &List::namespace("default")).await?;
+    assert_eq!(left.iter().filter_map(|it| it.metadata.name.as_deref()).collect::<Vec<_>>(), ["a"]);
+    let missing = kubewright_runtime::Gvk::new("example.org", "v1", "Missing");
+    let error = client.delete_all_of_dynamic(&missing, &blue, &Delete::new()).await.unwrap_err();
+    assert!(error.is_unknown_kind(), "{error}");
     Ok(())
 }

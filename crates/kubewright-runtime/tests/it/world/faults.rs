@@ -105,6 +105,8 @@ pub(crate) enum Effect {
     Refuse,
     /// The server does it, and the connection breaks before the answer arrives.
     Lose,
+    /// The server does it, and the answer never arrives.
+    Swallow,
     /// There is never an answer: the server sees nothing.
     Hang,
     /// The server sees it so much later.
@@ -295,6 +297,10 @@ impl Service<Request<Body>> for Connection {
                 Some(Effect::Lose) => {
                     server.handle(request).await;
                     return Err(io::ErrorKind::ConnectionReset.into());
+                }
+                Some(Effect::Swallow) => {
+                    server.handle(request).await;
+                    return std::future::pending().await;
                 }
             }
             let response = server.handle(request).await;

@@ -1,0 +1,101 @@
+//! The user's functions: index functions and the transform.
+//!
+//! Invariants: they run without the lock that readers need, one at a time per informer, and a panic affects one object
+//! only.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use tracing::{error, warn};
+
+use super::Informer;
+use crate::cache::entry::{Entry, Transform};
+use crate::cache::store::{Index, Indexed};
+use crate::error::panic_message;
+
+/// The values under which an index has an object.
+pub(in crate::cache) type IndexFn = Arc<dyn Fn(&Entry) -> Vec<String> + Send + Sync>;
+
+/// An index function and its name.
+pub(super) struct Indexer {
+    name: Arc<str>,
+    values: IndexFn,
+}
+
+impl Informer {
+    /// Adds an index over all objects. False if there is one of that name.
+    pub(crate) fn add_index(&self, name: &str, values: IndexFn) -> bool {
+        let mut indexers = self.indexers();
+        if indexers.iter().any(|indexer| &*indexer.name == name) {
+            return false;
+        }
+        let indexer = Indexer { name: name.into(), values };
+        let entries: Vec<Arc<Entry>> = self.read().store.iter(None).cloned().collect();
+        let mut index = Index::default();
+        for entry in entries {
+            index.set(entry.key(), self.values(&indexer, &entry));
+        }
+        self.write().store.add_index(indexer.name.clone(), index);
+        indexers.push(indexer);
+        true
+    }
+
+    /// The values of one index function. If it panics, the object has none.
+    fn values(&self, indexer: &Indexer, entry: &Entry) -> Vec<String> {
+        catch_unwind(AssertUnwindSafe(|| (indexer.values)(entry))).unwrap_or_else(|panic| {
+            self.common.metrics.panicked(self.kind.gvk(), Some(&indexer.name));
+            error!(
+                kind = %self.kind.gvk(),
+                object = %entry.key(),
+                index = &*indexer.name,
+                panic = panic_message(&*panic),
+                "index function panicked; the object is kept without an entry in this index",
+            );
+            Vec::new()
+        })
+    }
+
+    pub(super) fn indexed(&self, indexers: &[Indexer], entry: Arc<Entry>) -> Indexed {
+        Indexed { values: indexers.iter().map(|indexer| self.values(indexer, &entry)).collect(), entry }
+    }
+
+    /// Reads an object as it will be stored. If the transform fails, the object is stored as the server sent it.
+    pub(crate) fn entry_of(&self, object: &str) -> Result<Arc<Entry>, serde_json::Error> {
+        let keep = self.settings.keep_managed_fields;
+        let transformed =
+            self.settings.transform.as_ref().and_then(|transform| self.transformed(transform, object));
+        let entry = Entry::read(transformed.as_deref().unwrap_or(object), keep)?;
+        Ok(self.known(entry.key(), entry.version()).unwrap_or_else(|| Arc::new(entry)))
+    }
+
+    fn transformed(&self, transform: &Transform, object: &str) -> Option<String> {
+        let object_key =
+            || Entry::read(object, false).map(|entry| entry.key().to_string()).unwrap_or_default();
+        match catch_unwind(AssertUnwindSafe(|| transform(object))) {
+            Ok(Ok(transformed)) => Some(transformed),
+            Ok(Err(error)) => {
+                warn!(
+                    kind = %self.kind.gvk(),
+                    object = object_key(),
+                    %error,
+                    "failed to decode object in transform; the object is kept untransformed",
+                );
+                None
+            }
+            Err(panic) => {
+                self.common.metrics.panicked(self.kind.gvk(), None);
+                error!(
+                    kind = %self.kind.gvk(),
+                    object = object_key(),
+                    panic = panic_message(&*panic),
+                    "transform panicked; the object is kept untransformed",
+                );
+                None
+            }
+        }
+    }
+
+    pub(super) fn indexers(&self) -> MutexGuard<'_, Vec<Indexer>> {
+        self.indexers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

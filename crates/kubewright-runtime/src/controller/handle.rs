@@ -1,0 +1,94 @@
+//! Changes to a controller that runs: watches come and go, and the controller itself can be removed.
+
+use kube::api::DynamicObject;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::source::{KindSource, Watch};
+use crate::cache::Cache;
+use crate::manager::{Handle, RegisterError};
+use crate::{Key, Kind, Object};
+
+/// A registered controller. Dropping this has no effect on it.
+///
+/// Watches that are added here deliver the objects that exist, and from then on every change. They need permissions that
+/// the generated RBAC rules do not have: declare them with `#[rbac]`.
+#[derive(Clone)]
+pub struct ControllerHandle {
+    pub(super) handle: Handle,
+    pub(super) kind: Option<Kind>,
+    pub(super) sources: mpsc::UnboundedSender<AddedSource>,
+}
+
+/// A source that is added to a controller after its registration.
+pub(crate) struct AddedSource {
+    pub(super) source: KindSource,
+    pub(super) cancel: CancellationToken,
+}
+
+/// A watch that was added with [`ControllerHandle`]. Dropping this has no effect on it.
+#[derive(Clone)]
+pub struct WatchHandle {
+    cancel: CancellationToken,
+}
+
+impl WatchHandle {
+    /// Delivers no further events to the controller. The cache keeps the objects until
+    /// [`Cache::remove`](crate::Cache::remove) is called.
+    pub fn remove(&self) {
+        self.cancel.cancel();
+    }
+}
+
+impl ControllerHandle {
+    /// The name of the controller.
+    pub fn name(&self) -> &str {
+        self.handle.name()
+    }
+
+    /// Stops the controller and waits until it has ended; see [`Handle::remove`].
+    pub async fn remove(&self) {
+        self.handle.remove().await;
+    }
+
+    /// Whether the controller has ended.
+    pub fn is_ended(&self) -> bool {
+        self.handle.is_ended()
+    }
+
+    /// Adds a watch of a type, as [`ControllerBuilder::watches_some`](super::ControllerBuilder::watches_some).
+    pub fn watches<K: Object>(
+        &self,
+        watch: Watch<K>,
+        map: impl Fn(&K, &Cache) -> Vec<Key> + Send + Sync + 'static,
+    ) -> Result<WatchHandle, RegisterError> {
+        self.add(KindSource::mapped(Kind::of::<K>(), K::metadata_api(), watch, map))
+    }
+
+    /// Adds a watch of a kind that is known at run time only.
+    pub fn watches_kind(
+        &self,
+        kind: Kind,
+        watch: Watch<DynamicObject>,
+        map: impl Fn(&DynamicObject, &Cache) -> Vec<Key> + Send + Sync + 'static,
+    ) -> Result<WatchHandle, RegisterError> {
+        self.add(KindSource::mapped(kind, false, watch, map))
+    }
+
+    /// Adds a watch of an owned kind that is known at run time only: its owner is reconciled when it changes.
+    ///
+    /// # Panics
+    ///
+    /// If the controller is for keys, which own nothing.
+    pub fn owns_kind(&self, kind: Kind, watch: Watch<DynamicObject>) -> Result<WatchHandle, RegisterError> {
+        let owner = self.kind.clone().expect("a controller of keys owns nothing; use watches_kind()");
+        self.add(KindSource::owner(kind, false, watch, owner))
+    }
+
+    fn add(&self, source: KindSource) -> Result<WatchHandle, RegisterError> {
+        let cancel = CancellationToken::new();
+        let added = AddedSource { source, cancel: cancel.clone() };
+        self.sources.send(added).map_err(|_| RegisterError::Stopped(self.name().to_owned()))?;
+        Ok(WatchHandle { cancel })
+    }
+}

@@ -1,0 +1,193 @@
+//! The work queue of a controller, and which events a reconcile caused itself.
+//!
+//! A reconcile that writes to the cluster gets an event for its own write. After a success that event runs the key once
+//! more, as in controller-runtime. After a failure it must not: a reconcile that records its error in the status would
+//! run again at once, for ever. So an own event never runs a key before its backoff is over.
+//!
+//! Invariant: no event is lost. An own event is dropped only while a retry of its key is queued, and that retry sees the
+//! change. An event that no known write explains counts as caused by another client.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::cause::Cause;
+use crate::Key;
+use crate::cache::{Change, Occasion};
+use crate::client::ledger::Ledger;
+use crate::queue::{DEFAULT_PRIORITY, SharedQueue};
+
+/// How many unexplained events of one run are kept. If there are more, one of them is surely not the run's own.
+const UNEXPLAINED: usize = 16;
+
+/// From how many entries on those of terminal failures are dropped.
+const SWEEP_FROM: usize = 1024;
+
+/// The work queue of a controller. Clones are the same queue.
+#[derive(Clone)]
+pub(crate) struct Requests {
+    pub(super) queue: SharedQueue<Key, Cause>,
+    /// Keys that run, and keys whose last run failed after it wrote something.
+    attempts: Arc<Mutex<HashMap<Key, Attempt>>>,
+}
+
+/// The last run of a key.
+struct Attempt {
+    phase: Phase,
+    writes: Ledger,
+    /// The writes of the run before it, if that failed: their events may be late.
+    earlier: Option<Ledger>,
+    /// Events during the run that no write explains so far. The event of a write may arrive before its answer.
+    unexplained: Vec<(Cause, Change)>,
+    /// Whether something else than the run itself asked for another run.
+    foreign: bool,
+}
+
+enum Phase {
+    Running,
+    /// It failed, and its retry is queued.
+    Retrying,
+    /// It failed, and waits for a change.
+    Terminal,
+}
+
+impl Requests {
+    pub(super) fn new(queue: SharedQueue<Key, Cause>) -> Self {
+        Self { queue, attempts: Arc::default() }
+    }
+
+    /// Queues a key for a change. `of_itself` is true if the change is of the object that the key names.
+    pub(super) fn event(&self, key: Key, priority: i32, cause: Cause, change: &Change, of_itself: bool) {
+        // Held while the key is queued, so that a run that ends meanwhile knows of both or of neither.
+        let mut attempts = self.lock();
+        if let Some(attempt) = attempts.get_mut(&key) {
+            let may_be_own = !(of_itself && is_new_generation(change));
+            let own = may_be_own && attempt.caused(&cause, change);
+            match attempt.phase {
+                Phase::Running if own => {}
+                Phase::Running if may_be_own && attempt.unexplained.len() < UNEXPLAINED => {
+                    attempt.unexplained.push((cause.clone(), change.clone()));
+                }
+                Phase::Running => attempt.foreign = true,
+                Phase::Retrying if own => return,
+                Phase::Retrying => {}
+                Phase::Terminal if own => {
+                    attempt.phase = Phase::Retrying;
+                    self.queue.add_rate_limited(key, priority, cause);
+                    return;
+                }
+                Phase::Terminal => {
+                    attempts.remove(&key);
+                    self.queue.forget(&key);
+                }
+            }
+        }
+        self.queue.add(key, priority, cause);
+    }
+
+    /// Queues keys that a channel asks for.
+    pub(super) fn ask(&self, asked: impl Iterator<Item = (Key, Cause)>) {
+        let asked: Vec<_> = asked.collect();
+        let mut attempts = self.lock();
+        for (key, _) in &asked {
+            let Some(attempt) = attempts.get_mut(key) else { continue };
+            attempt.foreign = true;
+            if matches!(attempt.phase, Phase::Terminal) {
+                attempts.remove(key);
+                self.queue.forget(key);
+            }
+        }
+        self.queue.add_all(asked, DEFAULT_PRIORITY);
+    }
+
+    /// A run of a key begins, which notes its writes here.
+    pub(super) fn begin(&self, key: &Key, writes: Ledger) {
+        let mut attempts = self.lock();
+        let earlier = attempts.remove(key).map(|attempt| attempt.writes).filter(|writes| !writes.is_empty());
+        let attempt =
+            Attempt { phase: Phase::Running, writes, earlier, unexplained: Vec::new(), foreign: false };
+        attempts.insert(key.clone(), attempt);
+    }
+
+    /// The run did not fail: every event since it began runs the key again.
+    pub(super) fn settle(&self, key: &Key) {
+        self.lock().remove(key);
+    }
+
+    /// The run failed: queues a retry, after the backoff unless another client asked for one sooner.
+    pub(super) fn retry(&self, key: &Key, priority: i32, cause: Cause) -> Duration {
+        let mut attempts = self.lock();
+        if let Some(attempt) = attempts.get_mut(key) {
+            if attempt.is_all_own() {
+                self.queue.retract(key);
+            }
+            if attempt.wrote_nothing() {
+                attempts.remove(key);
+            } else {
+                attempt.end(Phase::Retrying);
+            }
+        }
+        self.queue.add_rate_limited(key.clone(), priority, cause)
+    }
+
+    /// The run failed, and only a change can help. Its own writes are no such change, but may hide one that came at the
+    /// same time; so the key runs again for them as well, after the backoff. Returns when that is.
+    pub(super) fn fail(&self, key: &Key, priority: i32, cause: Cause) -> Option<Duration> {
+        let mut attempts = self.lock();
+        let Some(attempt) = attempts.get_mut(key).filter(|it| it.is_all_own() && !it.wrote_nothing()) else {
+            attempts.remove(key);
+            self.queue.forget(key);
+            return None;
+        };
+        if self.queue.retract(key) {
+            attempt.end(Phase::Retrying);
+            return Some(self.queue.add_rate_limited(key.clone(), priority, cause));
+        }
+        attempt.end(Phase::Terminal);
+        if attempts.len() >= SWEEP_FROM && attempts.len().is_power_of_two() {
+            // Their events were filtered by a predicate, or are late. A late one runs its key at once.
+            attempts.retain(|key, attempt| {
+                let keep = !matches!(attempt.phase, Phase::Terminal);
+                if !keep {
+                    self.queue.forget(key);
+                }
+                keep
+            });
+        }
+        None
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Attempt>> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Attempt {
+    /// Whether a write of this run, or of the one before it, explains the event.
+    fn caused(&self, cause: &Cause, change: &Change) -> bool {
+        let Some(kind) = cause.kind.as_ref().filter(|_| change.occasion == Occasion::Event) else {
+            return false;
+        };
+        self.writes.caused(kind, change) || self.earlier.as_ref().is_some_and(|it| it.caused(kind, change))
+    }
+
+    fn is_all_own(&self) -> bool {
+        !self.foreign && self.unexplained.iter().all(|(cause, change)| self.caused(cause, change))
+    }
+
+    fn wrote_nothing(&self) -> bool {
+        self.writes.is_empty() && self.earlier.is_none()
+    }
+
+    fn end(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.unexplained = Vec::new();
+    }
+}
+
+/// Whether the spec changed. If it did, a status write explains only a part of the change: several changes of an object
+/// arrive as one if they come at once.
+fn is_new_generation(change: &Change) -> bool {
+    let generations = change.old.as_ref().zip(change.new.as_ref());
+    generations.is_some_and(|(old, new)| old.generation() != new.generation())
+}

@@ -1,0 +1,53 @@
+//! The servers of a manager: health probes and metrics.
+
+use tracing::info;
+
+use super::group::Group;
+use super::{Addresses, Inner, Manager, ManagerError};
+use crate::certs::{CertificateMetrics, Certificates};
+use crate::health;
+use crate::metrics::Guard;
+use crate::serve::Server;
+
+impl Manager {
+    /// Binds the addresses and starts to serve.
+    pub(super) async fn serve(&self, servers: &mut Group) -> Result<(), ManagerError> {
+        let Inner { options, healthz, readyz, addresses, .. } = &*self.inner;
+        let health = Server::bind(&options.health_probe_bind_address, "--health-probe-bind-address").await?;
+        let metrics = Server::bind(&options.metrics_bind_address, "--metrics-bind-address").await?;
+        let listening = Addresses {
+            health_probe: health.as_ref().map(Server::address),
+            metrics: metrics.as_ref().map(Server::address),
+        };
+        addresses.send_modify(|addresses| *addresses = Some(listening));
+        if let Some(server) = health {
+            info!(address = %server.address(), "serving health probes");
+            let (handler, stop) = (health::handler(healthz.clone(), readyz.clone()), servers.stop.clone());
+            servers.spawn("health probes", async move {
+                server.run(handler, stop.cancelled_owned()).await;
+                Ok(())
+            });
+        }
+        let Some(mut server) = metrics else { return Ok(()) };
+        info!(address = %server.address(), secure = options.metrics_secure, "serving metrics");
+        let mut guard = None;
+        if options.metrics_secure {
+            let certificates = match &options.metrics_cert_path {
+                Some(folder) => Certificates::from_files(
+                    folder.join(&options.metrics_cert_name),
+                    folder.join(&options.metrics_cert_key),
+                )?,
+                None => Certificates::self_signed(&["localhost"], &*options.clock)?,
+            };
+            let counted = options.metrics.with_registry(CertificateMetrics::register);
+            server = server.with_tls(certificates.with_metrics(counted));
+            guard = Some(Guard::new(self.inner.kube.clone()));
+        }
+        let (handler, stop) = (options.metrics.handler(guard), servers.stop.clone());
+        servers.spawn("metrics", async move {
+            server.run(handler, stop.cancelled_owned()).await;
+            Ok(())
+        });
+        Ok(())
+    }
+}

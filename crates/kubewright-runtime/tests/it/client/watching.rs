@@ -1,0 +1,112 @@
+//! Watches of the client, outside of the cache.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use futures_util::StreamExt as _;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{DeleteParams, PostParams};
+use kubewright_runtime::List;
+use kubewright_runtime::client::{Error, WatchEvent, WatchStream, Writable};
+
+use super::widgets;
+use crate::operator::touch;
+use crate::world::{Asked, Effect, Widget, World, soon, widget, within};
+
+/// The next event as its type and the name of its object. Bookmarks are left out.
+async fn next<K: Writable>(watch: &mut WatchStream<K>) -> Result<String> {
+    loop {
+        let event = soon("an event", watch.next()).await.context("the watch has not ended")??;
+        let (what, object) = match &event {
+            WatchEvent::Added(object) => ("added", object),
+            WatchEvent::Modified(object) => ("modified", object),
+            WatchEvent::Deleted(object) => ("deleted", object),
+            WatchEvent::Restarted => return Ok("restarted".to_owned()),
+            WatchEvent::Bookmark(_) => continue,
+        };
+        return Ok(format!("{what} {}", object.object_meta().name.as_deref().unwrap_or_default()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_begins_with_what_is_there_and_goes_on() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let mut watch = world.client().watch::<ConfigMap>(&List::namespace("default"))?;
+    assert_eq!(next(&mut watch).await?, "added a");
+    world.config_maps(&["b"]).await?;
+    assert_eq!(next(&mut watch).await?, "added b");
+    touch::<ConfigMap>(&world, "a", "1").await?;
+    assert_eq!(next(&mut watch).await?, "modified a");
+    world.api::<ConfigMap>().delete("b", &DeleteParams::default()).await?;
+    assert_eq!(next(&mut watch).await?, "deleted b");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_a_dynamic_kind_selects() -> Result<()> {
+    let world = World::new();
+    world.widgets().await?;
+    for (name, color) in [("a", "red"), ("b", "blue")] {
+        world.api::<Widget>().create(&PostParams::default(), &widget(name, color)).await?;
+    }
+    let list = List::namespace("default").field("spec.color", "blue");
+    let mut watch = world.client().watch_dynamic(&widgets(), &list).await?;
+    let Some(Ok(WatchEvent::Added(object))) = watch.next().await else { panic!("there is one") };
+    assert_eq!(object.data["spec"]["color"], "blue");
+    assert_eq!(object.types.context("a dynamic object has its kind")?.kind, "Widget");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_breaks_goes_on_where_it_stood() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let mut watch = world.client().watch::<ConfigMap>(&List::namespace("default"))?;
+    assert_eq!(next(&mut watch).await?, "added a");
+    for (name, broken) in [("b", true), ("c", false)] {
+        world.faults.next(2, Effect::Status(503, "ServiceUnavailable"), Asked::is_watch);
+        let cut = if broken { world.faults.cut(|_| true) } else { world.faults.end(|_| true) };
+        assert_eq!(cut, 1);
+        world.config_maps(&[name]).await?;
+        assert_eq!(next(&mut watch).await?, format!("added {name}"));
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_too_old_begins_again_and_reports_it() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let mut watch = world.client().watch::<ConfigMap>(&List::namespace("default"))?;
+    assert_eq!(next(&mut watch).await?, "added a");
+    assert_eq!(world.faults.expire(|_| true), 1);
+    assert_eq!(next(&mut watch).await?, "restarted");
+    assert_eq!(next(&mut watch).await?, "added a");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_the_server_forgot_to_end_is_opened_again() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let mut watch = world.client().watch::<ConfigMap>(&List::namespace("default"))?;
+    assert_eq!(next(&mut watch).await?, "added a");
+    assert_eq!(world.faults.stall(|_| true), 1);
+    world.config_maps(&["b"]).await?;
+    let event = within(Duration::from_mins(6), "the deadline of the watch", watch.next()).await;
+    let Some(Ok(WatchEvent::Added(map))) = event else { panic!("{event:?}") };
+    assert_eq!(map.metadata.name.as_deref(), Some("b"));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_not_allowed_ends() -> Result<()> {
+    let world = World::new();
+    world.faults.every(Effect::Status(403, "Forbidden"), Asked::is_watch);
+    let mut watch = world.client().watch::<ConfigMap>(&List::namespace("default"))?;
+    let error = watch.next().await.context("there is an error")?.expect_err("it is not allowed");
+    assert!(matches!(&error, Error::Status(_)) && error.is_forbidden(), "{error}");
+    assert!(watch.next().await.is_none());
+    Ok(())
+}

@@ -1,0 +1,206 @@
+//! What mapping functions and reconcilers read from the cache, and when it can be read.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use kube::api::PostParams;
+use kubewright_runtime::client::Error;
+use kubewright_runtime::controller::ControllerError;
+use kubewright_runtime::{
+    Cache, CacheOptions, Key, Kind, KindOptions, List, ManagerError, ManagerOptions, Outcome, RegisterError,
+};
+use serde_json::json;
+
+use crate::operator::{Acts, KeyActs, Notes, Running, manager, options};
+use crate::world::{Asked, Effect, Widget, World, object, pod, settle, soon, widget};
+
+/// A reconciler of keys that notes each key.
+fn noting(notes: &Notes) -> KeyActs {
+    let notes = notes.clone();
+    KeyActs::new(move |cx| {
+        notes.push(cx.key().name());
+        Box::pin(async { Ok(Outcome::done()) })
+    })
+}
+
+async fn secret(world: &World, name: &str) -> Result<()> {
+    let secret: Secret = object(json!({"metadata": {"name": name, "namespace": "default"}}));
+    world.api().create(&PostParams::default(), &secret).await?;
+    Ok(())
+}
+
+/// The keys of all ConfigMaps.
+fn maps(cache: &Cache) -> Vec<Key> {
+    let maps = cache.list::<ConfigMap>(&List::all()).expect("ConfigMaps are cached and listed");
+    maps.iter().map(|map| Key::of(&**map)).collect()
+}
+
+fn delay_maps(world: &World) {
+    world.faults.every(Effect::Delay(Duration::from_secs(20)), |asked| asked.path.contains("configmaps"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mapping_runs_when_the_kinds_it_reads_are_listed() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a", "b"]).await?;
+    secret(&world, "s").await?;
+    delay_maps(&world);
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    manager
+        .key_controller("keys", noting(&notes))
+        .watches::<Secret>(|_, cache| maps(cache))
+        .reads::<ConfigMap>()
+        .register()?;
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(notes.take(), ["a", "b"]);
+    // A declared kind reconciles nothing.
+    world.config_maps(&["c"]).await?;
+    settle().await;
+    assert_eq!(notes.take(), [""; 0]);
+    secret(&world, "t").await?;
+    settle().await;
+    assert_eq!(notes.take(), ["a", "b", "c"]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mapping_waits_for_the_kinds_of_other_controllers() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    secret(&world, "s").await?;
+    delay_maps(&world);
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    manager.key_controller("keys", noting(&notes)).watches::<Secret>(|_, cache| maps(cache)).register()?;
+    manager.controller(Acts::<ConfigMap>::noting(&Notes::new())).register()?;
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(notes.take(), ["a"]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_read_and_not_served_is_named_when_the_controller_fails() -> Result<()> {
+    let world = World::new();
+    let manager = manager(&world)?;
+    manager.controller(Acts::<ConfigMap>::noting(&Notes::new())).reads::<Widget>().register()?;
+    let error = Running::start(&manager).failed().await?;
+    let ManagerError::Controller(ControllerError::NotSynced { kind, .. }) = &error else {
+        panic!("{error}");
+    };
+    assert_eq!(kind.kind, "Widget");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_only_reads_is_refused_and_a_kind_that_is_read_is_outlined() -> Result<()> {
+    let world = World::new();
+    let manager = manager(&world)?;
+    let keys = manager.key_controller("keys", noting(&Notes::new())).reads::<ConfigMap>();
+    assert!(matches!(keys.register(), Err(RegisterError::NoSource(_))));
+    manager.controller(Acts::<ConfigMap>::noting(&Notes::new())).reads::<Secret>().register()?;
+    let outline = manager.outline();
+    let [controller] = &outline.controllers[..] else { panic!("{outline:?}") };
+    let reads: Vec<&str> = controller.reads.iter().map(Kind::name).collect();
+    assert_eq!((reads, controller.watches.len()), (vec!["Secret"], 0));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_not_cached_is_an_error_in_a_mapping() -> Result<()> {
+    let world = World::new();
+    secret(&world, "s").await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    let noted = notes.clone();
+    manager
+        .key_controller("keys", noting(&Notes::new()))
+        .watches::<Secret>(move |_, cache| {
+            let error = cache.list::<Pod>(&List::all()).expect_err("no one watches Pods");
+            noted.push(format!("{}: {error}", matches!(error, Error::NotCached(_))));
+            Vec::new()
+        })
+        .register()?;
+    let running = Running::start(&manager);
+    settle().await;
+    let text = "true: the cache does not watch v1, Kind=Pod: declare it with reads() or watches() on a controller, or \
+                read it with the client";
+    assert_eq!(notes.take(), [text]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_before_the_start_is_an_error_that_says_so() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let manager = manager(&world)?;
+    manager.cache().index::<ConfigMap>("x", |_| Vec::new())?;
+    let key = Key::namespaced("default", "a");
+    let not_started = |error: Error| {
+        assert!(matches!(error, Error::CacheNotStarted(_)), "{error:?}");
+        assert!(error.to_string().starts_with("the manager has not started"), "{error}");
+    };
+    not_started(soon("an answer", manager.client().get::<ConfigMap>(&key)).await.unwrap_err());
+    not_started(soon("an answer", manager.client().list::<ConfigMap>(&List::all())).await.unwrap_err());
+    not_started(manager.cache().get::<ConfigMap>(&key).unwrap_err());
+    not_started(manager.cache().list::<Pod>(&List::all()).unwrap_err());
+    // A kind that is not cached is read from the server.
+    world.api().create(&PostParams::default(), &pod("p")).await?;
+    soon("an answer", manager.client().get::<Pod>(&Key::namespaced("default", "p"))).await?;
+    let running = Running::start(&manager);
+    soon("the list", manager.cache().synced()).await?;
+    assert!(manager.cache().get::<ConfigMap>(&key)?.is_some());
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_waits_for_the_cache_waits_for_its_start() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let manager = manager(&world)?;
+    manager.controller(Acts::<ConfigMap>::noting(&Notes::new())).register()?;
+    let running = Running::start(&manager);
+    soon("the list", manager.cache().synced()).await?;
+    assert_eq!(maps(manager.cache()).len(), 1);
+    running.end().await
+}
+
+#[tokio::test]
+async fn a_manager_that_cannot_start_ends_its_cache() -> Result<()> {
+    let world = World::new();
+    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let address = taken.local_addr()?.to_string().parse()?;
+    let options = ManagerOptions { health_probe_bind_address: address, ..options() };
+    let manager = kubewright_runtime::Manager::new(world.kube.clone(), options)?;
+    manager.controller(Acts::<ConfigMap>::noting(&Notes::new())).register()?;
+    let running = Running::start(&manager);
+    assert!(matches!(soon("the end", manager.cache().synced()).await, Err(Error::CacheStopped(_))));
+    assert!(matches!(running.failed().await?, ManagerError::Bind(_)));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_selectors_of_the_cache_and_of_a_watch_apply_both() -> Result<()> {
+    let world = World::new();
+    world.widgets().await?;
+    for (name, team, color) in [("a", "x", "red"), ("b", "y", "red"), ("c", "x", "blue")] {
+        let mut widget = widget(name, color);
+        let labels = [("team".to_owned(), team.to_owned()), ("color".to_owned(), color.to_owned())];
+        widget.metadata.labels = Some(labels.into());
+        world.api().create(&PostParams::default(), &widget).await?;
+    }
+    let kind = KindOptions::new().labels("team=x").fields("spec.color!=blue");
+    let cache = CacheOptions::default().kind::<Widget>(kind);
+    let options = ManagerOptions { cache, ..options() };
+    let (manager, notes) = (kubewright_runtime::Manager::new(world.kube.clone(), options)?, Notes::new());
+    let watch = kubewright_runtime::controller::Watch::new().labels("color").fields("metadata.name!=z");
+    manager.controller_of(Acts::<Widget>::noting(&notes), watch).register()?;
+    let running = Running::start(&manager);
+    settle().await;
+    assert_eq!(notes.take(), ["a"]);
+    let asked = world.faults.asked();
+    let watch = asked.iter().find(|asked| Asked::is_watch(asked)).expect("Widgets are watched");
+    assert_eq!(watch.parameter("labelSelector"), Some("team=x,color"));
+    assert_eq!(watch.parameter("fieldSelector"), Some("spec.color!=blue,metadata.name!=z"));
+    running.end().await
+}

@@ -1,0 +1,38 @@
+//! How many seeds, cases and schedules the randomized tests run, from the environment.
+//!
+//! `KUBEWRIGHT_SEEDS` is a number of seeds, or a range such as `17..18` to repeat one. `KUBEWRIGHT_SCHEDULES` is the
+//! number of schedules of a shuttle test, and `PROPTEST_CASES` the number of cases of a property. A value that cannot
+//! be read fails the test: a soak run must not pass because it ran the defaults.
+
+use std::ops::Range;
+use std::str::FromStr;
+
+use proptest::prelude::ProptestConfig;
+
+/// The seeds of a test: `default` many, unless `KUBEWRIGHT_SEEDS` is set.
+pub(crate) fn seeds(default: u64) -> Range<u64> {
+    let Some(text) = variable("KUBEWRIGHT_SEEDS") else { return 0..default };
+    let read = |text: &str| number("KUBEWRIGHT_SEEDS", text);
+    let range = text.split_once("..").map_or_else(|| 0..read(&text), |(start, end)| read(start)..read(end));
+    assert!(!range.is_empty(), "KUBEWRIGHT_SEEDS={text} is an empty range of seeds");
+    range
+}
+
+/// How a property is tested: with `default` many cases, unless `PROPTEST_CASES` is set.
+pub(crate) fn cases(default: u32) -> ProptestConfig {
+    let cases = variable("PROPTEST_CASES").map_or(default, |text| number("PROPTEST_CASES", &text));
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+/// How many schedules of a shuttle test are tried: `default` many, unless `KUBEWRIGHT_SCHEDULES` is set.
+pub(crate) fn schedules(default: usize) -> usize {
+    variable("KUBEWRIGHT_SCHEDULES").map_or(default, |text| number("KUBEWRIGHT_SCHEDULES", &text))
+}
+
+fn number<T: FromStr>(name: &str, text: &str) -> T {
+    text.trim().parse().unwrap_or_else(|_| panic!("{name}: {text:?} is not a number"))
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|text| !text.is_empty())
+}
