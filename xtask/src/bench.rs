@@ -8,6 +8,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
+use crate::ci::fetch;
+
 /// Arguments of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -27,15 +29,17 @@ pub struct BenchArgs {
 
 /// Runs `kubewright-bench` in release with the same arguments.
 pub fn run(args: &BenchArgs) -> Result<()> {
+    // The suite `dev` builds a scaffolded project offline.
+    fetch::packages(&crate::repo_root()?, fetch::WORKSPACE)?;
     let mut bench = command(args);
     let status = bench.status().context("start cargo")?;
-    ensure!(status.success(), "the measurements failed ({status}); what went wrong stands above");
+    ensure!(status.success(), "the measurements failed ({status}); see the messages above");
     Ok(())
 }
 
 fn command(args: &BenchArgs) -> Command {
     let mut command = crate::cargo();
-    command.args(["run", "--release", "--quiet", "--package", "kubewright-bench", "--"]);
+    command.args(["run", "--release", "--package", "kubewright-bench", "--"]);
     command.args(&args.suite);
     if let Some(file) = &args.json {
         command.arg("--json").arg(file);

@@ -1,41 +1,63 @@
 //! `cargo xtask ci`: every check of this repository, one after the other.
 //!
-//! Owns the list of steps and their order. The tests run last and nothing is printed after them, so that the
-//! output ends with the test runner's closing line. No step sets `RUSTFLAGS`: that would compile the world
-//! again between two steps. Own lines go to stderr, like cargo's.
+//! Owns the list of steps and their order, and what is printed around them. The last line is the sum of all test
+//! results. No step sets `RUSTFLAGS`: that would compile every dependency again between two steps. After the step
+//! `fetch`, no step uses the network.
 
+use std::io::{BufRead as _, BufReader, IsTerminal as _, Write};
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::ValueEnum;
 
-use crate::{repo_root, tidy};
+use crate::{repo_root, target_dir, tidy};
+use report::{Failure, Report};
 
+pub mod fetch;
+pub mod install;
+pub mod report;
 pub mod tools;
+
+/// Disk space in target/ after all steps in a clean checkout. `.ci/run`, which builds without incremental state, needed
+/// 5.1 GB.
+const DISK_GB: u64 = 8;
+
+/// Minutes for all steps in a clean checkout on two cores.
+const MINUTES: u64 = 20;
 
 /// Arguments of `cargo xtask ci`.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "\
 Examples:
   cargo xtask ci                         all steps
-  cargo xtask ci --only clippy,tidy      some of them
-  cargo xtask ci --skip doc              all but some")]
+  cargo xtask ci --quick                 format, lints and unit tests
+  cargo xtask ci --only clippy,tidy      some of the steps
+  cargo xtask ci --skip doc              all but some
+  cargo xtask ci --no-fail-fast          run the remaining steps after a failure")]
 pub struct CiArgs {
+    /// Run format, lints and unit tests only; under 3 minutes when everything is built
+    #[arg(long, conflicts_with_all = ["only", "skip"])]
+    pub quick: bool,
     /// Run only these steps
     #[arg(long, value_name = "STEP", value_delimiter = ',', conflicts_with = "skip")]
     pub only: Vec<Step>,
     /// Leave these steps out
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     pub skip: Vec<Step>,
+    /// Run the remaining steps after a step failed
+    #[arg(long)]
+    pub no_fail_fast: bool,
 }
 
 /// One step of `cargo xtask ci`, in the order in which they run: what fails fast comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Step {
-    /// The programs that the tests call
+    /// Install the programs that the tests call
     Tools,
+    /// Download all packages; the steps after it run offline
+    Fetch,
     /// `cargo fmt`
     Fmt,
     /// `cargo clippy`, warnings are errors
@@ -44,91 +66,239 @@ pub enum Step {
     Tidy,
     /// `cargo doc`, warnings are errors
     Doc,
+    /// The unit tests; they are also part of `test`
+    Unit,
     /// The examples in the documentation
     Doctest,
     /// All other tests
     Test,
 }
 
-/// Runs the chosen steps and stops at the first that fails.
+/// Runs the chosen steps.
 pub fn run(args: &CiArgs) -> Result<()> {
     let root = repo_root()?;
-    for step in steps(args) {
-        let command = step.command(&root)?;
-        eprintln!("ci: {}: {}", step.name(), line(&command));
-        let start = Instant::now();
-        let done = step.run(&root, command);
-        let seconds = start.elapsed().as_secs_f64();
-        if let Err(error) = done {
-            let name = step.name();
-            bail!(
-                "step `{name}` failed after {seconds:.1} s: {error:#}\nto run it alone: cargo xtask ci --only {name}"
-            );
+    let steps = steps(args);
+    announce(&root, &steps)?;
+    let mut run = Run { report: Report::default(), times: Vec::new(), failures: Vec::new() };
+    let start = Instant::now();
+    for (index, step) in steps.iter().enumerate() {
+        let offline = steps[..index].contains(&Step::Fetch);
+        if !run.step(&root, *step, offline, index + 1, steps.len())? && !args.no_fail_fast {
+            break;
         }
-        if step != Step::Test {
-            eprintln!("ci: {} took {seconds:.1} s", step.name());
+    }
+    run.summarise(&root, start.elapsed());
+    match run.failures.len() {
+        0 => Ok(()),
+        1 => bail!("1 check failed"),
+        many => bail!("{many} checks failed"),
+    }
+}
+
+/// Prints what is going to happen, before anything happens.
+fn announce(root: &Path, steps: &[Step]) -> Result<()> {
+    let names: Vec<_> = steps.iter().map(|step| step.name()).collect();
+    eprintln!("ci: steps: {}", names.join(", "));
+    if steps.contains(&Step::Tools) {
+        for line in tools::plan(&tools::missing_here(root)?, install::Machine::probe()) {
+            eprintln!("ci: {line}");
+        }
+    }
+    if steps.contains(&Step::Test) {
+        let free = free_gb(root);
+        let shown = free.map_or(String::new(), |free| format!(", {free} GB are free"));
+        eprintln!(
+            "ci: takes about {MINUTES} minutes on 2 cores in a clean checkout and {DISK_GB} GB in target/{shown}"
+        );
+        if free.is_some_and(|free| free < DISK_GB) {
+            eprintln!(
+                "ci: warning: the disk may become full; set CARGO_TARGET_DIR to a folder on another disk"
+            );
         }
     }
     Ok(())
 }
 
+/// Free space of the target folder's disk.
+fn free_gb(root: &Path) -> Option<u64> {
+    let target = target_dir(root);
+    let folder = target.ancestors().find(|folder| folder.exists())?;
+    let output = Command::new("df").arg("-Pk").arg(folder).output().ok()?;
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    let kilobytes: u64 = table.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()?;
+    Some(kilobytes / 1_000_000)
+}
+
+/// What has happened so far.
+struct Run {
+    report: Report,
+    times: Vec<(Step, Duration)>,
+    failures: Vec<Failure>,
+}
+
+impl Run {
+    /// Runs one step and returns whether it passed.
+    fn step(&mut self, root: &Path, step: Step, offline: bool, number: usize, of: usize) -> Result<bool> {
+        let mut command = step.command(root)?;
+        if offline {
+            command.env("CARGO_NET_OFFLINE", "true");
+        }
+        let (name, shown) = (step.name(), line(&command));
+        eprintln!("ci: [{number}/{of}] {name}: {shown}");
+        let start = Instant::now();
+        let tests_failed = self.report.failures.len();
+        let done = match step {
+            Step::Tools => tools::ensure_installed(root),
+            Step::Fetch => fetch::run(root),
+            Step::Tidy => tidy::run(&tidy::TidyArgs { root: Some(root.to_path_buf()) }),
+            Step::Unit | Step::Doctest | Step::Test => {
+                run_tests(command, &mut self.report, &mut std::io::stdout())
+            }
+            Step::Fmt | Step::Clippy | Step::Doc => succeed(command.status(), &shown),
+        };
+        let took = start.elapsed();
+        self.times.push((step, took));
+        let Err(error) = done else {
+            eprintln!("ci: [{number}/{of}] {name} passed in {}", duration(took));
+            return Ok(true);
+        };
+        eprintln!("ci: [{number}/{of}] {name} failed after {}: {error:#}", duration(took));
+        let tests = self.report.failures.split_off(tests_failed);
+        if tests.is_empty() {
+            self.failures
+                .push(Failure { name: name.into(), command: format!("cargo xtask ci --only {name}") });
+        }
+        self.failures.extend(tests);
+        Ok(false)
+    }
+
+    /// Prints the times, then the failures, then the sum of the test results.
+    fn summarise(&self, root: &Path, took: Duration) {
+        let times: Vec<_> =
+            self.times.iter().map(|(step, took)| format!("{} {}", step.name(), duration(*took))).collect();
+        eprintln!("\nci: {}; {} in all", times.join(", "), duration(took));
+        if !self.failures.is_empty() {
+            eprintln!("\nci: failed, with the command that runs it alone:");
+            // Tests find the programs of target/tools only through PATH.
+            let bin = tools::bin(root);
+            let shown = bin.strip_prefix(root).map_or(bin.clone(), |folder| Path::new("$PWD").join(folder));
+            let path = if bin.exists() { format!("PATH={}:$PATH ", shown.display()) } else { String::new() };
+            for Failure { name, command } in &self.failures {
+                let path = if command.starts_with("cargo test") { &*path } else { "" };
+                eprintln!("  {name}\n      {path}{command}");
+            }
+        }
+        match self.report.closing_line() {
+            Some(line) => println!("\nci: {line}"),
+            None if self.failures.is_empty() => println!("\nci: all steps passed"),
+            None => {}
+        }
+    }
+}
+
+/// Runs `cargo test`, copies its output to `shown_on` as it comes, and reads the results out of it.
+fn run_tests(mut command: Command, report: &mut Report, shown_on: &mut dyn Write) -> Result<()> {
+    let shown = line(&command);
+    if std::io::stdout().is_terminal() {
+        command.env("CARGO_TERM_COLOR", "always").args(["--", "--color", "always"]);
+    }
+    // One pipe for both streams keeps the order in which the lines were written.
+    let (output, input) = std::io::pipe().context("create a pipe")?;
+    command.stdout(input.try_clone().context("create a pipe")?).stderr(input);
+    let mut child = command.spawn().with_context(|| format!("start `{shown}`"))?;
+    // The command holds the write end of the pipe: the output would never end.
+    drop(command);
+    let mut output = BufReader::new(output);
+    let mut bytes = Vec::new();
+    while output.read_until(b'\n', &mut bytes).context("read the output of the tests")? > 0 {
+        shown_on.write_all(&bytes).context("write the output of the tests")?;
+        report.line(&String::from_utf8_lossy(&bytes));
+        bytes.clear();
+    }
+    report.finish();
+    succeed(child.wait(), &shown)
+}
+
+fn succeed(status: std::io::Result<std::process::ExitStatus>, shown: &str) -> Result<()> {
+    let status = status.with_context(|| format!("start `{shown}`"))?;
+    ensure!(status.success(), "{status}");
+    Ok(())
+}
+
 /// The steps that `args` choose, in their one order.
 pub fn steps(args: &CiArgs) -> Vec<Step> {
-    Step::value_variants()
-        .iter()
-        .copied()
-        .filter(|step| args.only.is_empty() || args.only.contains(step))
-        .filter(|step| !args.skip.contains(step))
-        .collect()
+    use Step::{Clippy, Fetch, Fmt, Tidy, Tools, Unit};
+    if args.quick {
+        return vec![Tools, Fetch, Fmt, Clippy, Tidy, Unit];
+    }
+    let chosen = |step: &Step| {
+        if args.only.is_empty() {
+            *step != Unit && !args.skip.contains(step)
+        } else {
+            args.only.contains(step)
+        }
+    };
+    Step::value_variants().iter().copied().filter(chosen).collect()
 }
 
 impl Step {
     fn name(self) -> &'static str {
         match self {
             Self::Tools => "tools",
+            Self::Fetch => "fetch",
             Self::Fmt => "fmt",
             Self::Clippy => "clippy",
             Self::Tidy => "tidy",
             Self::Doc => "doc",
+            Self::Unit => "unit",
             Self::Doctest => "doctest",
             Self::Test => "test",
         }
     }
 
-    /// What to type to run this step without xtask; for the steps that are our own, what to type with it.
+    /// The command that runs this step without xtask; for the steps that are our own, the command with it.
     fn command(self, root: &Path) -> Result<Command> {
         let words: &[&str] = match self {
             Self::Tools => &["xtask", "ci", "--only", "tools"],
+            Self::Fetch => &["xtask", "ci", "--only", "fetch"],
             Self::Tidy => &["xtask", "tidy"],
             Self::Fmt => &["fmt", "--all", "--check"],
             Self::Clippy => &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
             Self::Doc => &["doc", "--workspace", "--no-deps"],
-            Self::Doctest => &["test", "--workspace", "--doc"],
+            Self::Unit => &["test", "--workspace", "--lib", "--no-fail-fast"],
+            Self::Doctest => &["test", "--workspace", "--doc", "--no-fail-fast"],
             // Every target that does not say `test = false`: unit tests, `tests/`, and examples with tests.
             Self::Test => &["test", "--workspace", "--tests", "--no-fail-fast"],
         };
         let mut command = crate::cargo();
         command.args(words).current_dir(root).env("PATH", tools::path(root)?);
+        // A developer of Go operators may have these set. The tests must not run against that cluster.
+        for name in ["KUBEBUILDER_ASSETS", "KUBECONFIG", "TEST_ASSET_ETCD", "USE_EXISTING_CLUSTER"] {
+            command.env_remove(name);
+        }
         if self == Self::Doc {
             command.env("RUSTDOCFLAGS", "-D warnings");
         }
         Ok(command)
     }
+}
 
-    fn run(self, root: &Path, mut command: Command) -> Result<()> {
-        match self {
-            Self::Tools => tools::check(root),
-            Self::Tidy => tidy::run(&tidy::TidyArgs { root: Some(root.to_path_buf()) }),
-            _ => {
-                let status = command.status().with_context(|| format!("start `{}`", line(&command)))?;
-                ensure!(status.success(), "`{}` ended with {status}", line(&command));
-                Ok(())
-            }
-        }
+/// `2m03s`, or `4s`.
+fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64().round();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a positive number of seconds"
+    )]
+    let seconds = seconds as u64;
+    match seconds / 60 {
+        0 => format!("{seconds}s"),
+        minutes => format!("{minutes}m{:02}s", seconds % 60),
     }
 }
 
-/// The command as one would type it.
+/// The command as a user types it.
 fn line(command: &Command) -> String {
     let mut words = Vec::new();
     for (name, value) in command.get_envs() {
@@ -154,8 +324,15 @@ mod tests {
     fn only_and_skip_choose_steps_but_not_their_order() {
         let only = CiArgs { only: vec![Step::Test, Step::Fmt], ..CiArgs::default() };
         assert_eq!(steps(&only), [Step::Fmt, Step::Test]);
-        let skip = CiArgs { skip: vec![Step::Tools, Step::Doc], ..CiArgs::default() };
+        let skip = CiArgs { skip: vec![Step::Tools, Step::Doc, Step::Fetch], ..CiArgs::default() };
         assert_eq!(steps(&skip), [Step::Fmt, Step::Clippy, Step::Tidy, Step::Doctest, Step::Test]);
+    }
+
+    #[test]
+    fn quick_runs_format_lints_and_unit_tests() {
+        let quick = steps(&CiArgs { quick: true, ..CiArgs::default() });
+        assert_eq!(quick[2..], [Step::Fmt, Step::Clippy, Step::Tidy, Step::Unit]);
+        assert!(!steps(&CiArgs::default()).contains(&Step::Unit), "`test` runs the unit tests too");
     }
 
     #[test]
@@ -174,8 +351,37 @@ mod tests {
     }
 
     #[test]
+    fn tests_do_not_use_the_cluster_of_the_user() {
+        let test = Step::Test.command(Path::new(".")).unwrap();
+        assert!(test.get_envs().any(|(name, value)| name == "USE_EXISTING_CLUSTER" && value.is_none()));
+    }
+
+    #[test]
     fn the_printed_command_can_be_typed() {
         let doc = Step::Doc.command(Path::new(".")).unwrap();
         assert_eq!(line(&doc), "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps");
+    }
+
+    #[test]
+    fn durations_are_minutes_and_seconds() {
+        assert_eq!(duration(Duration::from_millis(3_600)), "4s");
+        assert_eq!(duration(Duration::from_secs(123)), "2m03s");
+    }
+
+    #[test]
+    fn a_failing_test_binary_fails_the_run_and_its_tests_are_reported() {
+        let mut cargo = Command::new("sh");
+        cargo.arg("-c").arg(
+            "echo 'test one ... ok'; echo 'test two ... FAILED'
+             echo 'test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0s'
+             echo 'error: test failed, to rerun pass `--lib`' >&2; exit 101",
+        );
+        let mut report = Report::default();
+        let mut shown = Vec::new();
+        let error = run_tests(cargo, &mut report, &mut shown).unwrap_err();
+        assert!(String::from_utf8(shown).unwrap().starts_with("test one ... ok\ntest two ... FAILED\n"));
+        assert_eq!(error.to_string(), "exit status: 101");
+        assert_eq!(report.closing_line().as_deref(), Some("1 passed, 1 failed"));
+        assert_eq!(report.failures[0].command, "cargo test --lib -- --exact two");
     }
 }

@@ -39,7 +39,7 @@ pub fn run(args: &FactsArgs) -> Result<()> {
     if !data.join("openapi-v3-facts.json").is_file() {
         bail!("no openapi-v3-facts.json in {}: name the folder with --data DIR", args.data.display());
     }
-    let sources = Sources::fetch(&root.join("target/facts"))?;
+    let sources = Sources::fetch(&crate::target_dir(&root).join("facts"))?;
     let folder = root.join(FACTS_DIR);
     let mut stale = Vec::new();
     for (name, text) in derive(&sources, &data)? {

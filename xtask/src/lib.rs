@@ -11,10 +11,11 @@ use anyhow::{Context as _, Result};
 pub mod bench;
 pub mod ci;
 pub mod facts;
+pub mod soak;
 pub mod tidy;
 
-/// cargo, as somebody calls it who is not run by cargo: what the one that runs this says of it would have ring's build
-/// script run again, and all that needs ring be built anew.
+/// cargo without the variables that describe xtask's own package. With them, the build script of `ring` runs again, and
+/// everything that depends on it is compiled again.
 fn cargo() -> Command {
     let mut command = Command::new("cargo");
     let said = |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|it| name.starts_with(it));
@@ -22,6 +23,11 @@ fn cargo() -> Command {
         command.env_remove(name);
     }
     command
+}
+
+/// Where cargo puts what it builds. Downloads and tools are kept there too.
+pub fn target_dir(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |target| root.join(target))
 }
 
 /// The root of this checkout.

@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{bench, ci, facts, tidy};
+use xtask::{bench, ci, facts, soak, tidy};
 
 /// Chores of the kubewright repository
 #[derive(Parser)]
@@ -19,6 +19,7 @@ Examples:
   cargo xtask ci --only clippy           one step of it
   cargo xtask tidy                       the rules of this repo that no other tool checks
   cargo xtask bench --json rows.json     all measurements, also as JSON
+  cargo xtask soak --hours 8             the randomized tests, on all cores
   cargo xtask facts --check              is the table of built-in kinds up to date?"
 )]
 struct Cli {
@@ -34,6 +35,8 @@ enum Chore {
     Tidy(tidy::TidyArgs),
     /// Measure kubewright beside its peers
     Bench(bench::BenchArgs),
+    /// Run the randomized tests of the runtime for hours, on all cores
+    Soak(soak::SoakArgs),
     /// Derive the table of built-in Kubernetes kinds from registry packages
     #[command(after_help = "\
 Examples:
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Chore::Ci(args) => ci::run(&args),
         Chore::Tidy(args) => tidy::run(&args),
         Chore::Bench(args) => bench::run(&args),
+        Chore::Soak(args) => soak::run(&args),
         Chore::Facts(args) => facts::run(&args),
     };
     match done {

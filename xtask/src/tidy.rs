@@ -19,6 +19,7 @@ mod files;
 mod links;
 mod lock;
 mod manifests;
+mod order;
 mod places;
 mod rust;
 mod workspace;
@@ -32,6 +33,7 @@ Checks that
   - no link between the Markdown files is dead
   - no file names a path or a package host of the machine that it was written on
   - nothing that deny.toml bans is in Cargo.lock
+  - nothing between a request and a reconcile wakes tasks in random order
   - every crate inherits its version, lints and dependencies from the workspace
 
 Examples:
@@ -90,6 +92,7 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
     links::check(&files, &mut violations);
     lock::check(&files, &mut violations);
     places::check(&files, &mut violations);
+    order::check(&files, &mut violations);
     violations.sort();
     violations.dedup();
     Ok(violations)

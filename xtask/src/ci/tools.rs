@@ -1,114 +1,122 @@
 //! The programs that the checks call, beyond Rust and a C compiler.
 //!
-//! Owns the list and the versions. What is missing is installed by `.ci/install` where that asks nobody for
-//! anything: as root on a Debian machine, or when it writes nothing outside `target/`. Otherwise the answer
-//! is a sentence that says what to install.
+//! Owns the list of programs, their oldest versions and how each one is installed. Probing is a pure function of what the
+//! programs print; [`super::install`] does the installing.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
+use super::install;
+
 /// The oldest kubectl whose requests and output the tests know.
 const KUBECTL: (u32, u32) = (1, 32);
 
-/// Runs a program and gives what it printed, or nothing if it is not there or fails.
+/// Runs a program and returns its standard output, or nothing if the program is missing or fails.
 pub type Probe<'a> = &'a dyn Fn(&str, &[&str]) -> Option<String>;
 
-/// A program that is not there, or too old.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Lack {
-    /// Its name, with what is wrong with it.
-    pub what: String,
-    /// How to get it.
-    pub hint: &'static str,
-    /// Whether `.ci/install` gets it without touching anything outside `target/`.
-    pub stays_in_target: bool,
+/// A program that the checks call.
+#[derive(Debug)]
+pub struct Tool {
+    /// The name that messages use.
+    pub name: &'static str,
+    /// How `cargo xtask ci` installs it.
+    pub source: Source,
+    /// Returns why the program cannot be used, or nothing if it can.
+    problem: fn(Probe<'_>) -> Option<String>,
 }
 
-/// Makes sure that every program is there, and installs what is not if that disturbs nobody.
-pub fn check(root: &Path) -> Result<()> {
-    let path = path(root)?;
-    let probe = |program: &str, args: &[&str]| {
-        let output = Command::new(program).args(args).env("PATH", &path).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
-    };
-    let lacks = missing(&probe);
-    if lacks.is_empty() {
-        return Ok(());
-    }
-    let debian = probe("apt-get", &["--version"]).is_some();
-    let may_install = is_root(&probe) || lacks.iter().all(|lack| lack.stays_in_target);
-    if !debian || !may_install {
-        bail!(sentence(&lacks));
-    }
-    let names: Vec<_> = lacks.iter().map(|lack| lack.what.as_str()).collect();
-    eprintln!("ci: {}: running .ci/install", names.join(", "));
-    let status = Command::new(root.join(".ci/install")).status().context("start .ci/install")?;
-    ensure!(status.success(), "`.ci/install` ended with {status}; what went wrong stands above");
-    let lacks = missing(&probe);
-    ensure!(lacks.is_empty(), sentence(&lacks));
-    Ok(())
+/// How a missing program is installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// A component of the Rust toolchain.
+    Rustup(&'static str),
+    /// Debian packages, installed on the system. This needs root.
+    System(&'static [&'static str]),
+    /// One program out of a Debian package, unpacked below `target/tools`.
+    Local(Local),
 }
 
-/// The `PATH` for every step: what `.ci/install` put into the checkout comes first.
-pub fn path(root: &Path) -> Result<OsString> {
-    let old = env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(root.join("target/tools/bin")).chain(env::split_paths(&old));
-    env::join_paths(folders)
-        .context("put target/tools/bin on PATH; does the checkout's path contain a colon?")
+/// Programs that are unpacked below `target/tools`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Local {
+    /// From a newer Debian release than most machines run.
+    Kubectl,
+    /// Installing its package would also start a service.
+    Etcd,
 }
 
-/// What is not there, or too old, as far as `probe` can tell.
-pub fn missing(probe: Probe<'_>) -> Vec<Lack> {
-    let mut lacks = Vec::new();
-    let mut lack = |what: String, hint, stays_in_target| lacks.push(Lack { what, hint, stays_in_target });
-    if probe("cargo", &["fmt", "--version"]).is_none() {
-        lack("no rustfmt".into(), "run `rustup component add rustfmt`", false);
-    }
-    if probe("cargo", &["clippy", "--version"]).is_none() {
-        lack("no clippy".into(), "run `rustup component add clippy`", false);
-    }
-    if probe("git", &["--version"]).is_none() {
-        lack("no git".into(), "install it, on Debian `apt-get install git`", false);
-    }
-    if probe("python3", &["-m", "pip", "--version"]).is_none() {
-        lack(
-            "no python3 with pip".into(),
-            "install both, on Debian `apt-get install python3 python3-pip`",
-            false,
-        );
-    }
-    let hint = "install 1.32 or newer, on Debian `.ci/install` puts one into target/tools/bin";
-    match probe("kubectl", &["version", "--client", "--output=json"]) {
-        None => lack("no kubectl".into(), hint, true),
-        Some(answer) => match kubectl_version(&answer) {
-            Some(version) if version >= KUBECTL => {}
-            Some((major, minor)) => {
-                lack(
-                    format!("kubectl {major}.{minor} is older than {}.{}", KUBECTL.0, KUBECTL.1),
-                    hint,
-                    true,
-                );
-            }
-            None => lack("kubectl does not say its version".into(), hint, true),
+/// A tool that is missing or too old.
+#[derive(Debug)]
+pub struct Missing {
+    /// The tool.
+    pub tool: &'static Tool,
+    /// Why it cannot be used.
+    pub problem: String,
+}
+
+/// Every program that the checks call.
+pub const TOOLS: &[Tool] = &[
+    Tool {
+        name: "rustfmt",
+        source: Source::Rustup("rustfmt"),
+        problem: |probe| runs(probe, "cargo", &["fmt", "--version"]),
+    },
+    Tool {
+        name: "clippy",
+        source: Source::Rustup("clippy"),
+        problem: |probe| runs(probe, "cargo", &["clippy", "--version"]),
+    },
+    Tool {
+        name: "git",
+        source: Source::System(&["git"]),
+        problem: |probe| runs(probe, "git", &["--version"]),
+    },
+    Tool {
+        name: "make",
+        source: Source::System(&["make"]),
+        problem: |probe| runs(probe, "make", &["--version"]),
+    },
+    Tool { name: "ps", source: Source::System(&["procps"]), problem: |probe| runs(probe, "ps", &["-A"]) },
+    Tool {
+        name: "python3 with pip",
+        source: Source::System(&["python3", "python3-pip"]),
+        problem: |probe| runs(probe, "python3", &["-m", "pip", "--version"]),
+    },
+    Tool {
+        name: "Chromium with ChromeDriver",
+        source: Source::System(&["chromium", "chromium-driver"]),
+        problem: |probe| {
+            let browser = ["chromium", "google-chrome"].iter().any(|it| probe(it, &["--version"]).is_some());
+            (!browser || probe("chromedriver", &["--version"]).is_none()).then(|| "is not installed".into())
         },
+    },
+    Tool { name: "kubectl", source: Source::Local(Local::Kubectl), problem: kubectl },
+    Tool {
+        name: "etcd",
+        source: Source::Local(Local::Etcd),
+        problem: |probe| runs(probe, "etcd", &["--version"]),
+    },
+];
+
+fn runs(probe: Probe<'_>, program: &str, args: &[&str]) -> Option<String> {
+    probe(program, args).is_none().then(|| "is not installed".into())
+}
+
+fn kubectl(probe: Probe<'_>) -> Option<String> {
+    let Some(answer) = probe("kubectl", &["version", "--client", "--output=json"]) else {
+        return Some("is not installed".into());
+    };
+    match kubectl_version(&answer) {
+        Some(version) if version >= KUBECTL => None,
+        Some((major, minor)) => Some(format!("{major}.{minor} is older than {}.{}", KUBECTL.0, KUBECTL.1)),
+        None => Some("does not print its version".into()),
     }
-    if probe("etcd", &["--version"]).is_none() {
-        lack("no etcd".into(), "install it, on Debian `.ci/install` puts one into target/tools/bin", true);
-    }
-    let browser = ["chromium", "google-chrome"].iter().any(|it| probe(it, &["--version"]).is_some());
-    if !browser || probe("chromedriver", &["--version"]).is_none() {
-        lack(
-            "no Chromium with its driver".into(),
-            "install both, on Debian `apt-get install chromium chromium-driver`",
-            false,
-        );
-    }
-    lacks
 }
 
 /// Major and minor of `kubectl version --client --output=json`.
@@ -119,60 +127,179 @@ fn kubectl_version(answer: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-fn is_root(probe: Probe<'_>) -> bool {
-    probe("id", &["-u"]).is_some_and(|id| id.trim() == "0")
+/// The tools that `probe` does not find, in the order of [`TOOLS`].
+pub fn missing(probe: Probe<'_>) -> Vec<Missing> {
+    let problem = |tool: &'static Tool| Some(Missing { tool, problem: (tool.problem)(probe)? });
+    TOOLS.iter().filter_map(problem).collect()
 }
 
-fn sentence(lacks: &[Lack]) -> String {
-    let parts: Vec<_> = lacks.iter().map(|lack| format!("{}: {}", lack.what, lack.hint)).collect();
-    parts.join("; ")
+/// The tools that this machine lacks, with `target/tools/bin` on `PATH`.
+pub fn missing_here(root: &Path) -> Result<Vec<Missing>> {
+    let path = path(root)?;
+    Ok(missing(&|program, args| {
+        let mut command = Command::new(program);
+        let output = command.args(args).env("PATH", &path).stdin(Stdio::null()).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }))
+}
+
+/// Installs what is missing, or fails with the commands to type.
+pub fn ensure_installed(root: &Path) -> Result<()> {
+    let missing = missing_here(root)?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let machine = install::Machine::probe();
+    let by_hand = by_hand(&missing, machine);
+    if !by_hand.is_empty() {
+        bail!("{}", by_hand.join("\n"));
+    }
+    install::install(root, machine, &missing)?;
+    let left = missing_here(root)?;
+    let names: Vec<String> =
+        left.iter().map(|missing| format!("{} {}", missing.tool.name, missing.problem)).collect();
+    ensure!(left.is_empty(), "after the installation, {}", names.join(", "));
+    Ok(())
+}
+
+/// What `missing` means for this machine, one line per way of installing.
+pub fn plan(missing: &[Missing], machine: install::Machine) -> Vec<String> {
+    if missing.is_empty() {
+        return vec!["all tools are installed".into()];
+    }
+    let by_hand = by_hand(missing, machine);
+    if !by_hand.is_empty() {
+        return by_hand;
+    }
+    let mut lines = Vec::new();
+    let packages = packages(missing);
+    if !packages.is_empty() {
+        lines.push(format!("installs with apt-get: {}", packages.join(" ")));
+    }
+    let local = names(missing, |source| matches!(source, Source::Local(_)));
+    if !local.is_empty() {
+        lines.push(format!("installs into target/tools: {}", local.join(", ")));
+    }
+    let components = names(missing, |source| matches!(source, Source::Rustup(_)));
+    if !components.is_empty() {
+        lines.push(format!("installs with rustup: {}", components.join(" ")));
+    }
+    lines
+}
+
+/// What the user must install before the checks can run; nothing if `cargo xtask ci` can install all of it.
+fn by_hand(missing: &[Missing], machine: install::Machine) -> Vec<String> {
+    let mut lines = Vec::new();
+    let components = names(missing, |source| matches!(source, Source::Rustup(_)));
+    if !components.is_empty() && !machine.rustup {
+        lines.push(format!("tools are missing; install with your Rust toolchain: {}", components.join(", ")));
+    }
+    if !machine.apt {
+        let rest = names(missing, |source| !matches!(source, Source::Rustup(_)));
+        if !rest.is_empty() {
+            lines.push(format!("tools are missing; install (kubectl 1.32 or newer): {}", rest.join(", ")));
+        }
+    } else if !machine.root {
+        let packages = packages(missing);
+        if !packages.is_empty() {
+            lines.push(format!("tools are missing; run as root: apt-get install {}", packages.join(" ")));
+        }
+    }
+    lines
+}
+
+fn names(missing: &[Missing], choose: fn(&Source) -> bool) -> Vec<&'static str> {
+    missing.iter().filter(|it| choose(&it.tool.source)).map(|it| it.tool.name).collect()
+}
+
+/// The Debian packages to install on the system.
+pub(super) fn packages(missing: &[Missing]) -> Vec<&'static str> {
+    let packages = missing.iter().flat_map(|missing| match missing.tool.source {
+        Source::System(packages) => packages,
+        _ => &[],
+    });
+    packages.copied().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// The `PATH` of every step: programs below `target/tools` come first.
+pub fn path(root: &Path) -> Result<OsString> {
+    let old = env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(bin(root)).chain(env::split_paths(&old));
+    env::join_paths(folders)
+        .context("add target/tools/bin to PATH; does the checkout's path contain a colon?")
+}
+
+/// The folder of the programs that [`Source::Local`] installs.
+pub fn bin(root: &Path) -> std::path::PathBuf {
+    crate::target_dir(root).join("tools/bin")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use install::Machine;
 
-    fn kubectl(git_version: &str) -> String {
-        format!(r#"{{"clientVersion": {{"gitVersion": "{git_version}"}}}}"#)
-    }
+    const DEBIAN: Machine = Machine { apt: true, root: true, rustup: true };
 
-    #[test]
-    fn a_machine_with_everything_lacks_nothing() {
-        let probe = |program: &str, _: &[&str]| match program {
-            "kubectl" => Some(kubectl("v1.36.4")),
+    fn with_kubectl(git_version: &str) -> Vec<Missing> {
+        missing(&|program, _| match program {
+            "kubectl" => Some(format!(r#"{{"clientVersion": {{"gitVersion": "{git_version}"}}}}"#)),
             _ => Some(String::new()),
-        };
-        assert_eq!(missing(&probe), []);
+        })
+    }
+
+    fn nothing_installed() -> Vec<Missing> {
+        missing(&|_, _| None)
     }
 
     #[test]
-    fn an_empty_machine_is_told_every_program_at_once() {
-        insta::assert_snapshot!(sentence(&missing(&|_, _| None)).replace("; ", "\n"), @"
-        no rustfmt: run `rustup component add rustfmt`
-        no clippy: run `rustup component add clippy`
-        no git: install it, on Debian `apt-get install git`
-        no python3 with pip: install both, on Debian `apt-get install python3 python3-pip`
-        no kubectl: install 1.32 or newer, on Debian `.ci/install` puts one into target/tools/bin
-        no etcd: install it, on Debian `.ci/install` puts one into target/tools/bin
-        no Chromium with its driver: install both, on Debian `apt-get install chromium chromium-driver`
+    fn a_machine_with_every_tool_installs_nothing() {
+        let missing = with_kubectl("v1.36.4");
+        assert!(missing.is_empty(), "{missing:?}");
+        assert_eq!(plan(&missing, DEBIAN), ["all tools are installed"]);
+    }
+
+    #[test]
+    fn an_empty_debian_machine_lists_everything_that_it_installs() {
+        insta::assert_snapshot!(plan(&nothing_installed(), DEBIAN).join("\n"), @"
+        installs with apt-get: chromium chromium-driver git make procps python3 python3-pip
+        installs into target/tools: kubectl, etcd
+        installs with rustup: rustfmt clippy
         ");
     }
 
     #[test]
-    fn an_old_kubectl_counts_as_missing_and_is_got_without_root() {
-        let probe = |program: &str, _: &[&str]| match program {
-            "kubectl" => Some(kubectl("v1.20.2")),
-            _ => Some(String::new()),
-        };
-        let lacks = missing(&probe);
-        assert_eq!(lacks[0].what, "kubectl 1.20 is older than 1.32");
-        assert!(lacks.iter().all(|lack| lack.stays_in_target));
+    fn without_root_the_packages_are_named_in_a_command_to_type() {
+        let machine = Machine { root: false, ..DEBIAN };
+        assert_eq!(
+            plan(&nothing_installed(), machine),
+            [
+                "tools are missing; run as root: apt-get install chromium chromium-driver git make procps python3 python3-pip"
+            ]
+        );
     }
 
     #[test]
-    fn versions_of_vendors_are_read_too() {
-        assert_eq!(kubectl_version(&kubectl("v1.32.4-dispatcher")), Some((1, 32)));
-        assert_eq!(kubectl_version(&kubectl("v1.33.0+k3s1")), Some((1, 33)));
-        assert_eq!(kubectl_version("Client Version"), None);
+    fn without_root_an_old_kubectl_is_replaced_below_target() {
+        let missing = with_kubectl("v1.20.2");
+        assert_eq!(missing[0].problem, "1.20 is older than 1.32");
+        let machine = Machine { root: false, ..DEBIAN };
+        assert_eq!(plan(&missing, machine), ["installs into target/tools: kubectl"]);
+    }
+
+    #[test]
+    fn without_apt_and_rustup_every_tool_is_named() {
+        let machine = Machine { apt: false, root: true, rustup: false };
+        insta::assert_snapshot!(plan(&nothing_installed(), machine).join("\n"), @"
+        tools are missing; install with your Rust toolchain: rustfmt, clippy
+        tools are missing; install (kubectl 1.32 or newer): git, make, ps, python3 with pip, Chromium with ChromeDriver, kubectl, etcd
+        ");
+    }
+
+    #[test]
+    fn kubectl_versions_with_vendor_suffixes_are_accepted() {
+        assert!(with_kubectl("v1.32.4-dispatcher").is_empty());
+        assert!(with_kubectl("v1.33.0+k3s1").is_empty());
+        assert_eq!(with_kubectl("Client Version")[0].problem, "does not print its version");
     }
 }

@@ -39,11 +39,12 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("kubewright", &["kubewright-runtime", "kubewright-macros", "kubewright-manifests"]),
     ("kubewright-cluster", &["kubewright-runtime", "kubewright-apimachinery"]),
-    ("kubewright-runtime", &["kubewright-apimachinery"]),
+    ("kubewright-runtime", &["kubewright-apimachinery", "kubewright-sync"]),
     ("kubewright-manifests", &["kubewright-apimachinery"]),
-    ("kubewright-apiserver", &["kubewright-apimachinery"]),
+    ("kubewright-apiserver", &["kubewright-apimachinery", "kubewright-sync"]),
     ("kubewright-macros", &[]),
     ("kubewright-apimachinery", &[]),
+    ("kubewright-sync", &[]),
 ];
 
 /// What an example may depend on: what an operator's author does.

@@ -7,7 +7,7 @@ use kubewright_apimachinery::facts::{self, Field, FieldType, Merge};
 
 #[test]
 fn every_fact_of_a_type_is_what_the_package_says() {
-    let cache = xtask::repo_root().unwrap().join("target/facts");
+    let cache = xtask::target_dir(&xtask::repo_root().unwrap()).join("facts");
     let definitions = xtask::facts::definitions(&cache).unwrap_or_else(|error| panic!("{error:#}"));
     let package = xtask::facts::facts_of_definitions(&definitions).unwrap();
 

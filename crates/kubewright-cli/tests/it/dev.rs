@@ -8,7 +8,7 @@ mod running;
 mod saves;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::scaffold::Folder;
 
@@ -21,9 +21,4 @@ fn project(name: &'static str) -> Folder {
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
     fs::copy(lock, folder.path().join("Cargo.lock")).expect("the workspace is locked");
     folder
-}
-
-/// The folder that tests build into.
-fn target() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder").to_owned()
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::run::{Run, command, run};
+use crate::run::{Run, command, run, target};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/markdown-view");
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -81,7 +81,7 @@ debug = false
 
     fn manifests(&self, arguments: &str) -> Run {
         let mut command = command(&format!("manifests {arguments}"));
-        run(command.current_dir(self.0.path()).env("CARGO_TARGET_DIR", Path::new(ROOT).join("target")))
+        run(command.current_dir(self.0.path()).env("CARGO_TARGET_DIR", target()))
     }
 }
 

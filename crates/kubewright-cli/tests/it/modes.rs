@@ -37,7 +37,7 @@ fn tutorial(variables: &[(&str, &Path)]) {
 fn etcd() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join("etcd")).find(|file| file.is_file());
-    found.expect("this test needs etcd on PATH: apt-get install etcd-server, or run .ci/install")
+    found.expect("this test needs etcd on PATH: `cargo xtask ci` installs it, on Debian also `apt-get install etcd-server`")
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! One run of the binary, with nothing of the surrounding environment that could change what it prints.
 
 use std::fmt::{self, Display};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Variables that decide on colours, width or backtraces.
@@ -23,6 +24,20 @@ pub(crate) fn command(line: &str) -> Command {
     for name in DECIDING {
         command.env_remove(name);
     }
+    command
+}
+
+/// The folder that cargo builds the tests into. Projects that tests make are built there too, since it has their
+/// dependencies.
+pub(crate) fn target() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder").to_owned()
+}
+
+/// kubectl without the user's configuration and language.
+pub(crate) fn kubectl() -> Command {
+    let mut command = Command::new("kubectl");
+    command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+    command.env("HOME", env!("CARGO_TARGET_TMPDIR")).stdin(Stdio::null());
     command
 }
 

@@ -73,7 +73,6 @@ impl Folder {
     /// Runs something else in it, with cargo that shares what the tests have built and asks no network.
     #[track_caller]
     pub(crate) fn shell(&self, program: &str, line: &str, variables: &[(&str, &str)]) -> String {
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder");
         let mut command = Command::new(program);
         // What cargo says of this package to its tests is nothing that builds of others may depend on: they would be
         // made anew each time.
@@ -88,7 +87,7 @@ impl Folder {
         let output = command
             .args(line.split_whitespace())
             .current_dir(self.path())
-            .env("CARGO_TARGET_DIR", target)
+            .env("CARGO_TARGET_DIR", run::target())
             .env("CARGO_NET_OFFLINE", "true")
             .env("KUBEWRIGHT", env!("CARGO_BIN_EXE_kubewright"))
             .envs(variables.iter().copied())

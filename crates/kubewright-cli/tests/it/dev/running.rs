@@ -1,12 +1,11 @@
 //! A loop that runs, and what can be seen of it from a second terminal.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use super::target;
 use crate::kubectl::process::{Ended, Process};
-use crate::run::command;
+use crate::run::{self, command, target};
 
 /// The compiler has other things to do while tests run.
 const DEADLINE: Duration = Duration::from_mins(9);
@@ -87,11 +86,10 @@ pub(crate) fn line(folder: &Path, line: &str) -> Command {
 
 #[track_caller]
 pub(crate) fn kubectl(kubeconfig: &Path, line: &str) -> String {
-    let output = Command::new("kubectl")
+    let output = run::kubectl()
         .arg("--kubeconfig")
         .arg(kubeconfig)
         .args(line.split_whitespace())
-        .stdin(Stdio::null())
         .output()
         .expect("kubectl starts");
     let said = String::from_utf8_lossy(&output.stderr);

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use super::process::{DEADLINE, Ended, Process};
 use super::redact::Redact;
-use crate::run::command;
+use crate::run::{command, kubectl};
 
 pub(crate) struct Cluster {
     server: Process,
@@ -247,12 +247,6 @@ impl Display for Answer {
             None => writeln!(f, "--- killed"),
         }
     }
-}
-
-fn kubectl() -> Command {
-    let mut command = Command::new("kubectl");
-    command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
-    command
 }
 
 /// Fails when there is no kubectl, or one that is too old to send what today's kubectl sends.

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::Folder;
 use crate::kubectl::cluster::Cluster;
+use crate::run::target;
 
 /// Versions of dependencies as this workspace has them: they are built already, and no network is asked.
 pub(super) fn lock(folder: &Path) {
@@ -37,8 +38,7 @@ fn the_operator_of_the_tutorial_is_made_tested_run_and_deployed() {
     let kubectl = format!("kubectl --kubeconfig {}", cluster.kubeconfig().display());
     let variables = [("KUBECTL", kubectl.as_str())];
     folder.shell("make", "manifests install", &variables);
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder");
-    let mut operator = Command::new(target.join("debug/markdown-view"))
+    let mut operator = Command::new(target().join("debug/markdown-view"))
         .arg("--kubeconfig")
         .arg(cluster.kubeconfig())
         .args(["--health-probe-bind-address=0", "--log-level=warn"])

@@ -16,7 +16,8 @@ function outcomeOf(reconcile) {
 }
 
 const verbs = {
-  created: "created", modified: "changed", deleted: "deleted", initial: "was there at the start", resync: "resync",
+  created: "created", modified: "changed", deleted: "deleted", deselected: "left the selection",
+  initial: "was there at the start", resync: "resync",
   requeued: "asked to run again", retried: "retry after an error", channel: "told from outside", asked: "asked for",
 };
 

@@ -66,7 +66,8 @@ where
 
 impl Browser {
     async fn start(width: u32, height: u32) -> Self {
-        let missing = "install Chromium and its driver, on Debian with `apt-get install chromium chromium-driver`, or run `.ci/install`";
+        let missing =
+            "install Chromium and its driver, on Debian with `apt-get install chromium chromium-driver`";
         let folder = tempfile::tempdir().expect("a folder");
         let mut driver = Command::new("chromedriver")
             .arg("--port=0")

@@ -1,0 +1,1 @@
+//! Takes the place of a dependency whose code is not used.

@@ -1,0 +1,1 @@
+//! Lists dependencies; has no code.

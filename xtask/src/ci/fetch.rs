@@ -1,0 +1,37 @@
+//! Downloads everything that the later steps read from a package registry, so that they run without a network.
+//!
+//! Only packages for this machine's platform are downloaded. That is what a machine has that ran nothing but
+//! `cargo build`, so a test that needs a package of another platform fails here too.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::facts;
+
+/// The manifest of this workspace.
+pub const WORKSPACE: &str = "Cargo.toml";
+
+/// The manifest of the CRDs that the server's tests install.
+const VENDORS: &str = "crates/kubewright-apiserver/tests/vendors/Cargo.toml";
+
+/// Downloads all packages.
+pub fn run(root: &Path) -> Result<()> {
+    packages(root, WORKSPACE)?;
+    packages(root, VENDORS)?;
+    facts::definitions(&crate::target_dir(root).join("facts"))?;
+    Ok(())
+}
+
+/// Downloads the packages of one lock file.
+pub fn packages(root: &Path, manifest: &str) -> Result<()> {
+    let mut fetch = crate::cargo();
+    fetch.args(["fetch", "--locked", "--target", "host-tuple", "--manifest-path", manifest]);
+    let status = fetch.current_dir(root).status().context("start cargo fetch")?;
+    let shown = super::line(&fetch);
+    ensure!(
+        status.success(),
+        "`{shown}` failed ({status}); if Cargo.lock is out of date, run `cargo check --manifest-path {manifest}`"
+    );
+    Ok(())
+}

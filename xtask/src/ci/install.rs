@@ -1,0 +1,210 @@
+//! Installs missing tools on a Debian machine.
+//!
+//! Packages come from the mirror that apt is configured with. apt's lists and archives stay below `target/tools` and are
+//! removed afterwards, so that no apt state of the machine changes besides the installed packages. Only packages that
+//! are installed on the system need root; programs below `target/tools` do not.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use super::tools::{self, Local, Missing, Source};
+
+/// What this machine can install with.
+#[derive(Debug, Clone, Copy)]
+pub struct Machine {
+    /// apt-get and dpkg-deb exist.
+    pub apt: bool,
+    /// This user is root, or sudo works without a password.
+    pub root: bool,
+    /// rustup exists.
+    pub rustup: bool,
+}
+
+impl Machine {
+    /// Looks at this machine. Asks for no password.
+    pub fn probe() -> Self {
+        let succeeds = |program: &str, args: &[&str]| {
+            let mut command = Command::new(program);
+            let status = command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            status.status().is_ok_and(|status| status.success())
+        };
+        Self {
+            apt: succeeds("apt-get", &["--version"]) && succeeds("dpkg-deb", &["--version"]),
+            root: is_root() || succeeds("sudo", &["-n", "true"]),
+            rustup: succeeds("rustup", &["--version"]),
+        }
+    }
+}
+
+fn is_root() -> bool {
+    let output = Command::new("id").arg("-u").output();
+    output.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+/// Installs every missing tool; `machine` must be able to.
+pub(super) fn install(root: &Path, machine: Machine, missing: &[Missing]) -> Result<()> {
+    debug_assert!(machine.apt || machine.rustup);
+    for tool in missing {
+        if let Source::Rustup(component) = tool.tool.source {
+            run(Command::new("rustup").args(["component", "add", component]))?;
+        }
+    }
+    let local: Vec<Local> = missing
+        .iter()
+        .filter_map(|missing| match missing.tool.source {
+            Source::Local(local) => Some(local),
+            _ => None,
+        })
+        .collect();
+    let packages = tools::packages(missing);
+    if packages.is_empty() && local.is_empty() {
+        return Ok(());
+    }
+    let apt = Apt::new(root)?;
+    if !packages.is_empty() {
+        eprintln!("ci: apt-get install {}", packages.join(" "));
+        run(apt.command(true).arg("update"))?;
+        run(apt.command(true).args(["--yes", "--no-install-recommends", "install"]).args(packages))?;
+    }
+    for program in local {
+        match program {
+            Local::Kubectl => kubectl(root, &apt)?,
+            Local::Etcd => {
+                eprintln!("ci: downloading etcd from the Debian package etcd-server");
+                let folder = apt.folder("etcd")?;
+                run(apt.command(false).arg("update"))?;
+                unpack(apt.command(false).arg("download").arg("etcd-server"), &folder)?;
+                adopt(root, &folder.join("usr/bin/etcd"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes kubectl from the first Debian release that has a new enough one that runs here; it may need a newer libc.
+fn kubectl(root: &Path, apt: &Apt) -> Result<()> {
+    let mirror = mirror()?;
+    let keyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
+    // Without that file apt uses the keys of /etc/apt.
+    let signed = if Path::new(keyring).exists() { format!("[signed-by={keyring}] ") } else { String::new() };
+    for suite in ["trixie", "sid"] {
+        eprintln!("ci: downloading kubectl from Debian {suite}");
+        let folder = apt.folder(suite)?;
+        let sources = folder.join("sources.list");
+        fs::write(&sources, format!("deb {signed}{mirror} {suite} main\n"))?;
+        let status = folder.join("status");
+        fs::write(&status, "")?;
+        let newer = || {
+            let mut command = apt.command(false);
+            command.arg("-o").arg(format!("Dir::Etc::SourceList={}", sources.display()));
+            command.args(["-o", "Dir::Etc::SourceParts=/dev/null", "-o"]);
+            command.arg(format!("Dir::State::status={}", status.display()));
+            command
+        };
+        let unpacked = run(newer().arg("update"))
+            .and_then(|()| unpack(newer().arg("download").arg("kubectl"), &folder))
+            .and_then(|()| adopt(root, &folder.join("usr/bin/kubectl")));
+        let usable = || tools::missing_here(root).map(|left| left.iter().all(|it| it.tool.name != "kubectl"));
+        match unpacked {
+            Ok(()) if usable()? => return Ok(()),
+            Ok(()) => fs::remove_file(tools::bin(root).join("kubectl"))?,
+            Err(error) => eprintln!("ci: {error:#}"),
+        }
+    }
+    bail!("Debian has no kubectl 1.32 or newer that runs on this machine: install one by hand")
+}
+
+/// The mirror of Debian's main archive, from apt's own configuration.
+fn mirror() -> Result<String> {
+    let targets = ["indextargets", "--no-release-info", "--format", "$(REPO_URI)"];
+    let archive = ["Identifier: Packages", "Component: main", "Origin: Debian", "Label: Debian"];
+    // The origin of a repository is known only after `apt-get update`.
+    for filter in [&archive[..], &archive[..2]] {
+        let output = Command::new("apt-get").args(targets).args(filter).output().context("start apt-get")?;
+        let found = String::from_utf8_lossy(&output.stdout);
+        let mirrors = found.lines().filter(|line| !line.contains("security"));
+        if let Some(mirror) = mirrors.map(str::to_owned).next() {
+            return Ok(mirror);
+        }
+    }
+    bail!("apt's sources name no Debian mirror: install kubectl 1.32 or newer by hand")
+}
+
+/// apt-get with lists and archives of its own.
+struct Apt {
+    scratch: PathBuf,
+}
+
+impl Apt {
+    fn new(root: &Path) -> Result<Self> {
+        let scratch = crate::target_dir(root).join(format!("tools/apt-{}", std::process::id()));
+        for folder in ["lists/partial", "cache/archives/partial"] {
+            fs::create_dir_all(scratch.join(folder))
+                .with_context(|| format!("create {}", scratch.display()))?;
+        }
+        Ok(Self { scratch })
+    }
+
+    fn folder(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.scratch.join(name);
+        fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
+        Ok(folder)
+    }
+
+    fn command(&self, as_root: bool) -> Command {
+        let mut command = if as_root && !is_root() {
+            let mut sudo = Command::new("sudo");
+            sudo.args(["-n", "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
+            sudo
+        } else {
+            Command::new("apt-get")
+        };
+        command.env("DEBIAN_FRONTEND", "noninteractive");
+        command
+            .args(["-qq", "-o"])
+            .arg(format!("Dir::State::lists={}", self.scratch.join("lists").display()));
+        command.arg("-o").arg(format!("Dir::Cache={}", self.scratch.join("cache").display()));
+        // apt's own user cannot enter a checkout below a home directory.
+        command.args(["-o", "Acquire::Languages=none", "-o", "APT::Sandbox::User=root"]);
+        command
+    }
+}
+
+impl Drop for Apt {
+    fn drop(&mut self) {
+        if fs::remove_dir_all(&self.scratch).is_err() {
+            let _ = Command::new("sudo").args(["-n", "rm", "-rf"]).arg(&self.scratch).status();
+        }
+    }
+}
+
+/// Downloads one package into `folder` and unpacks it there.
+fn unpack(download: &mut Command, folder: &Path) -> Result<()> {
+    run(download.current_dir(folder))?;
+    let mut files = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path()));
+    let package = files.find(|file| file.extension().is_some_and(|it| it == "deb"));
+    let package = package.with_context(|| format!("apt-get left no package in {}", folder.display()))?;
+    run(Command::new("dpkg-deb").arg("-x").arg(package).arg(folder))
+}
+
+/// Moves a program to `target/tools/bin`.
+fn adopt(root: &Path, program: &Path) -> Result<()> {
+    let bin = tools::bin(root);
+    fs::create_dir_all(&bin).with_context(|| format!("create {}", bin.display()))?;
+    let name = program.file_name().context("a program has a name")?;
+    fs::rename(program, bin.join(name))
+        .with_context(|| format!("move {} to target/tools/bin", program.display()))
+}
+
+/// Runs a command; its output is printed only if it fails.
+fn run(command: &mut Command) -> Result<()> {
+    let shown = super::line(command);
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("start `{shown}`"))?;
+    let mut said = String::from_utf8_lossy(&output.stdout).into_owned();
+    said.push_str(&String::from_utf8_lossy(&output.stderr));
+    ensure!(output.status.success(), "`{shown}` failed ({}):\n{}", output.status, said.trim());
+    Ok(())
+}
