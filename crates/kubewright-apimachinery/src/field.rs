@@ -87,6 +87,18 @@ impl Default for Path {
     }
 }
 
+impl From<&str> for Path {
+    fn from(path: &str) -> Self {
+        Self::new(path)
+    }
+}
+
+impl From<&Path> for Path {
+    fn from(path: &Path) -> Self {
+        path.clone()
+    }
+}
+
 impl PartialEq for Path {
     fn eq(&self, other: &Self) -> bool {
         self.as_str() == other.as_str()

@@ -12,6 +12,7 @@
 //! - [`Election`] has one of several replicas lead, and [`Fence`] keeps the others from writing.
 //! - [`events`], [`health`], [`metrics`], [`logs`] and the [`journal`] tell what goes on.
 //! - [`owner`], [`finalizer`], [`condition`] and [`apply`] are for what most reconcilers do.
+//! - [`webhook`] answers admission and conversion reviews.
 //! - [`connect`] and [`serve`] are the network on both sides.
 //!
 //! # An operator
@@ -95,6 +96,7 @@ mod reconcile;
 mod seeds;
 pub mod selector;
 pub mod serve;
+pub mod webhook;
 mod wire;
 
 pub use cache::{Cache, CacheOptions, KindOptions};

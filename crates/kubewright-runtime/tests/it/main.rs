@@ -34,4 +34,5 @@ mod queue;
 mod queue_shuttle;
 mod seeds;
 mod serve;
+mod webhook;
 mod world;

@@ -1,0 +1,367 @@
+//! Admission and conversion webhooks.
+//!
+//! [`Webhooks`] is a set of paths with their handlers, and a [`tower_service::Service`] on `http` types: any server can
+//! serve it, whatever version of kube it uses. The manager serves it over TLS on every replica, leader or not.
+//!
+//! - [`Defaulter`] and [`Validator`] are webhooks for one kind; [`AdmissionHandler`] is the level below.
+//! - [`Spoke`] and [`Conversion`] convert custom resources between versions.
+//!
+//! The invariant: one bad request, handler or object fails its own review and nothing else. Bodies are limited, every
+//! request has a deadline, and a panic is answered.
+
+mod admission;
+mod conversion;
+mod diff;
+mod merge;
+mod metrics;
+mod typed;
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use http_body_util::{BodyExt as _, Full, Limited};
+use kubewright_apimachinery::duration::parse_go_duration;
+use prometheus_client::registry::Registry;
+
+use crate::error::panic_message;
+use crate::kind::{Gvk, Kind, Object};
+use crate::serve::{Response, not_found, text};
+use admission::{Review, ReviewError, encode_error};
+use metrics::WebhookMetrics;
+use typed::{Defaulting, Validating};
+
+pub use admission::{
+    AdmissionHandler, AdmissionRequest, AdmissionResponse, DecodeError, GroupVersionKind,
+    GroupVersionResource, Operation, Rejection, UserInfo,
+};
+pub use conversion::{BoxError, CONVERSION_DATA, Conversion, ConversionError, Spoke};
+pub use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+pub use typed::{Defaulter, Validation, Validator};
+
+/// The path of conversion reviews, for all kinds.
+pub const CONVERT_PATH: &str = "/convert";
+/// The largest body that is read: an object, its predecessor, and the review around them.
+const MAX_BODY: usize = 7 * 1024 * 1024;
+/// The deadline of a request without a `timeout` parameter: the API server's default.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// The longest timeout that the API server accepts in a configuration.
+const MAX_DEADLINE: Duration = Duration::from_secs(30);
+
+/// The path of a kind's defaulting webhook, as kubebuilder names it: `/mutate-view-example-com-v1-markdownview`.
+pub fn mutate_path<K: Object>() -> String {
+    path("mutate", Kind::of::<K>().gvk())
+}
+
+/// The path of a kind's validating webhook, as kubebuilder names it: `/validate-view-example-com-v1-markdownview`.
+pub fn validate_path<K: Object>() -> String {
+    path("validate", Kind::of::<K>().gvk())
+}
+
+fn path(verb: &str, gvk: &Gvk) -> String {
+    let Gvk { group, version, kind } = gvk;
+    format!("/{verb}-{}-{version}-{}", group.replace('.', "-"), kind.to_lowercase())
+}
+
+/// Webhooks by path. Cheap to clone; clones share their handlers.
+///
+/// ```
+/// use http_body_util::Full;
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kubewright_runtime::webhook::{Rejection, Validation, Validator, Webhooks, validate_path};
+///
+/// struct Named;
+///
+/// impl Validator for Named {
+///     type Object = ConfigMap;
+///
+///     async fn validate_create(&self, new: &ConfigMap, v: &mut Validation<'_>) -> Result<(), Rejection> {
+///         if new.data.is_none() {
+///             v.required("data", "an empty ConfigMap has no use");
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let webhooks = Webhooks::new();
+/// webhooks.validator(validate_path::<ConfigMap>(), Named)?;
+///
+/// let review = r#"{
+///     "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+///     "request": { "uid": "1", "operation": "CREATE", "object": { "metadata": { "name": "a" } } }
+/// }"#;
+/// let request = http::Request::post("/validate--v1-configmap").header("content-type", "application/json");
+/// let response = webhooks.handle(request.body(Full::new(review.into()))?).await;
+/// assert_eq!(response.status(), 200);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Default)]
+pub struct Webhooks(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    admission: RwLock<BTreeMap<String, Arc<dyn DynHandler>>>,
+    conversions: RwLock<Vec<Conversion>>,
+    metrics: WebhookMetrics,
+}
+
+/// A webhook cannot be registered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegisterError {
+    /// Two webhooks have one path.
+    #[error("a webhook is registered at {0} already; give one of them another path")]
+    PathTaken(String),
+    /// A path must start with a slash.
+    #[error("the path of a webhook must start with \"/\" and have no query, got {0:?}")]
+    BadPath(String),
+    /// The kind has a conversion already.
+    #[error(
+        "a conversion of {kind} in group {group:?} is registered already; add the version to it as a spoke"
+    )]
+    ConversionTaken {
+        /// API group.
+        group: String,
+        /// Kind.
+        kind: String,
+    },
+}
+
+/// [`AdmissionHandler`] as a trait object.
+trait DynHandler: Send + Sync {
+    fn handle<'a>(&'a self, request: &'a AdmissionRequest) -> BoxFuture<'a, AdmissionResponse>;
+}
+
+impl<H: AdmissionHandler> DynHandler for H {
+    fn handle<'a>(&'a self, request: &'a AdmissionRequest) -> BoxFuture<'a, AdmissionResponse> {
+        AdmissionHandler::handle(self, request).boxed()
+    }
+}
+
+impl Webhooks {
+    /// No webhooks.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Serves a defaulting webhook. [`mutate_path`] is the usual path.
+    pub fn defaulter(&self, path: impl Into<String>, defaulter: impl Defaulter) -> Result<(), RegisterError> {
+        self.admission(path, Defaulting(defaulter))
+    }
+
+    /// Serves a validating webhook. [`validate_path`] is the usual path.
+    pub fn validator(&self, path: impl Into<String>, validator: impl Validator) -> Result<(), RegisterError> {
+        self.admission(path, Validating(validator))
+    }
+
+    /// Serves any admission webhook.
+    pub fn admission(
+        &self,
+        path: impl Into<String>,
+        handler: impl AdmissionHandler,
+    ) -> Result<(), RegisterError> {
+        let path = path.into();
+        if !path.starts_with('/') || path.contains(['?', '#']) {
+            return Err(RegisterError::BadPath(path));
+        }
+        let mut routes = self.0.admission.write().unwrap_or_else(PoisonError::into_inner);
+        if path == CONVERT_PATH || routes.contains_key(&path) {
+            return Err(RegisterError::PathTaken(path));
+        }
+        routes.insert(path, Arc::new(handler));
+        Ok(())
+    }
+
+    /// Serves the conversions of a kind, at [`CONVERT_PATH`].
+    pub fn conversion(&self, conversion: Conversion) -> Result<(), RegisterError> {
+        let mut conversions = self.0.conversions.write().unwrap_or_else(PoisonError::into_inner);
+        if conversions.iter().any(|other| other.group_kind() == conversion.group_kind()) {
+            let (group, kind) = conversion.group_kind();
+            return Err(RegisterError::ConversionTaken { group: group.to_owned(), kind: kind.to_owned() });
+        }
+        conversions.push(conversion);
+        Ok(())
+    }
+
+    /// The paths that are served, in order.
+    pub fn paths(&self) -> Vec<String> {
+        let mut paths: Vec<String> =
+            self.0.admission.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
+        if !self.conversions().is_empty() {
+            paths.push(CONVERT_PATH.to_owned());
+            paths.sort();
+        }
+        paths
+    }
+
+    /// The conversions that are served.
+    pub fn conversions(&self) -> Vec<Conversion> {
+        self.0.conversions.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether nothing is registered.
+    pub fn is_empty(&self) -> bool {
+        self.paths().is_empty()
+    }
+
+    /// Adds the webhooks' metrics to a registry.
+    pub fn register_metrics(&self, registry: &mut Registry) {
+        self.0.metrics.register(registry);
+    }
+
+    /// Answers one HTTP request.
+    pub async fn handle<B>(&self, request: http::Request<B>) -> Response
+    where
+        B: http_body::Body + Send,
+        B::Data: Send,
+        B::Error: Into<BoxError>,
+    {
+        let (parts, body) = request.into_parts();
+        let path = parts.uri.path().to_owned();
+        let handler = self.0.admission.read().unwrap_or_else(PoisonError::into_inner).get(&path).cloned();
+        let conversions = if path == CONVERT_PATH { self.conversions() } else { Vec::new() };
+        if handler.is_none() && conversions.is_empty() {
+            return not_found();
+        }
+        if parts.method != Method::POST {
+            return text(StatusCode::METHOD_NOT_ALLOWED, "webhooks are called with POST\n");
+        }
+        let _in_flight = self.0.metrics.started(&path);
+        let start = tokio::time::Instant::now();
+        let answering = async {
+            let body = match Limited::new(body, MAX_BODY).collect().await {
+                Ok(body) => body.to_bytes(),
+                Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+                    let limit = format!("the request body is larger than {MAX_BODY} bytes\n");
+                    return text(StatusCode::PAYLOAD_TOO_LARGE, limit);
+                }
+                Err(error) => {
+                    return text(
+                        StatusCode::BAD_REQUEST,
+                        format!("failed to read the request body: {error}\n"),
+                    );
+                }
+            };
+            match &handler {
+                Some(handler) => json(self.review(&path, &**handler, &parts.headers, &body).await),
+                None => json(self.convert(&conversions, &body)),
+            }
+        };
+        let deadline = deadline(&parts.uri);
+        let response = tokio::time::timeout(deadline, answering).await.unwrap_or_else(|_| {
+            tracing::warn!(webhook = path, ?deadline, "Webhook did not answer within its deadline");
+            text(StatusCode::GATEWAY_TIMEOUT, format!("the webhook did not answer within {deadline:?}\n"))
+        });
+        self.0.metrics.answered(&path, response.status().as_u16(), start.elapsed());
+        response
+    }
+
+    async fn review(&self, path: &str, handler: &dyn DynHandler, headers: &HeaderMap, body: &[u8]) -> Bytes {
+        let review = match check(headers, body).and_then(|()| Review::decode(body)) {
+            Ok(review) => review,
+            Err(error) => {
+                tracing::warn!(webhook = path, %error, "Rejected a request that is not an admission review");
+                return encode_error(&error);
+            }
+        };
+        let request = &review.request;
+        let answering = AssertUnwindSafe(async { handler.handle(request).await });
+        let response = answering.catch_unwind().await.unwrap_or_else(|panic| {
+            self.0.metrics.panicked();
+            let message = panic_message(&*panic);
+            tracing::error!(webhook = path, panic = message, "Webhook panicked");
+            AdmissionResponse::errored(500, format!("panic: {message} [recovered]"))
+        });
+        tracing::debug!(
+            webhook = path,
+            operation = ?request.operation,
+            kind = request.kind.kind,
+            namespace = request.namespace,
+            name = request.name,
+            allowed = response.is_allowed(),
+            message = response.message(),
+            "Answered admission request"
+        );
+        review.encode(&response)
+    }
+
+    fn convert(&self, conversions: &[Conversion], body: &[u8]) -> Bytes {
+        let converting = AssertUnwindSafe(|| conversion::answer(conversions, body));
+        match std::panic::catch_unwind(converting) {
+            Ok((answer, true)) => answer,
+            Ok((answer, false)) => {
+                tracing::warn!(webhook = CONVERT_PATH, "Conversion failed");
+                answer
+            }
+            Err(panic) => {
+                self.0.metrics.panicked();
+                let message = panic_message(&*panic);
+                tracing::error!(webhook = CONVERT_PATH, panic = message, "Conversion panicked");
+                conversion::failed(body, &format!("panic: {message} [recovered]"))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Webhooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Webhooks").field(&self.paths()).finish()
+    }
+}
+
+impl<B> tower_service::Service<http::Request<B>> for Webhooks
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let webhooks = self.clone();
+        Box::pin(async move { Ok(webhooks.handle(request).await) })
+    }
+}
+
+fn check(headers: &HeaderMap, body: &[u8]) -> Result<(), ReviewError> {
+    if body.is_empty() {
+        return Err(ReviewError::Empty);
+    }
+    let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let json =
+        media.split(';').next().is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json"));
+    if json { Ok(()) } else { Err(ReviewError::ContentType(media.to_owned())) }
+}
+
+/// The API server says in `timeout` how long it waits.
+fn deadline(uri: &Uri) -> Duration {
+    let mut parameters = uri.query().unwrap_or_default().split('&');
+    let timeout = parameters.find_map(|parameter| parameter.strip_prefix("timeout="));
+    let timeout =
+        timeout.and_then(|text| parse_go_duration(text).ok()).and_then(|nanos| u64::try_from(nanos).ok());
+    timeout.filter(|nanos| *nanos > 0).map_or(DEADLINE, Duration::from_nanos).min(MAX_DEADLINE)
+}
+
+fn json(body: Bytes) -> Response {
+    let mut response = http::Response::new(Full::new(body));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

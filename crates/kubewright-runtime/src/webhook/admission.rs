@@ -1,0 +1,397 @@
+//! One admission request and its response, independent of the client library.
+//!
+//! Owns the JSON of `AdmissionReview` in `admission.k8s.io/v1` and `v1beta1`. Objects stay raw until a handler decodes
+//! them. Whether a request is allowed is decided by the [`AdmissionHandler`].
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use bytes::Bytes;
+use kubewright_apimachinery::field::ErrorList;
+use kubewright_apimachinery::status::{ApiError, Qualified};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::error::Chain;
+
+/// What the API server is about to do with the object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[non_exhaustive]
+pub enum Operation {
+    /// The object is created.
+    Create,
+    /// The object, or one of its subresources, is updated.
+    Update,
+    /// The object is deleted.
+    Delete,
+    /// A connection to the object is opened, such as `kubectl exec`.
+    Connect,
+}
+
+/// Group, version and kind of the object in a request.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, Default)]
+#[serde(default)]
+pub struct GroupVersionKind {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Kind.
+    pub kind: String,
+}
+
+/// Group, version and plural name of the resource in a request.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, Default)]
+#[serde(default)]
+pub struct GroupVersionResource {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Plural name of the resource.
+    pub resource: String,
+}
+
+/// The user who sent the request to the API server.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, Default)]
+#[serde(default)]
+pub struct UserInfo {
+    /// User name.
+    pub username: String,
+    /// Unique ID of the user.
+    pub uid: String,
+    /// Groups of the user.
+    pub groups: Vec<String>,
+    /// Attributes that the authenticator added.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+/// An admission request. Field names and meanings are those of `admission.k8s.io/v1`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct AdmissionRequest {
+    /// Identifies this request.
+    pub uid: String,
+    /// The kind that the webhook asked for; differs from [`request_kind`](Self::request_kind) with
+    /// `matchPolicy: Equivalent`.
+    #[serde(default)]
+    pub kind: GroupVersionKind,
+    /// The resource that the webhook asked for.
+    #[serde(default)]
+    pub resource: GroupVersionResource,
+    /// Subresource, such as `status`; empty for the object itself.
+    #[serde(default)]
+    pub sub_resource: String,
+    /// The kind of the original request.
+    #[serde(default)]
+    pub request_kind: Option<GroupVersionKind>,
+    /// The resource of the original request.
+    #[serde(default)]
+    pub request_resource: Option<GroupVersionResource>,
+    /// The subresource of the original request.
+    #[serde(default)]
+    pub request_sub_resource: String,
+    /// Name of the object; empty for a create with `generateName`.
+    #[serde(default)]
+    pub name: String,
+    /// Namespace of the object; empty for cluster-scoped objects.
+    #[serde(default)]
+    pub namespace: String,
+    /// The operation.
+    pub operation: Operation,
+    /// The user who sent the request.
+    #[serde(default)]
+    pub user_info: UserInfo,
+    /// The object after the operation; none on delete.
+    #[serde(default)]
+    pub object: Option<Box<RawValue>>,
+    /// The object before the operation; on update and delete.
+    #[serde(default)]
+    pub old_object: Option<Box<RawValue>>,
+    /// Whether nothing is persisted. A handler with side effects must skip them.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// CreateOptions, UpdateOptions or DeleteOptions.
+    #[serde(default)]
+    pub options: Option<Box<RawValue>>,
+}
+
+impl AdmissionRequest {
+    /// The object after the operation, decoded.
+    pub fn object<T: DeserializeOwned>(&self) -> Result<T, DecodeError> {
+        decode(self.object.as_deref(), "object")
+    }
+
+    /// The object before the operation, decoded.
+    pub fn old_object<T: DeserializeOwned>(&self) -> Result<T, DecodeError> {
+        decode(self.old_object.as_deref(), "oldObject")
+    }
+
+    /// The name that error messages use: the object's, or its `generateName`.
+    fn shown_name(&self) -> String {
+        #[derive(Deserialize, Default)]
+        #[serde(default)]
+        struct Named {
+            metadata: Meta,
+        }
+        #[derive(Deserialize, Default)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Meta {
+            name: String,
+            generate_name: String,
+        }
+        if !self.name.is_empty() {
+            return self.name.clone();
+        }
+        let raw = self.object.as_deref().or(self.old_object.as_deref());
+        let named: Named = raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+        if named.metadata.name.is_empty() { named.metadata.generate_name } else { named.metadata.name }
+    }
+}
+
+/// The request has no object, or one that the handler's type does not accept.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// The field is absent.
+    #[error("admission request has no {0}")]
+    Absent(&'static str),
+    /// The object does not fit the type.
+    #[error("failed to decode {field} of the admission request")]
+    Decode {
+        /// `object` or `oldObject`.
+        field: &'static str,
+        /// Where the object does not fit.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+fn decode<T: DeserializeOwned>(raw: Option<&RawValue>, field: &'static str) -> Result<T, DecodeError> {
+    let raw = raw.ok_or(DecodeError::Absent(field))?;
+    serde_json::from_str(raw.get()).map_err(|source| DecodeError::Decode { field, source })
+}
+
+/// Why a [`Defaulter`](super::Defaulter) or [`Validator`](super::Validator) refuses an object.
+///
+/// Every error converts into a denial with `?`: the client gets 403 with the error's text. Use
+/// [`Rejection::invalid`] for field errors, which the client gets as 422 with one cause per field.
+pub enum Rejection {
+    /// Field errors: 422 Invalid, one cause per field.
+    Invalid(ErrorList),
+    /// A status of the API, as it is.
+    Status(Box<ApiError>),
+    /// 403 Forbidden with this message.
+    Denied(String),
+}
+
+impl Rejection {
+    /// Refuses the object for these fields.
+    pub fn invalid(errors: ErrorList) -> Self {
+        Self::Invalid(errors)
+    }
+
+    /// Refuses the request with this message.
+    pub fn denied(message: impl Into<String>) -> Self {
+        Self::Denied(message.into())
+    }
+}
+
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for Rejection {
+    fn from(error: E) -> Self {
+        let error: Box<dyn std::error::Error + Send + Sync> = Box::new(error);
+        match error.downcast::<ApiError>() {
+            Ok(status) => Self::Status(status),
+            Err(error) => Self::Denied(Chain(&*error).to_string()),
+        }
+    }
+}
+
+impl fmt::Debug for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(errors) => f.debug_tuple("Invalid").field(errors).finish(),
+            Self::Status(status) => f.debug_tuple("Status").field(status).finish(),
+            Self::Denied(message) => f.debug_tuple("Denied").field(message).finish(),
+        }
+    }
+}
+
+/// The answer to an admission request.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AdmissionResponse {
+    allowed: bool,
+    status: Option<Value>,
+    patch: Vec<Value>,
+    warnings: Vec<String>,
+    audit_annotations: BTreeMap<String, String>,
+}
+
+impl AdmissionResponse {
+    /// Allows the request.
+    pub fn allowed() -> Self {
+        Self { allowed: true, ..Self::default() }
+    }
+
+    /// Refuses the request: 403 Forbidden with this message.
+    pub fn denied(message: impl Into<String>) -> Self {
+        Self::failed(&ApiError::new(403, "Forbidden", message))
+    }
+
+    /// Refuses the request because the webhook could not answer it.
+    pub fn errored(code: u16, message: impl Into<String>) -> Self {
+        Self::failed(&ApiError::new(code, "", message))
+    }
+
+    /// Refuses the request with a status of the API.
+    pub fn failed(error: &ApiError) -> Self {
+        let mut status = error.to_value();
+        if let Some(status) = status.as_object_mut() {
+            status.retain(|key, _| !matches!(key.as_str(), "kind" | "apiVersion"));
+        }
+        Self { status: Some(status), ..Self::default() }
+    }
+
+    /// Refuses the request for what a handler reported.
+    pub fn rejected(request: &AdmissionRequest, rejection: Rejection) -> Self {
+        match rejection {
+            Rejection::Invalid(errors) => {
+                let kind = Qualified { group: &request.kind.group, name: &request.kind.kind };
+                Self::failed(&ApiError::invalid(kind, &request.shown_name(), &errors))
+            }
+            Rejection::Status(status) => Self::failed(&status),
+            Rejection::Denied(message) => Self::denied(message),
+        }
+    }
+
+    /// Allows the request and changes the object by JSON patch operations (RFC 6902).
+    pub fn patched(operations: Vec<Value>) -> Self {
+        Self { patch: operations, ..Self::allowed() }
+    }
+
+    /// Adds a warning. kubectl prints it; keep it below 120 characters.
+    #[must_use]
+    pub fn warning(mut self, warning: impl Into<String>) -> Self {
+        self.warnings.push(warning.into());
+        self
+    }
+
+    /// Adds several warnings.
+    #[must_use]
+    pub fn warnings(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
+        self.warnings.extend(warnings);
+        self
+    }
+
+    /// Adds an annotation to the audit event of the request. The API server prefixes the key with the webhook's name.
+    #[must_use]
+    pub fn audit_annotation(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.audit_annotations.insert(key.into(), value.into());
+        self
+    }
+
+    /// Whether the request is allowed.
+    pub fn is_allowed(&self) -> bool {
+        self.allowed
+    }
+
+    /// The message of the status, or an empty text.
+    pub fn message(&self) -> &str {
+        self.status.as_ref().and_then(|status| status["message"].as_str()).unwrap_or_default()
+    }
+
+    /// The operations that change the object.
+    pub fn patch(&self) -> &[Value] {
+        &self.patch
+    }
+
+    fn to_value(&self, uid: &str) -> Value {
+        use base64::Engine as _;
+        let mut response = Map::new();
+        response.insert("uid".into(), uid.into());
+        response.insert("allowed".into(), self.allowed.into());
+        if let Some(status) = &self.status {
+            response.insert("status".into(), status.clone());
+        }
+        if !self.patch.is_empty() {
+            let patch = Value::Array(self.patch.clone()).to_string();
+            response.insert("patch".into(), base64::engine::general_purpose::STANDARD.encode(patch).into());
+            response.insert("patchType".into(), "JSONPatch".into());
+        }
+        if !self.warnings.is_empty() {
+            response.insert("warnings".into(), self.warnings.clone().into());
+        }
+        if !self.audit_annotations.is_empty() {
+            response.insert("auditAnnotations".into(), json!(self.audit_annotations));
+        }
+        Value::Object(response)
+    }
+}
+
+/// Answers admission requests without a type: the lowest level. Most webhooks are a [`Defaulter`](super::Defaulter) or a
+/// [`Validator`](super::Validator).
+pub trait AdmissionHandler: Send + Sync + 'static {
+    /// Answers one request. A panic is answered with 500 and does not end the server.
+    fn handle(&self, request: &AdmissionRequest) -> impl Future<Output = AdmissionResponse> + Send;
+}
+
+/// The versions of AdmissionReview that are understood.
+const VERSIONS: [&str; 2] = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"];
+
+/// A decoded AdmissionReview.
+pub(super) struct Review {
+    api_version: &'static str,
+    pub(super) request: AdmissionRequest,
+}
+
+impl Review {
+    pub(super) fn decode(body: &[u8]) -> Result<Self, ReviewError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Wire {
+            #[serde(default)]
+            api_version: String,
+            #[serde(default)]
+            kind: String,
+            request: Option<AdmissionRequest>,
+        }
+        let wire: Wire = serde_json::from_slice(body).map_err(ReviewError::Decode)?;
+        let known = VERSIONS.into_iter().find(|version| *version == wire.api_version);
+        match (known, wire.kind.as_str(), wire.request) {
+            (Some(api_version), "AdmissionReview", Some(request)) => Ok(Self { api_version, request }),
+            (Some(_), "AdmissionReview", None) => Err(ReviewError::NoRequest),
+            _ => Err(ReviewError::Unexpected { api_version: wire.api_version, kind: wire.kind }),
+        }
+    }
+
+    pub(super) fn encode(&self, response: &AdmissionResponse) -> Bytes {
+        encode(self.api_version, &response.to_value(&self.request.uid))
+    }
+}
+
+/// The answer to a body that is not an AdmissionReview: a review as well, so that the API server reports the reason.
+pub(super) fn encode_error(error: &ReviewError) -> Bytes {
+    encode(VERSIONS[0], &AdmissionResponse::errored(400, Chain(error).to_string()).to_value(""))
+}
+
+fn encode(api_version: &str, response: &Value) -> Bytes {
+    json!({ "kind": "AdmissionReview", "apiVersion": api_version, "response": response }).to_string().into()
+}
+
+/// The body is not an AdmissionReview with a request.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReviewError {
+    #[error("failed to decode the AdmissionReview")]
+    Decode(#[source] serde_json::Error),
+    #[error("expected an AdmissionReview of admission.k8s.io/v1 or v1beta1, got {kind:?} of {api_version:?}")]
+    Unexpected { api_version: String, kind: String },
+    #[error("the AdmissionReview has no request")]
+    NoRequest,
+    #[error("request body is empty")]
+    Empty,
+    #[error("contentType={0}, expected application/json")]
+    ContentType(String),
+}
