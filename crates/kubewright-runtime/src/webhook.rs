@@ -10,6 +10,7 @@
 //! request has a deadline, and a panic is answered.
 
 mod admission;
+pub mod certificates;
 mod conversion;
 mod diff;
 mod merge;

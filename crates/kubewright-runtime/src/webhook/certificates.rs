@@ -1,0 +1,193 @@
+//! The certificates of the webhook server: what exists, and what happens next.
+//!
+//! Owns [`Material`], the content of the one Secret that all replicas share, and [`next`], the decision about the next
+//! step. Both are pure: the caller passes the time and what the targets trust, and carries the step out. Targets are the
+//! webhook configurations and CRDs whose `caBundle` must contain the CA.
+//!
+//! The invariant: every leaf that a replica may still serve is signed by a CA that every target trusts. A CA is therefore
+//! replaced in three steps, each of them persisted before the next one starts, so that a crash resumes where it was:
+//!
+//! 1. [`Step::Announce`] adds the next CA to the Secret, and [`Step::Inject`] adds it to the bundle of every target.
+//! 2. [`Step::Switch`] signs a leaf with the next CA once all targets trust it, and keeps the previous CA in the bundle.
+//! 3. [`Step::Retire`] drops the previous CA when the last leaf that it signed has expired.
+
+mod issue;
+mod secret;
+#[cfg(test)]
+mod tests;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+pub use issue::IssueError;
+pub use secret::SecretError;
+
+/// How long a CA is valid.
+const CA_LIFETIME: SignedDuration = SignedDuration::from_hours(10 * 365 * 24);
+/// How long a leaf is valid.
+const LEAF_LIFETIME: SignedDuration = SignedDuration::from_hours(90 * 24);
+/// How far certificates are dated back, for clocks that disagree.
+const BACKDATED: SignedDuration = SignedDuration::from_hours(1);
+/// How long all targets must have trusted the next CA before a leaf of it is served. API servers read webhook
+/// configurations through informers and see a change a little later.
+const PROPAGATION: SignedDuration = SignedDuration::from_secs(60);
+/// The longest time between two looks. Timers stop while a machine sleeps; the time of day does not.
+const RECHECK: SignedDuration = SignedDuration::from_mins(5);
+
+/// When a certificate is valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Validity {
+    /// From this time on.
+    pub from: Timestamp,
+    /// Until this time.
+    pub until: Timestamp,
+}
+
+impl Validity {
+    /// Two thirds of the lifetime: a failed renewal has a third of it left to succeed.
+    fn renew_at(self) -> Timestamp {
+        let lifetime = self.until.duration_since(self.from);
+        self.from.saturating_add(lifetime * 2 / 3).unwrap_or(self.until)
+    }
+}
+
+/// A CA with its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Authority {
+    /// The certificate, as PEM.
+    pub certificate: String,
+    /// The private key, as PEM.
+    pub key: String,
+    /// When it is valid.
+    pub validity: Validity,
+}
+
+/// A CA that signs nothing any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retired {
+    /// The certificate, as PEM.
+    pub certificate: String,
+    /// When the last leaf that it signed expires.
+    pub needed_until: Timestamp,
+}
+
+/// The certificate that replicas serve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leaf {
+    /// The certificate, as PEM.
+    pub certificate: String,
+    /// The private key, as PEM.
+    pub key: String,
+    /// When it is valid.
+    pub validity: Validity,
+    /// The DNS names that it is for.
+    pub names: Vec<String>,
+}
+
+/// Everything that the replicas share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Material {
+    /// The CA that signed the leaf.
+    pub ca: Authority,
+    /// The CA that is announced and not used yet.
+    pub next: Option<Authority>,
+    /// The CA before, while leaves of it are valid.
+    pub previous: Option<Retired>,
+    /// The certificate that is served.
+    pub leaf: Leaf,
+}
+
+impl Material {
+    /// New certificates for these DNS names.
+    pub fn create(names: &[String], now: Timestamp) -> Result<Self, IssueError> {
+        let ca = Authority::issue(now)?;
+        let leaf = ca.sign(names, now)?;
+        Ok(Self { ca, next: None, previous: None, leaf })
+    }
+
+    /// What every target must trust: CA certificates only, never a leaf. They are in the order in which they were issued,
+    /// so that [`Step::Switch`] does not change the bundle.
+    pub fn bundle(&self) -> String {
+        let next = self.next.as_ref().map(|next| next.certificate.as_str());
+        let previous = self.previous.as_ref().map(|previous| previous.certificate.as_str());
+        [previous, Some(self.ca.certificate.as_str()), next].into_iter().flatten().collect()
+    }
+
+    /// The material after a step. Steps that change nothing in the Secret return it as it is.
+    pub fn after(&self, step: &Step, names: &[String], now: Timestamp) -> Result<Self, IssueError> {
+        let mut material = self.clone();
+        match step {
+            Step::Create => return Self::create(names, now),
+            Step::Renew => {
+                material.leaf = self.ca.sign(names, now)?;
+            }
+            Step::Announce => material.next = Some(Authority::issue(now)?),
+            Step::Switch => {
+                if let Some(next) = material.next.take() {
+                    let needed_until = self.leaf.validity.until;
+                    material.previous =
+                        Some(Retired { certificate: self.ca.certificate.clone(), needed_until });
+                    material.leaf = next.sign(names, now)?;
+                    material.ca = next;
+                }
+            }
+            Step::Retire => material.previous = None,
+            Step::Inject | Step::Wait(_) => {}
+        }
+        Ok(material)
+    }
+}
+
+/// What must be done next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// There are no certificates: create the Secret, unless another replica does first.
+    Create,
+    /// The leaf is due, or is for other names: sign another one with the same CA.
+    Renew,
+    /// A target does not have the bundle: apply it, and read the target back.
+    Inject,
+    /// The CA is due: add its successor to the Secret.
+    Announce,
+    /// All targets trust the next CA: sign a leaf with it.
+    Switch,
+    /// No leaf of the previous CA is valid any more: drop it.
+    Retire,
+    /// Nothing, until this time or a change.
+    Wait(Timestamp),
+}
+
+/// What the targets trust, as it was read from the API server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Targets {
+    /// The bundle of at least one target differs from [`Material::bundle`].
+    Differ,
+    /// Every target has had the bundle since this time.
+    TrustSince(Timestamp),
+}
+
+/// Decides what to do next.
+///
+/// A leaf is renewed before anything else: it needs no change of the targets, so it works while they cannot be written.
+pub fn next(material: Option<&Material>, names: &[String], targets: Targets, now: Timestamp) -> Step {
+    let Some(material) = material else { return Step::Create };
+    let leaf = &material.leaf;
+    if leaf.names != names
+        || now >= leaf.validity.renew_at() && leaf.validity.until < material.ca.validity.until
+    {
+        return Step::Renew;
+    }
+    let Targets::TrustSince(since) = targets else { return Step::Inject };
+    let propagated = since.saturating_add(PROPAGATION).unwrap_or(since);
+    if material.next.is_some() {
+        return if now >= propagated { Step::Switch } else { Step::Wait(propagated) };
+    }
+    if let Some(previous) = &material.previous {
+        if now >= previous.needed_until {
+            return Step::Retire;
+        }
+    } else if now >= material.ca.validity.renew_at() {
+        return Step::Announce;
+    }
+    Step::Wait(now.saturating_add(RECHECK).unwrap_or(now))
+}
