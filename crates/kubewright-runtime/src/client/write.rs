@@ -70,7 +70,7 @@ impl Client {
         self.written(&kind, &Target::Object(key), &body)
     }
 
-    async fn write_patch(
+    pub(crate) async fn write_patch(
         &self,
         kind: &Kind,
         key: &Key,

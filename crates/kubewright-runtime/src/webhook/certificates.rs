@@ -1,8 +1,8 @@
 //! The certificates of the webhook server: what exists, and what happens next.
 //!
 //! Owns [`Material`], the content of the one Secret that all replicas share, and [`next`], the decision about the next
-//! step. Both are pure: the caller passes the time and what the targets trust, and carries the step out. Targets are the
-//! webhook configurations and CRDs whose `caBundle` must contain the CA.
+//! step. Both are pure: the caller passes the time and what the targets trust, and [`Rotator`] carries the step out.
+//! Targets are the webhook configurations and CRDs whose `caBundle` must contain the CA.
 //!
 //! The invariant: every leaf that a replica may still serve is signed by a CA that every target trusts. A CA is therefore
 //! replaced in three steps, each of them persisted before the next one starts, so that a crash resumes where it was:
@@ -12,7 +12,9 @@
 //! 3. [`Step::Retire`] drops the previous CA when the last leaf that it signed has expired.
 
 mod issue;
+mod rotator;
 mod secret;
+mod targets;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +22,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use issue::IssueError;
+pub use rotator::{Readiness, Rotator, RotatorOptions};
 pub use secret::SecretError;
+pub use targets::Service;
 
 /// How long a CA is valid.
 const CA_LIFETIME: SignedDuration = SignedDuration::from_hours(10 * 365 * 24);

@@ -1,6 +1,7 @@
 //! Admission and conversion webhooks, called as the API server calls them.
 
 mod admission;
+mod certificates;
 mod conversion;
 
 use bytes::Bytes;

@@ -1,0 +1,295 @@
+//! Carries out the steps of [`next`] against the API server, on every replica.
+//!
+//! Owns the Secret and the `caBundle` of the targets, and nothing else of them. Replicas race: a write of the Secret has
+//! a precondition, and the loser adopts what the winner wrote. A failure is retried, reported to readiness and logged; it
+//! never ends the task.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::stream::{self, BoxStream, StreamExt as _};
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use tracing::{debug, info, warn};
+
+use super::targets::{self, Service, Target};
+use super::{IssueError, Material, SecretError, Step, Targets, next};
+use crate::certs::{CertificateError, Certificates};
+use crate::client::{self, Client};
+use crate::error::Chain;
+use crate::{Clock, Key, List};
+
+/// The pause after the first failure. It doubles with each further one.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The longest time between two rounds, also if no watch reports anything.
+const RECHECK: Duration = Duration::from_mins(5);
+
+/// Which certificates a webhook server has, and where they are kept.
+#[derive(Debug, Clone)]
+pub struct RotatorOptions {
+    /// The Secret that the replicas share.
+    pub secret: Key,
+    /// The Service in front of the replicas. Webhook configurations and CRDs that name it are the targets.
+    pub service: Service,
+    /// DNS names besides those of the Service.
+    pub extra_names: Vec<String>,
+    /// The DNS domain of the cluster.
+    pub cluster_domain: String,
+}
+
+impl RotatorOptions {
+    /// The Secret `<service>-cert` beside the Service.
+    pub fn new(namespace: &str, service: &str) -> Self {
+        Self {
+            secret: Key::namespaced(namespace, &format!("{service}-cert")),
+            service: Service { namespace: namespace.to_owned(), name: service.to_owned() },
+            extra_names: Vec::new(),
+            cluster_domain: "cluster.local".to_owned(),
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        let Service { namespace, name } = &self.service;
+        let mut names = vec![
+            format!("{name}.{namespace}.svc"),
+            format!("{name}.{namespace}.svc.{}", self.cluster_domain),
+            format!("{name}.{namespace}"),
+            name.clone(),
+        ];
+        names.extend(self.extra_names.iter().cloned());
+        names
+    }
+}
+
+/// Why the webhook server is not ready. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Readiness(Arc<Mutex<Result<(), String>>>);
+
+impl Readiness {
+    /// Ready, or the reason why not.
+    pub fn check(&self) -> Result<(), String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, state: Result<(), String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+}
+
+/// A round failed. The next one tries again.
+#[derive(Debug, thiserror::Error)]
+enum RoundError {
+    #[error("failed to read Secret {0}")]
+    ReadSecret(Key, #[source] client::Error),
+    #[error("Secret {0}")]
+    Secret(Key, #[source] SecretError),
+    #[error("failed to write Secret {0}")]
+    WriteSecret(Key, #[source] client::Error),
+    #[error("failed to read {0}")]
+    ReadTargets(&'static str, #[source] client::Error),
+    #[error("failed to inject the CA into {0}")]
+    Inject(Target, #[source] client::Error),
+    #[error("the certificate of Secret {0} cannot be served")]
+    Serve(Key, #[source] CertificateError),
+    #[error(transparent)]
+    Issue(#[from] IssueError),
+    #[error("no webhook configuration or CRD names Service {0}; apply config/webhook")]
+    NoTarget(Service),
+}
+
+/// Keeps the certificates of a webhook server. One runs on every replica.
+pub struct Rotator {
+    client: Client,
+    options: RotatorOptions,
+    serving: Certificates,
+    clock: Arc<dyn Clock>,
+    readiness: Readiness,
+    /// The leaf that is served, as PEM.
+    loaded: String,
+    /// Since when all targets have had this bundle.
+    trusted: Option<(String, Timestamp)>,
+}
+
+impl Rotator {
+    /// Keeps `serving` up to date. The client must write on every replica, leader or not.
+    pub fn new(
+        client: &Client,
+        options: RotatorOptions,
+        serving: Certificates,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let readiness = Readiness(Arc::new(Mutex::new(Err("the certificate is not loaded yet".to_owned()))));
+        Self {
+            client: client.uncached().field_owner("kubewright-webhook-ca"),
+            options,
+            serving,
+            clock,
+            readiness,
+            loaded: String::new(),
+            trusted: None,
+        }
+    }
+
+    /// Ready when the leaf of the Secret is served and all targets trust it.
+    pub fn readiness(&self) -> Readiness {
+        self.readiness.clone()
+    }
+
+    /// Works until it is dropped.
+    pub async fn run(mut self) {
+        let mut changes = self.changes();
+        let mut failures = 0;
+        let mut last = None;
+        loop {
+            let pause = match self.round().await {
+                Ok(Step::Wait(until)) => {
+                    failures = 0;
+                    last = None;
+                    let wait = until.duration_since(self.clock.now());
+                    Duration::try_from(wait).unwrap_or_default().min(RECHECK)
+                }
+                // A step that does not help, for example since another controller undoes it, must not spin.
+                Ok(step) if last.as_ref() == Some(&step) => {
+                    failures += 1;
+                    backoff(failures)
+                }
+                Ok(step) => {
+                    last = Some(step);
+                    continue;
+                }
+                Err(error) => {
+                    failures += 1;
+                    let reason = Chain(&error).to_string();
+                    warn!(error = reason, failures, "Webhook certificates are not ready");
+                    self.readiness.set(Err(reason));
+                    backoff(failures)
+                }
+            };
+            tokio::select! {
+                _ = changes.next() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Reads everything, does one step, and returns it.
+    async fn round(&mut self) -> Result<Step, RoundError> {
+        let (names, now) = (self.options.names(), self.clock.now());
+        let stored = self.client.get_opt::<Secret>(&self.options.secret).await;
+        let stored = stored.map_err(|error| RoundError::ReadSecret(self.options.secret.clone(), error))?;
+        let material = match &stored {
+            Some(secret) => Material::from_data(&data(secret))
+                .map_err(|error| RoundError::Secret(self.options.secret.clone(), error))?,
+            None => None,
+        };
+        let Some(material) = material else {
+            let created = Material::create(&names, now)?;
+            self.write(stored.as_deref(), &created).await?;
+            return Ok(Step::Create);
+        };
+        self.serve(&material)?;
+        let bundle = material.bundle();
+        let found = targets::find(&self.client, &self.options.service).await;
+        let found = found.map_err(|(what, error)| RoundError::ReadTargets(what, error))?;
+        let step = next(Some(&material), &names, self.trust(&found, &bundle, now), now);
+        match &step {
+            Step::Wait(_) if found.is_empty() => {
+                return Err(RoundError::NoTarget(self.options.service.clone()));
+            }
+            Step::Wait(_) => self.readiness.set(Ok(())),
+            Step::Inject => {
+                for target in found.iter().filter(|target| !target.trusts(&bundle)) {
+                    info!(target = %target.target, "Injecting the CA bundle");
+                    let injected = targets::inject(&self.client, target, &bundle).await;
+                    injected.map_err(|error| RoundError::Inject(target.target.clone(), error))?;
+                }
+            }
+            step => {
+                info!(step = ?step, secret = %self.options.secret, "Updating webhook certificates");
+                let changed = material.after(step, &names, now)?;
+                self.write(stored.as_deref(), &changed).await?;
+            }
+        }
+        Ok(step)
+    }
+
+    fn trust(&mut self, found: &[targets::Found], bundle: &str, now: Timestamp) -> Targets {
+        if !found.iter().all(|target| target.trusts(bundle)) {
+            self.trusted = None;
+            return Targets::Differ;
+        }
+        match &self.trusted {
+            Some((known, since)) if known == bundle => Targets::TrustSince(*since),
+            _ => {
+                self.trusted = Some((bundle.to_owned(), now));
+                Targets::TrustSince(now)
+            }
+        }
+    }
+
+    fn serve(&mut self, material: &Material) -> Result<(), RoundError> {
+        let leaf = &material.leaf;
+        if self.loaded != leaf.certificate {
+            self.serving
+                .replace(leaf.certificate.as_bytes(), leaf.key.as_bytes())
+                .map_err(|error| RoundError::Serve(self.options.secret.clone(), error))?;
+            self.loaded.clone_from(&leaf.certificate);
+            info!(until = %leaf.validity.until, "Serving a new webhook certificate");
+        }
+        Ok(())
+    }
+
+    /// Creates or replaces the Secret. If another replica was first, the next round adopts what it wrote.
+    async fn write(&self, stored: Option<&Secret>, material: &Material) -> Result<(), RoundError> {
+        let content: BTreeMap<String, ByteString> =
+            material.to_data().into_iter().map(|(key, value)| (key, ByteString(value))).collect();
+        let written = match stored {
+            Some(stored) => {
+                let secret = Secret { data: Some(content), ..stored.clone() };
+                self.client.update(&secret).await
+            }
+            None => {
+                let key = &self.options.secret;
+                let metadata = ObjectMeta {
+                    name: Some(key.name().to_owned()),
+                    namespace: key.namespace().map(str::to_owned),
+                    ..ObjectMeta::default()
+                };
+                self.client.create(&Secret { metadata, data: Some(content), ..Secret::default() }).await
+            }
+        };
+        match written {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_conflict() || error.is_already_exists() => {
+                debug!(secret = %self.options.secret, "Another replica wrote the certificates first");
+                Ok(())
+            }
+            Err(error) => Err(RoundError::WriteSecret(self.options.secret.clone(), error)),
+        }
+    }
+
+    /// Reports changes of the Secret and of possible targets. Without the permission to watch, rounds come by time only.
+    fn changes(&self) -> BoxStream<'static, ()> {
+        let namespace = self.options.secret.namespace().unwrap_or_default();
+        let secret = List::namespace(namespace).field("metadata.name", self.options.secret.name());
+        let secrets = self.client.watch::<Secret>(&secret).ok();
+        let secrets = secrets.map(|events| events.map(|_| ()).boxed());
+        let targets = targets::changes(&self.client);
+        let all: Vec<BoxStream<'static, ()>> = secrets.into_iter().chain(targets).collect();
+        // A stream that ended must not end the others, or wake the loop for ever.
+        stream::select_all(all).chain(stream::pending()).boxed()
+    }
+}
+
+fn data(secret: &Secret) -> BTreeMap<String, Vec<u8>> {
+    let data = secret.data.iter().flatten();
+    data.map(|(key, value)| (key.clone(), value.0.clone())).collect()
+}
+
+fn backoff(failures: u32) -> Duration {
+    FIRST_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(5)).min(LONGEST_PAUSE)
+}
