@@ -47,7 +47,7 @@ async fn report(object: &Warehouse, cx: &Context) -> Result<()> {
         .observed(object.metadata.generation);
     set_condition(&mut status.conditions, ready, cx.now());
     if status != before {
-        let patch = Patch::merge(json!({ "status": status }))?;
+        let patch = Patch::merge(json!({ "status": status }));
         cx.client().status().patch(object, &patch).await?;
     }
     Ok(())
