@@ -9,7 +9,7 @@ mod metrics;
 mod ratio;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -62,19 +62,19 @@ impl Autoscalers {
 impl Reconciler for Autoscalers {
     type Object = HorizontalPodAutoscaler;
 
-    async fn reconcile(&self, autoscaler: Arc<HorizontalPodAutoscaler>, cx: &Context) -> Result<Outcome> {
+    async fn reconcile(&self, autoscaler: &HorizontalPodAutoscaler, cx: &Context) -> Result<Outcome> {
         // Not optional since Kubernetes 1.36.
         let spec: Option<HorizontalPodAutoscalerSpec> = autoscaler.spec.clone().into();
         let Some(spec) = &spec else { return Ok(Outcome::done()) };
         let mut status = Status { new: autoscaler.status.clone().unwrap_or_default(), now: cx.now() };
-        self.scale(&autoscaler, spec, &mut status, cx).await?;
-        let mut wanted = (*autoscaler).clone();
+        self.scale(autoscaler, spec, &mut status, cx).await?;
+        let mut wanted = autoscaler.clone();
         wanted.status = Some(status.new);
-        ignore_not_found(cx.client().status().patch_between(&*autoscaler, &wanted).await)?;
+        ignore_not_found(cx.client().status().patch_between(autoscaler, &wanted).await)?;
         Ok(Outcome::requeue_after(PERIOD))
     }
 
-    async fn gone(&self, key: &Key, _: &Context) -> Result<Outcome> {
+    async fn deleted(&self, key: &Key, _: &Context) -> Result<Outcome> {
         self.histories().remove(key);
         Ok(Outcome::done())
     }
@@ -91,7 +91,7 @@ impl Autoscalers {
         let (target, scale) = match find(spec, cx).await? {
             Ok(found) => found,
             Err(why) => {
-                cx.events().warning(autoscaler, "FailedGetScale", "Scale", &why);
+                cx.events().warning(autoscaler, "FailedGetScale").action("Scale").note(&why);
                 let message =
                     format!("the HPA controller was unable to get the target's current scale: {why}");
                 status.set(ABLE, "False", "FailedGetScale", &message);
@@ -137,7 +137,7 @@ impl Autoscalers {
         if desired != current {
             if let Err(error) = target.set(&scale, desired).await {
                 let note = format_args!("New size: {desired}; reason: {why}; error: {error}");
-                cx.events().warning(autoscaler, "FailedRescale", "Scale", note);
+                cx.events().warning(autoscaler, "FailedRescale").action("Scale").note(note);
                 let message = format!("the HPA controller was unable to update the target scale: {error}");
                 status.set(ABLE, "False", "FailedUpdateScale", &message);
                 return Ok(());
@@ -145,7 +145,7 @@ impl Autoscalers {
             let message = format!("the HPA controller was able to update the target scale to {desired}");
             status.set(ABLE, "True", "SucceededRescale", &message);
             let note = format_args!("New size: {desired}; reason: {why}");
-            cx.events().normal(autoscaler, "SuccessfulRescale", "Scale", note);
+            cx.events().normal(autoscaler, "SuccessfulRescale").action("Scale").note(note);
             self.histories().entry(cx.key().clone()).or_default().changed(current, desired, cx.now());
             status.new.last_scale_time = Some(whole(cx.now()));
         }
@@ -184,13 +184,13 @@ async fn measure(
 ) -> Result<Option<(i32, String)>> {
     let selector = scale.status.as_ref().and_then(|status| status.selector.as_deref()).unwrap_or_default();
     if selector.is_empty() {
-        cx.events().warning(autoscaler, "SelectorRequired", "Measure", "selector is required");
+        cx.events().warning(autoscaler, "SelectorRequired").action("Measure").note("selector is required");
         let message = "the HPA target's scale is missing a selector";
         status.set(ACTIVE, "False", "InvalidSelector", message);
         return Ok(None);
     }
     let measured = metrics::measured(autoscaler).unwrap_or_else(|mistake| {
-        cx.events().warning(autoscaler, "InvalidAnnotation", "Simulate", mistake);
+        cx.events().warning(autoscaler, "InvalidAnnotation").action("Simulate").note(mistake);
         metrics::Measured::new()
     });
     let namespace = cx.key().namespace().unwrap_or_default();
@@ -209,7 +209,7 @@ async fn measure(
                 }
             }
             Err(failure) => {
-                cx.events().warning(autoscaler, failure.reason, "Measure", &failure.why);
+                cx.events().warning(autoscaler, failure.reason).action("Measure").note(&failure.why);
                 failures.push(failure);
             }
         }
@@ -226,7 +226,7 @@ async fn measure(
             specs.len(),
             first.which
         );
-        cx.events().warning(autoscaler, "FailedComputeMetricsReplicas", "Measure", note);
+        cx.events().warning(autoscaler, "FailedComputeMetricsReplicas").action("Measure").note(note);
         return Ok(None);
     }
     status.new.current_metrics = Some(shown).filter(|shown| !shown.is_empty());

@@ -133,7 +133,7 @@ async fn hand_over<K: Object>(client: &Client, old: &K, new: &K) -> Result<K, cl
     let mut patch = serde_json::json!({ "metadata": { "ownerReferences": new.meta().owner_references } });
     patch["metadata"]["uid"] = old.meta().uid.clone().into();
     let version = old.meta().resource_version.as_deref().unwrap_or_default();
-    client.patch(old, &Patch::merge(patch)?.optimistic(version)).await
+    client.patch(old, &Patch::merge(patch).optimistic(version)).await
 }
 
 /// Whether a selector matches the labels of an object.

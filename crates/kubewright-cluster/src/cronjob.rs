@@ -34,17 +34,17 @@ struct CronJobs;
 impl Reconciler for CronJobs {
     type Object = CronJob;
 
-    async fn reconcile(&self, cron: Arc<CronJob>, cx: &Context) -> Result<Outcome> {
+    async fn reconcile(&self, cron: &CronJob, cx: &Context) -> Result<Outcome> {
         let (namespace, uid) = (cx.key().namespace().unwrap_or_default(), cron.metadata.uid.as_deref());
         let jobs = claim::controlled::<Job>(cx.client(), namespace, uid.unwrap_or_default()).await?;
         let mut status = cron.status.clone().unwrap_or_default();
-        look(&cron, &jobs, &mut status, cx);
-        clean_up(&cron, &jobs, cx).await?;
-        let outcome = act(&cron, &jobs, &mut status, cx).await;
+        look(cron, &jobs, &mut status, cx);
+        clean_up(cron, &jobs, cx).await?;
+        let outcome = act(cron, &jobs, &mut status, cx).await;
         status.active = status.active.filter(|active| !active.is_empty());
-        let mut wanted = (*cron).clone();
+        let mut wanted = cron.clone();
         wanted.status = Some(status);
-        ignore_not_found(cx.client().status().patch_between(&*cron, &wanted).await)?;
+        ignore_not_found(cx.client().status().patch_between(cron, &wanted).await)?;
         outcome
     }
 }
@@ -56,13 +56,13 @@ fn look(cron: &CronJob, jobs: &[Arc<Job>], status: &mut CronJobStatus, cx: &Cont
         let Some(job) = jobs.iter().find(|job| job.metadata.uid == reference.uid) else {
             let name = reference.name.as_deref().unwrap_or_default();
             let note = format_args!("Active job went missing: {name}");
-            cx.events().normal(cron, "MissingJob", "Missing", note);
+            cx.events().normal(cron, "MissingJob").action("Missing").note(note);
             return false;
         };
         let Some(end) = job::finished(job) else { return true };
         let name = job.metadata.name.as_deref().unwrap_or_default();
         let note = format_args!("Saw completed job: {name}, condition: {}", end.type_);
-        cx.events().about(cron).related(&**job).normal("SawCompletedJob", "Completed", note);
+        cx.events().about(cron).related(&**job).normal("SawCompletedJob").action("Completed").note(note);
         false
     });
     let succeeded = jobs.iter().filter_map(|job| job.status.as_ref()?.completion_time.clone());
@@ -101,7 +101,7 @@ async fn delete(cron: &CronJob, job: &Job, cx: &Context) -> Result<()> {
     if ignore_not_found(cx.client().delete_with(job, &how).await)?.is_some() {
         let name = job.metadata.name.as_deref().unwrap_or_default();
         let events = cx.events().about(cron).related(job);
-        events.normal("SuccessfulDelete", "Delete", format_args!("Deleted job {name}"));
+        events.normal("SuccessfulDelete").action("Delete").note(format_args!("Deleted job {name}"));
     }
     Ok(())
 }
@@ -118,14 +118,14 @@ async fn act(cron: &CronJob, jobs: &[Arc<Job>], status: &mut CronJobStatus, cx: 
             Ok(zone) => zone,
             Err(error) => {
                 let note = format_args!("invalid timeZone: {name:?}: {error}");
-                cx.events().warning(cron, "UnknownTimeZone", "Scheduling", note);
+                cx.events().warning(cron, "UnknownTimeZone").action("Scheduling").note(note);
                 return Ok(Outcome::done());
             }
         },
     };
     let Some(schedule) = Schedule::parse(&spec.schedule, zone.clone()) else {
         let note = format_args!("unparseable schedule: {:?}", spec.schedule);
-        cx.events().warning(cron, "UnparseableSchedule", "Scheduling", note);
+        cx.events().warning(cron, "UnparseableSchedule").action("Scheduling").note(note);
         return Ok(Outcome::done());
     };
     let now = cx.now();
@@ -138,7 +138,7 @@ async fn act(cron: &CronJob, jobs: &[Arc<Job>], status: &mut CronJobStatus, cx: 
         .is_some_and(|deadline| until(time, Duration::from_secs(deadline), now).is_none() && time != now)
     {
         let note = format_args!("Missed scheduled time to start a job: {time}");
-        cx.events().warning(cron, "MissSchedule", "Scheduling", note);
+        cx.events().warning(cron, "MissSchedule").action("Scheduling").note(note);
         return Ok(next);
     }
     let name = format!("{}-{}", cx.key().name(), time.as_second().div_euclid(60));
@@ -150,7 +150,7 @@ async fn act(cron: &CronJob, jobs: &[Arc<Job>], status: &mut CronJobStatus, cx: 
     match spec.concurrency_policy.as_deref() {
         Some("Forbid") if !active.is_empty() => {
             let note = "Not starting job because prior execution is running and concurrency policy is Forbid";
-            cx.events().normal(cron, "JobAlreadyActive", "Scheduling", note);
+            cx.events().normal(cron, "JobAlreadyActive").action("Scheduling").note(note);
             return Ok(next);
         }
         Some("Replace") => {
@@ -165,12 +165,15 @@ async fn act(cron: &CronJob, jobs: &[Arc<Job>], status: &mut CronJobStatus, cx: 
         Ok(created) => created,
         Err(error) if error.is_already_exists() || error.is_namespace_terminating() => return Ok(next),
         Err(error) => {
-            cx.events().warning(cron, "FailedCreate", "Create", format_args!("Error creating job: {error}"));
+            cx.events()
+                .warning(cron, "FailedCreate")
+                .action("Create")
+                .note(format_args!("Error creating job: {error}"));
             return Err(error.into());
         }
     };
     let events = cx.events().about(cron).related(&created);
-    events.normal("SuccessfulCreate", "Create", format_args!("Created job {name}"));
+    events.normal("SuccessfulCreate").action("Create").note(format_args!("Created job {name}"));
     active.push(ObjectReference {
         api_version: Some("batch/v1".to_owned()),
         kind: Some("Job".to_owned()),

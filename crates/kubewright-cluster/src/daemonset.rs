@@ -44,7 +44,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
         .owns::<Pod>()
         .owns::<ControllerRevision>()
         .watches::<Pod>(|pod, cache| claim::takers::<DaemonSet>(pod, cache, selector))
-        .watches_some::<Node>(Watch::new().filter(moved), |_, cache| {
+        .watches_with::<Node>(Watch::new().filter(moved), |_, cache| {
             let sets = cache.list::<DaemonSet>(&List::all()).unwrap_or_default();
             sets.iter().map(|set| Key::of(&**set)).collect()
         })
@@ -61,32 +61,32 @@ struct DaemonSets;
 impl Reconciler for DaemonSets {
     type Object = DaemonSet;
 
-    async fn reconcile(&self, set: Arc<DaemonSet>, cx: &Context) -> Result<Outcome> {
-        let Some(selector) = selector(&set) else {
+    async fn reconcile(&self, set: &DaemonSet, cx: &Context) -> Result<Outcome> {
+        let Some(selector) = selector(set) else {
             let note = "This daemon set is selecting all pods. A non-empty selector is required.";
-            cx.events().warning(&*set, "SelectingAll", "Selecting", note);
+            cx.events().warning(set, "SelectingAll").action("Selecting").note(note);
             return Ok(Outcome::done());
         };
         // Of a set that goes, its revisions may have gone already.
         let Some(spec) = set.spec.as_ref().filter(|_| set.metadata.deletion_timestamp.is_none()) else {
             return Ok(Outcome::done());
         };
-        let pods = claim::claim::<_, Pod>(cx.client(), &*set, &selector).await?;
+        let pods = claim::claim::<_, Pod>(cx.client(), set, &selector).await?;
         let collisions = set.status.as_ref().and_then(|status| status.collision_count).unwrap_or_default();
         let subject = Subject { selector: &selector, template: &spec.template, label: REVISION, collisions };
-        let Some(history) = history::follow(&*set, &subject, cx).await? else { return Ok(Outcome::done()) };
+        let Some(history) = history::follow(set, &subject, cx).await? else { return Ok(Outcome::done()) };
         let hash = history::label(&*history.current, REVISION).unwrap_or_default();
-        let daemon = target::daemon(&set, hash);
+        let daemon = target::daemon(set, hash);
         let nodes = cx.client().list::<Node>(&List::all()).await?;
         let standings = nodes
             .iter()
             .filter_map(|node| Some((node.metadata.name.as_deref()?, target::standing(&daemon, node))))
             .collect();
-        let view = View::new(&set, standings, pods.iter().map(|pod| &**pod), hash, cx.now());
-        let done = carry_out(&set, &daemon, &plan::plan(&view), cx).await;
+        let view = View::new(set, standings, pods.iter().map(|pod| &**pod), hash, cx.now());
+        let done = carry_out(set, &daemon, &plan::plan(&view), cx).await;
         let next = status::next(&view, history.collisions);
-        write(&set, next.status, cx).await?;
-        forget(&set, &pods, &history, cx).await?;
+        write(set, next.status, cx).await?;
+        forget(set, &pods, &history, cx).await?;
         match done {
             Err(error) if !error.is_namespace_terminating() => Err(error.into()),
             _ => Ok(next.wake.map_or(Outcome::done(), Outcome::requeue_after)),
@@ -109,12 +109,12 @@ async fn carry_out(
             let note = format_args!(
                 "Found failed daemon pod {namespace}/{name} on node {node}, will try to kill it"
             );
-            events.warning("FailedDaemonPod", "Delete", note);
+            events.warning("FailedDaemonPod").action("Delete").note(note);
         } else {
             let note = format_args!(
                 "Found succeeded daemon pod {namespace}/{name} on node {node}, will try to delete it"
             );
-            events.normal("SucceededDaemonPod", "Delete", note);
+            events.normal("SucceededDaemonPod").action("Delete").note(note);
         }
     }
     let missing: Vec<Pod> =

@@ -10,7 +10,6 @@ mod status;
 mod template;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
@@ -45,7 +44,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
                 claim::selector(&deployment.spec.as_ref()?.selector)
             })
         })
-        .watches_some::<Pod>(pod_gone, recreating)
+        .watches_with::<Pod>(pod_gone, recreating)
         .concurrency(4)
         .register()
 }
@@ -68,15 +67,15 @@ struct Deployments;
 impl Reconciler for Deployments {
     type Object = Deployment;
 
-    async fn reconcile(&self, deployment: Arc<Deployment>, cx: &Context) -> Result<Outcome> {
+    async fn reconcile(&self, deployment: &Deployment, cx: &Context) -> Result<Outcome> {
         let Some(selector) = deployment.spec.as_ref().and_then(|spec| claim::selector(&spec.selector)) else {
             let note = "This deployment is selecting all pods. A non-empty selector is required.";
-            cx.events().warning(&*deployment, "SelectingAll", "Selecting", note);
+            cx.events().warning(deployment, "SelectingAll").action("Selecting").note(note);
             return Ok(Outcome::done());
         };
-        let sets = claim::claim::<_, ReplicaSet>(cx.client(), &*deployment, &selector).await?;
+        let sets = claim::claim::<_, ReplicaSet>(cx.client(), deployment, &selector).await?;
         let sets = sets.into_iter().map(|set| (*set).clone()).collect();
-        let mut rollout = Rollout::new(&deployment, sets, cx);
+        let mut rollout = Rollout::new(deployment, sets, cx);
         let outcome = rollout.step().await?;
         rollout.write().await?;
         Ok(outcome)
@@ -220,7 +219,7 @@ impl<'a> Rollout<'a> {
                 "metadata": { "annotations": annotations },
                 "spec": { "minReadySeconds": min_ready },
             });
-            *new = self.cx.client().patch(new, &Patch::merge(patch)?).await?;
+            *new = self.cx.client().patch(new, &Patch::merge(patch)).await?;
         }
         let name = new.metadata.name.clone().unwrap_or_default();
         self.note_revision();
@@ -253,7 +252,7 @@ impl<'a> Rollout<'a> {
                 if size > 0 {
                     let note = format_args!("Scaled up replica set {name} from 0 to {size}");
                     let events = self.cx.events().about(self.before).related(&created);
-                    events.normal("ScalingReplicaSet", "ScaleUp", note);
+                    events.normal("ScalingReplicaSet").action("ScaleUp").note(note);
                 }
                 self.new = Some(created);
                 if status::deadline(self.before).is_some() {
@@ -275,7 +274,11 @@ impl<'a> Rollout<'a> {
             Err(error) if error.is_namespace_terminating() => return Ok(false),
             Err(error) => {
                 let message = format!("Failed to create new replica set {name:?}: {error}");
-                self.cx.events().warning(self.before, "ReplicaSetCreateError", "Create", &message);
+                self.cx
+                    .events()
+                    .warning(self.before, "ReplicaSetCreateError")
+                    .action("Create")
+                    .note(&message);
                 if status::deadline(self.before).is_some() {
                     let claim = Claim { status: "False", reason: "ReplicaSetCreateError", message };
                     status::set(self.status(), PROGRESSING, claim, now);
@@ -301,14 +304,20 @@ impl<'a> Rollout<'a> {
             return Ok(());
         }
         let patch = json!({ "metadata": { "annotations": sizes }, "spec": { "replicas": resize.size } });
-        *set = self.cx.client().patch(set, &Patch::merge(patch)?).await?;
+        *set = self.cx.client().patch(set, &Patch::merge(patch)).await?;
         if before != resize.size {
             let (direction, action) =
                 if before < resize.size { ("up", "ScaleUp") } else { ("down", "ScaleDown") };
             let Resize { set: name, size } = resize;
             let note = format_args!("Scaled {direction} replica set {name} from {before} to {size}");
             // What is related tells this event from those about other sets.
-            self.cx.events().about(self.before).related(&*set).normal("ScalingReplicaSet", action, note);
+            self.cx
+                .events()
+                .about(self.before)
+                .related(&*set)
+                .normal("ScalingReplicaSet")
+                .action(action)
+                .note(note);
         }
         Ok(())
     }

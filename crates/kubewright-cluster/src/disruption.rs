@@ -42,37 +42,37 @@ struct Budgets;
 impl Reconciler for Budgets {
     type Object = PodDisruptionBudget;
 
-    async fn reconcile(&self, budget: Arc<PodDisruptionBudget>, cx: &Context) -> Result<Outcome> {
+    async fn reconcile(&self, budget: &PodDisruptionBudget, cx: &Context) -> Result<Outcome> {
         let namespace = cx.key().namespace().unwrap_or_default();
-        let pods = match selector(&budget) {
+        let pods = match selector(budget) {
             Some(selector) => {
                 cx.client().list::<Pod>(&List::namespace(namespace).matching(&selector)).await?
             }
             None => Vec::new(),
         };
         if pods.is_empty() {
-            cx.events().normal(&*budget, "NoPods", "Sync", "No matching pods found");
+            cx.events().normal(budget, "NoPods").action("Sync").note("No matching pods found");
         }
-        let expected = if status::needs_scale(&budget) { expected_scale(&pods, cx).await? } else { Ok(0) };
+        let expected = if status::needs_scale(budget) { expected_scale(&pods, cx).await? } else { Ok(0) };
         let next = match expected {
-            Ok(scale) => status::next(&budget, &pods, scale, cx.now()),
+            Ok(scale) => status::next(budget, &pods, scale, cx.now()),
             Err(why) => {
                 let note = format_args!("Failed to calculate the number of expected pods: {why}");
-                cx.events().warning(&*budget, "CalculateExpectedPodCountFailed", "Sync", note);
-                status::failed(&budget, &why, cx.now())
+                cx.events().warning(budget, "CalculateExpectedPodCountFailed").action("Sync").note(note);
+                status::failed(budget, &why, cx.now())
             }
         };
         for pod in &next.not_deleted {
             let name = budget.metadata.name.as_deref().unwrap_or_default();
             let note = format_args!("Pod was expected by PDB {namespace}/{name} to be deleted but it wasn't");
-            cx.events().warning(&**pod, "NotDeleted", "Sync", note);
+            cx.events().warning(&**pod, "NotDeleted").action("Sync").note(note);
         }
-        let mut wanted = (*budget).clone();
+        let mut wanted = budget.clone();
         wanted.status = Some(next.status);
-        let patch = Patch::between(&*budget, &wanted)?;
+        let patch = Patch::between(budget, &wanted)?;
         if !patch.is_empty() {
             let version = budget.metadata.resource_version.as_deref().unwrap_or_default();
-            ignore_not_found(cx.client().status().patch(&*budget, &patch.optimistic(version)).await)?;
+            ignore_not_found(cx.client().status().patch(budget, &patch.optimistic(version)).await)?;
         }
         Ok(next.wake.map_or(Outcome::done(), Outcome::requeue_after))
     }

@@ -6,7 +6,6 @@
 mod build;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Endpoints, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -51,8 +50,8 @@ struct Services;
 impl Reconciler for Services {
     type Object = Service;
 
-    async fn reconcile(&self, service: Arc<Service>, cx: &Context) -> Result<Outcome> {
-        let Some(selector) = selector(&service).filter(|_| service.metadata.deletion_timestamp.is_none())
+    async fn reconcile(&self, service: &Service, cx: &Context) -> Result<Outcome> {
+        let Some(selector) = selector(service).filter(|_| service.metadata.deletion_timestamp.is_none())
         else {
             return Ok(Outcome::done());
         };
@@ -66,13 +65,13 @@ impl Reconciler for Services {
                 zones.insert(name.to_owned(), zone);
             }
         }
-        write_slices(&service, &build::slices(&service, &pods, &zones), cx).await?;
-        write_endpoints(&service, &build::subsets(&service, &pods), cx).await?;
+        write_slices(service, &build::slices(service, &pods, &zones), cx).await?;
+        write_endpoints(service, &build::subsets(service, &pods), cx).await?;
         Ok(Outcome::done())
     }
 
     /// Endpoints have no owner: they go with the Service of their name.
-    async fn gone(&self, key: &Key, cx: &Context) -> Result<Outcome> {
+    async fn deleted(&self, key: &Key, cx: &Context) -> Result<Outcome> {
         if let Some(endpoints) = cx.client().get_opt::<Endpoints>(key).await? {
             let labels = endpoints.metadata.labels.as_ref();
             if labels.is_some_and(|labels| labels.contains_key(ENDPOINTS_MANAGED_BY)) {
@@ -99,7 +98,7 @@ async fn write_slices(service: &Service, wanted: &[build::Slice], cx: &Context) 
     }
     for slice in missing {
         if let Some(old) = existing.pop() {
-            let patch = Patch::merge(json!({ "endpoints": slice.endpoints, "ports": slice.ports }))?;
+            let patch = Patch::merge(json!({ "endpoints": slice.endpoints, "ports": slice.ports }));
             ignore_not_found(cx.client().patch(&*old, &patch).await)?;
             continue;
         }
@@ -150,7 +149,7 @@ async fn write_endpoints(
     };
     if old.subsets.as_deref().unwrap_or_default() != subsets || old.metadata.labels.as_ref() != Some(&labels)
     {
-        let patch = Patch::merge(json!({ "metadata": { "labels": labels }, "subsets": subsets }))?;
+        let patch = Patch::merge(json!({ "metadata": { "labels": labels }, "subsets": subsets }));
         ignore_not_found(cx.client().patch(&*old, &patch).await)?;
     }
     Ok(())

@@ -5,7 +5,7 @@
 //! and nothing else.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -37,7 +37,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager
         .controller_of(Evictions::default(), Watch::new().filter(tainted))
         .named("taint-eviction")
-        .watches_some::<Pod>(Watch::new().filter(moved), |pod, cache| {
+        .watches_with::<Pod>(Watch::new().filter(moved), |pod, cache| {
             let Some(name) = kubelet::node_name(pod) else { return Vec::new() };
             let key = Key::cluster(name);
             let node = cache.get::<Node>(&key).ok().flatten();
@@ -72,8 +72,8 @@ impl Evictions {
 impl Reconciler for Evictions {
     type Object = Node;
 
-    async fn reconcile(&self, node: Arc<Node>, cx: &Context) -> Result<Outcome> {
-        let (name, now, taints) = (cx.key().name(), cx.now(), taints(&node));
+    async fn reconcile(&self, node: &Node, cx: &Context) -> Result<Outcome> {
+        let (name, now, taints) = (cx.key().name(), cx.now(), taints(node));
         if taints.is_empty() && !self.knows(name) {
             return Ok(Outcome::done());
         }
@@ -107,7 +107,7 @@ impl Reconciler for Evictions {
         Ok(wake.map_or(Outcome::done(), Outcome::requeue_after))
     }
 
-    async fn gone(&self, key: &Key, _: &Context) -> Result<Outcome> {
+    async fn deleted(&self, key: &Key, _: &Context) -> Result<Outcome> {
         self.take(key.name());
         Ok(Outcome::done())
     }
@@ -149,7 +149,7 @@ async fn evict(pod: &Pod, cx: &Context) -> Result<()> {
     tell(pod, "Marking for deletion Pod", cx);
     let condition =
         disrupted("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint", cx.now());
-    let patch = Patch::strategic(json!({ "status": { "conditions": [condition] } }))?;
+    let patch = Patch::strategic(json!({ "status": { "conditions": [condition] } }));
     if ignore_not_found(cx.client().status().patch(pod, &patch).await)?.is_some() {
         let how = Delete::new().uid(pod.metadata.uid.clone().unwrap_or_default());
         ignore_not_found(cx.client().delete_with(pod, &how).await)?;
@@ -172,7 +172,10 @@ pub(crate) fn disrupted(reason: &str, message: &str, now: Timestamp) -> PodCondi
 fn tell(pod: &Pod, what: &str, cx: &Context) {
     let [namespace, name] =
         [&pod.metadata.namespace, &pod.metadata.name].map(|name| name.as_deref().unwrap_or_default());
-    cx.events().normal(pod, "TaintManagerEviction", "Evict", format_args!("{what} {namespace}/{name}"));
+    cx.events()
+        .normal(pod, "TaintManagerEviction")
+        .action("Evict")
+        .note(format_args!("{what} {namespace}/{name}"));
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ pub(crate) async fn follow<O: Object>(
         Choice::Keep(at) => old.remove(at),
         Choice::Renumber(at, number) => {
             let again = old.remove(at);
-            let number = Patch::merge(json!({ "revision": number }))?;
+            let number = Patch::merge(json!({ "revision": number }));
             Arc::new(cx.client().patch(&*again, &number).await?)
         }
         Choice::Create(number) => loop {

@@ -53,42 +53,42 @@ struct Jobs;
 impl Reconciler for Jobs {
     type Object = Job;
 
-    async fn reconcile(&self, job: Arc<Job>, cx: &Context) -> Result<Outcome> {
+    async fn reconcile(&self, job: &Job, cx: &Context) -> Result<Outcome> {
         let Some(spec) = &job.spec else { return Ok(Outcome::done()) };
         let Some(selector) = spec.selector.as_ref().and_then(claim::selector) else {
             return Ok(Outcome::done());
         };
-        let pods = claim::claim::<_, Pod>(cx.client(), &*job, &selector).await?;
-        if let Some(end) = finished(&job) {
+        let pods = claim::claim::<_, Pod>(cx.client(), job, &selector).await?;
+        if let Some(end) = finished(job) {
             release(pods.iter(), cx).await?;
-            return expire(&job, end, cx).await;
+            return expire(job, end, cx).await;
         }
         let now = cx.now();
-        let mut status = count::next(&job, &pods);
+        let mut status = count::next(job, &pods);
         if job.metadata.deletion_timestamp.is_some() {
             // Nobody will look at the numbers of a Job that goes.
             release(pods.iter(), cx).await?;
             return Ok(Outcome::done());
         }
-        let plan = decide::plan(&job, &mut status, &pods, now);
+        let plan = decide::plan(job, &mut status, &pods, now);
         let mut failed = None;
         for index in &plan.create {
-            let pod = pod_of(&job, *index);
-            if let Err(error) = create_pod(&*job, &pod, cx).await {
+            let pod = pod_of(job, *index);
+            if let Err(error) = create_pod(job, &pod, cx).await {
                 failed = Some(error);
                 break;
             }
             status.active = Some(status.active.unwrap_or_default() + 1);
         }
         for pod in &plan.delete {
-            delete_pod(&*job, pod, cx).await?;
+            delete_pod(job, pod, cx).await?;
         }
-        write(&job, status, cx).await?;
+        write(job, status, cx).await?;
         // Only what is in the status may go.
-        let counted = count::uncounted(&count::next(&job, &pods));
+        let counted = count::uncounted(&count::next(job, &pods));
         let is_counted = |pod: &&Arc<Pod>| pod.metadata.uid.as_ref().is_some_and(|uid| counted.contains(uid));
         release(pods.iter().filter(is_counted), cx).await?;
-        tell(&job, &plan, cx);
+        tell(job, &plan, cx);
         match failed {
             Some(error) if !error.is_namespace_terminating() => Err(error.into()),
             _ => Ok(plan.wake.map_or(Outcome::done(), Outcome::requeue_after)),
@@ -106,7 +106,7 @@ async fn release(pods: impl Iterator<Item = &Arc<Pod>>, cx: &Context) -> Result<
         };
         let left: Vec<&String> = finalizers.iter().filter(|it| *it != FINALIZER).collect();
         let version = pod.metadata.resource_version.as_deref().unwrap_or_default();
-        let patch = Patch::merge(json!({ "metadata": { "finalizers": left } }))?.optimistic(version);
+        let patch = Patch::merge(json!({ "metadata": { "finalizers": left } })).optimistic(version);
         ignore_not_found(cx.client().patch(&**pod, &patch).await)?;
     }
     Ok(())
@@ -139,13 +139,15 @@ async fn write(job: &Job, status: JobStatus, cx: &Context) -> Result<()> {
 
 fn tell(job: &Job, plan: &Plan, cx: &Context) {
     match &plan.end {
-        Some(End::Complete) => cx.events().normal(job, "Completed", "Completed", "Job completed"),
-        Some(End::Failed { reason, message }) => cx.events().warning(job, reason, "Failed", message),
+        Some(End::Complete) => cx.events().normal(job, "Completed").action("Completed").note("Job completed"),
+        Some(End::Failed { reason, message }) => {
+            cx.events().warning(job, reason).action("Failed").note(message)
+        }
         None => {}
     }
     match plan.suspended {
-        Some(true) => cx.events().normal(job, "Suspended", "Suspended", "Job suspended"),
-        Some(false) => cx.events().normal(job, "Resumed", "Resumed", "Job resumed"),
+        Some(true) => cx.events().normal(job, "Suspended").action("Suspended").note("Job suspended"),
+        Some(false) => cx.events().normal(job, "Resumed").action("Resumed").note("Job resumed"),
         None => {}
     }
 }

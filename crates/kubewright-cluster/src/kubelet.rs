@@ -8,7 +8,7 @@ mod behaviour;
 mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kubewright_runtime::client::ignore_not_found;
@@ -54,7 +54,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager
         .controller(Kubelet::default())
         .named("kubelet")
-        .watches_some::<Node>(Watch::new().filter(switched), |node, cache| {
+        .watches_with::<Node>(Watch::new().filter(switched), |node, cache| {
             let name = node.metadata.name.as_deref().unwrap_or_default();
             let pods = cache.list::<Pod>(&List::all().field(NODE_NAME, name)).unwrap_or_default();
             pods.iter().map(|pod| Key::of(&**pod)).collect()
@@ -71,40 +71,42 @@ struct Kubelet {
 impl Reconciler for Kubelet {
     type Object = Pod;
 
-    async fn reconcile(&self, pod: Arc<Pod>, cx: &Context) -> Result<Outcome> {
-        let Some(name) = node_name(&pod) else { return Ok(Outcome::done()) };
+    async fn reconcile(&self, pod: &Pod, cx: &Context) -> Result<Outcome> {
+        let Some(name) = node_name(pod) else { return Ok(Outcome::done()) };
         let node = cx.client().get_opt::<Node>(&Key::cluster(name)).await?;
         if node.is_none_or(|node| is_down(&node)) {
             return Ok(Outcome::done());
         }
-        let (behaviour, mistakes) = Behaviour::of(&pod);
+        let (behaviour, mistakes) = Behaviour::of(pod);
         for mistake in mistakes {
-            cx.events().warning(&*pod, "InvalidAnnotation", "Simulate", mistake);
+            cx.events().warning(pod, "InvalidAnnotation").action("Simulate").note(mistake);
         }
-        let place = Place { host_ip: node::address(name), pod_ip: self.address(&pod, cx) };
-        let next = status::next(&pod, &behaviour, &place, cx.now());
+        let place = Place { host_ip: node::address(name), pod_ip: self.address(pod, cx) };
+        let next = status::next(pod, &behaviour, &place, cx.now());
         if let Some(status) = next.status {
-            let mut wanted = (*pod).clone();
+            let mut wanted = pod.clone();
             wanted.status = Some(status);
-            let patch = Patch::between(&*pod, &wanted)?;
-            if ignore_not_found(cx.client().status().patch(&*pod, &patch).await)?.is_none() {
+            let patch = Patch::between(pod, &wanted)?;
+            if ignore_not_found(cx.client().status().patch(pod, &patch).await)?.is_none() {
                 return Ok(Outcome::done());
             }
         }
         for event in next.events {
             match event.level {
-                Level::Normal => cx.events().normal(&*pod, event.reason, event.action, event.note),
-                Level::Warning => cx.events().warning(&*pod, event.reason, event.action, event.note),
+                Level::Normal => cx.events().normal(pod, event.reason).action(event.action).note(event.note),
+                Level::Warning => {
+                    cx.events().warning(pod, event.reason).action(event.action).note(event.note)
+                }
             }
         }
         if next.remove {
             let how = Delete::new().grace_period(0).uid(pod.metadata.uid.clone().unwrap_or_default());
-            ignore_not_found(cx.client().delete_with(&*pod, &how).await)?;
+            ignore_not_found(cx.client().delete_with(pod, &how).await)?;
         }
         Ok(next.wake.map_or(Outcome::done(), Outcome::requeue_after))
     }
 
-    async fn gone(&self, key: &Key, _: &Context) -> Result<Outcome> {
+    async fn deleted(&self, key: &Key, _: &Context) -> Result<Outcome> {
         self.addresses.lock().unwrap_or_else(PoisonError::into_inner).release(key);
         Ok(Outcome::done())
     }

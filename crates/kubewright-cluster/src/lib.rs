@@ -166,10 +166,7 @@ impl Cluster {
         clock: Arc<dyn Clock>,
         seed: Option<u64>,
     ) -> Result<Self, RunError> {
-        let manager = Manager::new(
-            kube,
-            ManagerOptions { clock, seed, events_by_note: true, ..ManagerOptions::new(NAME) },
-        )?;
+        let manager = Manager::new(kube, ManagerOptions { clock, seed, ..ManagerOptions::new(NAME) })?;
         register(&manager, options)?;
         Ok(Self { manager })
     }

@@ -1,7 +1,6 @@
 //! What every namespace has: the ServiceAccount `default`, and the ConfigMap `kube-root-ca.crt`.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -22,8 +21,8 @@ pub fn register(manager: &Manager, root_ca: &str) -> Result<(), RegisterError> {
     manager
         .controller(Namespaces { root_ca: root_ca.to_owned() })
         .named("namespace-defaults")
-        .watches_some::<ServiceAccount>(Watch::new().fields("metadata.name=default"), |it, _| of(it))
-        .watches_some::<ConfigMap>(Watch::new().fields("metadata.name=kube-root-ca.crt"), |it, _| of(it))
+        .watches_with::<ServiceAccount>(Watch::new().fields("metadata.name=default"), |it, _| of(it))
+        .watches_with::<ConfigMap>(Watch::new().fields("metadata.name=kube-root-ca.crt"), |it, _| of(it))
         .register()
 }
 
@@ -38,7 +37,7 @@ struct Namespaces {
 impl Reconciler for Namespaces {
     type Object = Namespace;
 
-    async fn reconcile(&self, namespace: Arc<Namespace>, cx: &Context) -> Result<Outcome> {
+    async fn reconcile(&self, namespace: &Namespace, cx: &Context) -> Result<Outcome> {
         if namespace.metadata.deletion_timestamp.is_some() {
             return Ok(Outcome::done());
         }
@@ -59,7 +58,7 @@ impl Reconciler for Namespaces {
                 created(cx.client().create(&map).await)?;
             }
             Some(map) if map.data.as_ref() != Some(&data) => {
-                let patch = Patch::json(json!([{ "op": "add", "path": "/data", "value": data }]))?;
+                let patch = Patch::json(json!([{ "op": "add", "path": "/data", "value": data }]));
                 ignore_not_found(cx.client().patch(&*map, &patch).await)?;
             }
             Some(_) => {}

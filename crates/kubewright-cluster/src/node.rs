@@ -4,7 +4,7 @@
 //! the pods that were on it are deleted. A Node that somebody else creates is a machine as well.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -110,12 +110,12 @@ impl Machines {
 impl Reconciler for Machines {
     type Object = Node;
 
-    async fn reconcile(&self, node: Arc<Node>, cx: &Context) -> Result<Outcome> {
+    async fn reconcile(&self, node: &Node, cx: &Context) -> Result<Outcome> {
         let (name, now) = (cx.key().name(), cx.now());
         let silent = {
             let mut memory = self.memory();
             memory.registered.insert(name.to_owned());
-            if kubelet::is_down(&node) {
+            if kubelet::is_down(node) {
                 Some(*memory.silent.entry(name.to_owned()).or_insert(now))
             } else {
                 memory.silent.remove(name);
@@ -130,27 +130,28 @@ impl Reconciler for Machines {
                 None => Health::Unknown,
             },
         };
-        let mut wanted = (*node).clone();
-        wanted.status = Some(status(&node, &self.nodes, health, now));
-        let node = cx.client().status().patch_between(&*node, &wanted).await?.map_or(node, Arc::new);
-        if let Some(taints) = taints(&node, health, now) {
+        let mut wanted = node.clone();
+        wanted.status = Some(status(node, &self.nodes, health, now));
+        let written = cx.client().status().patch_between(node, &wanted).await?;
+        let node = written.as_ref().unwrap_or(node);
+        if let Some(taints) = taints(node, health, now) {
             let version = node.metadata.resource_version.as_deref().unwrap_or_default();
-            let patch = Patch::merge(json!({ "spec": { "taints": taints } }))?.optimistic(version);
-            cx.client().patch(&*node, &patch).await?;
+            let patch = Patch::merge(json!({ "spec": { "taints": taints } })).optimistic(version);
+            cx.client().patch(node, &patch).await?;
         }
         if health == Health::Unknown {
             doubt_pods(name, cx).await?;
         }
         match self.nodes.heartbeat {
             Some(every) if health == Health::Ready => {
-                renew(&node, cx).await?;
+                renew(node, cx).await?;
                 Ok(Outcome::requeue_after(every))
             }
             _ => Ok(Outcome::done()),
         }
     }
 
-    async fn gone(&self, key: &Key, cx: &Context) -> Result<Outcome> {
+    async fn deleted(&self, key: &Key, cx: &Context) -> Result<Outcome> {
         let name = key.name();
         let is_new =
             self.nodes.names.iter().any(|own| own == name) && !self.memory().registered.contains(name);
@@ -301,9 +302,9 @@ async fn doubt_pods(node: &str, cx: &Context) -> Result<()> {
             last_transition_time: Some(whole(cx.now())),
             ..ready.clone()
         };
-        let patch = Patch::strategic(json!({ "status": { "conditions": [ready] } }))?;
+        let patch = Patch::strategic(json!({ "status": { "conditions": [ready] } }));
         if ignore_not_found(cx.client().status().patch(&*pod, &patch).await)?.is_some() {
-            cx.events().warning(&*pod, "NodeNotReady", "Lose", "Node is not ready");
+            cx.events().warning(&*pod, "NodeNotReady").action("Lose").note("Node is not ready");
         }
     }
     Ok(())

@@ -46,7 +46,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager
         .controller_of(Orphans::default(), Watch::new().filter(tainted))
         .named("pod-garbage-collector")
-        .watches_some::<Pod>(Watch::new().filter(moved), |pod, cache| {
+        .watches_with::<Pod>(Watch::new().filter(moved), |pod, cache| {
             let Some(name) = kubelet::node_name(pod) else { return Vec::new() };
             let key = Key::cluster(name);
             let node = cache.get::<Node>(&key).ok().flatten();
@@ -63,7 +63,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     });
     manager
         .key_controller("pod-garbage-collector-ended", Ended)
-        .watches_some::<Pod>(Watch::new().filter(ends), |_, _| vec![Key::cluster("ended")])
+        .watches_with::<Pod>(Watch::new().filter(ends), |_, _| vec![Key::cluster("ended")])
         .register()
 }
 
@@ -84,9 +84,9 @@ impl Orphans {
 impl Reconciler for Orphans {
     type Object = Node;
 
-    async fn reconcile(&self, node: Arc<Node>, cx: &Context) -> Result<Outcome> {
+    async fn reconcile(&self, node: &Node, cx: &Context) -> Result<Outcome> {
         self.forget(cx.key().name());
-        if is_out_of_service(&node) && !is_ready(&node) {
+        if is_out_of_service(node) && !is_ready(node) {
             for pod in pods_of(cx).await?.iter().filter(|pod| pod::is_terminating(pod)) {
                 delete(pod, cx).await?;
             }
@@ -94,7 +94,7 @@ impl Reconciler for Orphans {
         Ok(Outcome::done())
     }
 
-    async fn gone(&self, key: &Key, cx: &Context) -> Result<Outcome> {
+    async fn deleted(&self, key: &Key, cx: &Context) -> Result<Outcome> {
         let pods = pods_of(cx).await?;
         if pods.is_empty() {
             self.forget(key.name());
@@ -134,7 +134,7 @@ async fn orphaned(pod: &Pod, cx: &Context) -> Result<()> {
     if !pod::is_terminal(pod) {
         let condition = disrupted("DeletionByPodGC", "PodGC: node no longer exists", cx.now());
         let patch = json!({ "status": { "phase": "Failed", "conditions": [condition] } });
-        ignore_not_found(cx.client().status().patch(pod, &Patch::strategic(patch)?).await)?;
+        ignore_not_found(cx.client().status().patch(pod, &Patch::strategic(patch)).await)?;
     }
     delete(pod, cx).await
 }

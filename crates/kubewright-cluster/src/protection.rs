@@ -3,8 +3,6 @@
 //! The API server holds each with a finalizer from its creation on. Here it is taken off, once the object is deleted and
 //! nobody uses it: without that no claim would ever go.
 
-use std::sync::Arc;
-
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use kubewright_runtime::client::ignore_not_found;
 use kubewright_runtime::controller::{Predicate, Watch};
@@ -29,7 +27,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager
         .controller_of(Claims, Watch::new().filter(deleted()))
         .named("pvc-protection")
-        .watches_some::<Pod>(Watch::new().filter(ended), |pod, _| claims(pod))
+        .watches_with::<Pod>(Watch::new().filter(ended), |pod, _| claims(pod))
         .register()?;
     manager.controller_of(Volumes, Watch::new().filter(deleted())).named("pv-protection").register()
 }
@@ -57,10 +55,10 @@ struct Claims;
 impl Reconciler for Claims {
     type Object = PersistentVolumeClaim;
 
-    async fn reconcile(&self, claim: Arc<PersistentVolumeClaim>, cx: &Context) -> Result<Outcome> {
+    async fn reconcile(&self, claim: &PersistentVolumeClaim, cx: &Context) -> Result<Outcome> {
         let pods = cx.client().list::<Pod>(&List::all().field(CLAIMS, cx.key().to_string())).await?;
         if !pods.iter().any(|pod| uses(pod)) {
-            release(&*claim, CLAIM, cx).await?;
+            release(claim, CLAIM, cx).await?;
         }
         Ok(Outcome::done())
     }
@@ -71,10 +69,10 @@ struct Volumes;
 impl Reconciler for Volumes {
     type Object = PersistentVolume;
 
-    async fn reconcile(&self, volume: Arc<PersistentVolume>, cx: &Context) -> Result<Outcome> {
+    async fn reconcile(&self, volume: &PersistentVolume, cx: &Context) -> Result<Outcome> {
         let phase = volume.status.as_ref().and_then(|status| status.phase.as_deref());
         if phase != Some("Bound") {
-            release(&*volume, VOLUME, cx).await?;
+            release(volume, VOLUME, cx).await?;
         }
         Ok(Outcome::done())
     }
@@ -89,7 +87,7 @@ async fn release<K: Object>(object: &K, finalizer: &str, cx: &Context) -> Result
     }
     let left: Vec<&String> = finalizers.iter().filter(|it| *it != finalizer).collect();
     let version = meta.resource_version.as_deref().unwrap_or_default();
-    let patch = Patch::merge(json!({ "metadata": { "finalizers": left } }))?.optimistic(version);
+    let patch = Patch::merge(json!({ "metadata": { "finalizers": left } })).optimistic(version);
     ignore_not_found(cx.client().patch(object, &patch).await)?;
     Ok(())
 }

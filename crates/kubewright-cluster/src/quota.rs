@@ -48,17 +48,17 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager
         .controller(Quotas)
         .named("resourcequota")
-        .watches_some::<Pod>(Watch::new().filter(comes_or_goes().or(ends())), in_namespace)
+        .watches_with::<Pod>(Watch::new().filter(comes_or_goes().or(ends())), in_namespace)
         .watches::<Service>(in_namespace)
         .watches::<PersistentVolumeClaim>(in_namespace)
-        .watches_some::<PartialObjectMeta<ConfigMap>>(Watch::new().filter(comes_or_goes()), in_namespace)
-        .watches_some::<PartialObjectMeta<Secret>>(Watch::new().filter(comes_or_goes()), in_namespace)
-        .watches_some::<Deployment>(Watch::new().filter(comes_or_goes()), in_namespace)
-        .watches_some::<ReplicaSet>(Watch::new().filter(comes_or_goes()), in_namespace)
-        .watches_some::<StatefulSet>(Watch::new().filter(comes_or_goes()), in_namespace)
-        .watches_some::<DaemonSet>(Watch::new().filter(comes_or_goes()), in_namespace)
-        .watches_some::<Job>(Watch::new().filter(comes_or_goes()), in_namespace)
-        .watches_some::<CronJob>(Watch::new().filter(comes_or_goes()), in_namespace)
+        .watches_with::<PartialObjectMeta<ConfigMap>>(Watch::new().filter(comes_or_goes()), in_namespace)
+        .watches_with::<PartialObjectMeta<Secret>>(Watch::new().filter(comes_or_goes()), in_namespace)
+        .watches_with::<Deployment>(Watch::new().filter(comes_or_goes()), in_namespace)
+        .watches_with::<ReplicaSet>(Watch::new().filter(comes_or_goes()), in_namespace)
+        .watches_with::<StatefulSet>(Watch::new().filter(comes_or_goes()), in_namespace)
+        .watches_with::<DaemonSet>(Watch::new().filter(comes_or_goes()), in_namespace)
+        .watches_with::<Job>(Watch::new().filter(comes_or_goes()), in_namespace)
+        .watches_with::<CronJob>(Watch::new().filter(comes_or_goes()), in_namespace)
         .register()
 }
 
@@ -86,7 +86,7 @@ struct Quotas;
 impl Reconciler for Quotas {
     type Object = ResourceQuota;
 
-    async fn reconcile(&self, _: Arc<ResourceQuota>, cx: &Context) -> Result<Outcome> {
+    async fn reconcile(&self, _: &ResourceQuota, cx: &Context) -> Result<Outcome> {
         let fresh = cx.client().uncached();
         let Some(quota) = fresh.get_opt::<ResourceQuota>(cx.key()).await? else { return Ok(Outcome::done()) };
         let hard = quota.spec.as_ref().and_then(|spec| spec.hard.clone()).unwrap_or_default();

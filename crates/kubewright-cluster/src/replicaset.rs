@@ -38,22 +38,22 @@ struct ReplicaSets;
 impl Reconciler for ReplicaSets {
     type Object = ReplicaSet;
 
-    async fn reconcile(&self, set: Arc<ReplicaSet>, cx: &Context) -> Result<Outcome> {
+    async fn reconcile(&self, set: &ReplicaSet, cx: &Context) -> Result<Outcome> {
         let Some(spec) = &set.spec else { return Ok(Outcome::done()) };
         let Some(selector) = claim::selector(&spec.selector) else { return Ok(Outcome::done()) };
-        let pods = claim::claim::<_, Pod>(cx.client(), &*set, &selector).await?;
+        let pods = claim::claim::<_, Pod>(cx.client(), set, &selector).await?;
         let (active, others): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| pod::is_active(pod));
         let managed = match set.metadata.deletion_timestamp {
-            None => manage(&set, &active, cx).await,
+            None => manage(set, &active, cx).await,
             Some(_) => Ok(()),
         };
         let failure = managed.as_ref().err().map(|(failure, error)| (*failure, error.to_string()));
         let terminating =
             others.iter().filter(|pod| pod::is_terminating(pod) && !pod::is_terminal(pod)).count();
-        let next = status::next(&set, &active, terminating, failure.as_ref(), cx.now());
-        let mut wanted = (*set).clone();
+        let next = status::next(set, &active, terminating, failure.as_ref(), cx.now());
+        let mut wanted = set.clone();
         wanted.status = Some(next.status);
-        ignore_not_found(cx.client().status().patch_between(&*set, &wanted).await)?;
+        ignore_not_found(cx.client().status().patch_between(set, &wanted).await)?;
         match managed {
             // Nothing can be created where everything goes.
             Err((_, error)) if !error.is_namespace_terminating() => Err(error.into()),
@@ -127,12 +127,15 @@ pub(crate) async fn create_pod<O: Object>(owner: &O, pod: &Pod, cx: &Context) ->
         Ok(created) => {
             let name = created.metadata.name.as_deref().unwrap_or_default();
             let note = format_args!("Created pod: {name}");
-            cx.events().about(owner).related(&created).normal("SuccessfulCreate", "Create", note);
+            cx.events().about(owner).related(&created).normal("SuccessfulCreate").action("Create").note(note);
             Ok(())
         }
         Err(error) => {
             if !error.is_namespace_terminating() {
-                cx.events().warning(owner, "FailedCreate", "Create", format_args!("Error creating: {error}"));
+                cx.events()
+                    .warning(owner, "FailedCreate")
+                    .action("Create")
+                    .note(format_args!("Error creating: {error}"));
             }
             Err(error)
         }
@@ -146,12 +149,15 @@ pub(crate) async fn delete_pod<O: Object>(owner: &O, pod: &Pod, cx: &Context) ->
         Ok(()) => {
             let name = pod.metadata.name.as_deref().unwrap_or_default();
             let note = format_args!("Deleted pod: {name}");
-            cx.events().about(owner).related(pod).normal("SuccessfulDelete", "Delete", note);
+            cx.events().about(owner).related(pod).normal("SuccessfulDelete").action("Delete").note(note);
             Ok(())
         }
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) => {
-            cx.events().warning(owner, "FailedDelete", "Delete", format_args!("Error deleting: {error}"));
+            cx.events()
+                .warning(owner, "FailedDelete")
+                .action("Delete")
+                .note(format_args!("Error deleting: {error}"));
             Err(error)
         }
     }

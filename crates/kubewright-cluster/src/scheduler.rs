@@ -72,23 +72,23 @@ struct Pods(Arc<Shared>);
 impl Reconciler for Pods {
     type Object = Pod;
 
-    async fn reconcile(&self, pod: Arc<Pod>, cx: &Context) -> Result<Outcome> {
+    async fn reconcile(&self, pod: &Pod, cx: &Context) -> Result<Outcome> {
         let key = cx.key();
         self.prime(cx).await?;
-        if kubelet::node_name(&pod).is_some() || pod::is_terminal(&pod) {
-            let freed = self.0.state().placed(key, &pod);
+        if kubelet::node_name(pod).is_some() || pod::is_terminal(pod) {
+            let freed = self.0.state().placed(key, pod);
             self.0.nudge(freed).await;
             return Ok(Outcome::done());
         }
-        if !is_ours(&pod) {
+        if !is_ours(pod) {
             self.0.state().stops_waiting(key);
             return Ok(Outcome::done());
         }
-        let decision = self.0.state().decide(key, &pod);
+        let decision = self.0.state().decide(key, pod);
         match decision {
             Decision::Known => Ok(Outcome::done()),
             Decision::Place(node) => {
-                let bound = bind(&pod, &node, cx).await;
+                let bound = bind(pod, &node, cx).await;
                 if let Err(error) = bound {
                     let freed = self.0.state().forget(key);
                     self.0.nudge(freed).await;
@@ -97,27 +97,27 @@ impl Reconciler for Pods {
                 let name = pod.metadata.name.as_deref().unwrap_or_default();
                 let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
                 let note = format_args!("Successfully assigned {namespace}/{name} to {node}");
-                cx.events().normal(&*pod, "Scheduled", "Binding", note);
+                cx.events().normal(pod, "Scheduled").action("Binding").note(note);
                 Ok(Outcome::done())
             }
             Decision::Nowhere(why) => {
-                cx.events().warning(&*pod, "FailedScheduling", "Scheduling", &why);
-                refuse(&pod, &why, cx).await?;
+                cx.events().warning(pod, "FailedScheduling").action("Scheduling").note(&why);
+                refuse(pod, &why, cx).await?;
                 Ok(Outcome::done())
             }
             Decision::Preempt { why, preemption } => {
-                if let Err(error) = make_room(&pod, &preemption, cx).await {
+                if let Err(error) = make_room(pod, &preemption, cx).await {
                     self.0.state().withdraw(key);
                     return Err(error);
                 }
-                cx.events().warning(&*pod, "FailedScheduling", "Scheduling", &why);
-                refuse(&pod, &why, cx).await?;
+                cx.events().warning(pod, "FailedScheduling").action("Scheduling").note(&why);
+                refuse(pod, &why, cx).await?;
                 Ok(Outcome::done())
             }
         }
     }
 
-    async fn gone(&self, key: &Key, _: &Context) -> Result<Outcome> {
+    async fn deleted(&self, key: &Key, _: &Context) -> Result<Outcome> {
         let freed = self.0.state().forget(key);
         self.0.nudge(freed).await;
         Ok(Outcome::done())
@@ -142,13 +142,13 @@ struct Nodes(Arc<Shared>);
 impl Reconciler for Nodes {
     type Object = Node;
 
-    async fn reconcile(&self, node: Arc<Node>, _: &Context) -> Result<Outcome> {
-        let waiting = self.0.state().node(&node);
+    async fn reconcile(&self, node: &Node, _: &Context) -> Result<Outcome> {
+        let waiting = self.0.state().node(node);
         self.0.nudge(waiting).await;
         Ok(Outcome::done())
     }
 
-    async fn gone(&self, key: &Key, _: &Context) -> Result<Outcome> {
+    async fn deleted(&self, key: &Key, _: &Context) -> Result<Outcome> {
         let waiting = self.0.state().node_gone(key.name());
         self.0.nudge(waiting).await;
         Ok(Outcome::done())
@@ -189,7 +189,7 @@ async fn make_room(pod: &Pod, preemption: &Preemption, cx: &Context) -> Result<(
         };
         let message = format!("{NAME}: preempting to accommodate a higher priority pod");
         let condition = disrupted("PreemptionByScheduler", &message, cx.now());
-        let patch = Patch::strategic(json!({ "status": { "conditions": [condition] } }))?;
+        let patch = Patch::strategic(json!({ "status": { "conditions": [condition] } }));
         if ignore_not_found(cx.client().status().patch(&*victim, &patch).await)?.is_none() {
             continue;
         }
@@ -197,9 +197,9 @@ async fn make_room(pod: &Pod, preemption: &Preemption, cx: &Context) -> Result<(
         ignore_not_found(cx.client().delete_with(&*victim, &how).await)?;
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         let note = format_args!("Preempted by pod {uid} on node {}", preemption.node);
-        cx.events().about(&*victim).related(pod).normal("Preempted", "Preempting", note);
+        cx.events().about(&*victim).related(pod).normal("Preempted").action("Preempting").note(note);
     }
-    let nominated = Patch::merge(json!({ "status": { "nominatedNodeName": preemption.node } }))?;
+    let nominated = Patch::merge(json!({ "status": { "nominatedNodeName": preemption.node } }));
     ignore_not_found(cx.client().status().patch(pod, &nominated).await)?;
     Ok(())
 }
@@ -220,7 +220,7 @@ async fn refuse(pod: &Pod, why: &str, cx: &Context) -> Result<()> {
         last_transition_time: transition.or_else(|| Some(whole(cx.now()))),
         ..PodCondition::default()
     };
-    let patch = Patch::strategic(json!({ "status": { "conditions": [condition] } }))?;
+    let patch = Patch::strategic(json!({ "status": { "conditions": [condition] } }));
     ignore_not_found(cx.client().status().patch(pod, &patch).await)?;
     Ok(())
 }

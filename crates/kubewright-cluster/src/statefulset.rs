@@ -41,7 +41,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
         .owns::<Pod>()
         .owns::<ControllerRevision>()
         .watches::<Pod>(|pod, cache| claim::takers::<StatefulSet>(pod, cache, selector))
-        .watches_some::<PersistentVolumeClaim>(claim_gone, |claim, cache| {
+        .watches_with::<PersistentVolumeClaim>(claim_gone, |claim, cache| {
             claim::selecting::<StatefulSet>(claim, cache, selector)
         })
         .concurrency(4)
@@ -57,22 +57,22 @@ struct StatefulSets;
 impl Reconciler for StatefulSets {
     type Object = StatefulSet;
 
-    async fn reconcile(&self, set: Arc<StatefulSet>, cx: &Context) -> Result<Outcome> {
-        let Some(selector) = selector(&set) else { return Ok(Outcome::done()) };
+    async fn reconcile(&self, set: &StatefulSet, cx: &Context) -> Result<Outcome> {
+        let Some(selector) = selector(set) else { return Ok(Outcome::done()) };
         // Of a set that goes, its revisions may have gone already.
         let Some(spec) = set.spec.as_ref().filter(|_| set.metadata.deletion_timestamp.is_none()) else {
             return Ok(Outcome::done());
         };
-        let is_member = |pod: &Pod| claim::selects(&selector, pod) && identity::ordinal(&set, pod).is_some();
-        let pods = claim::claim_where::<_, Pod>(cx.client(), &*set, is_member).await?;
+        let is_member = |pod: &Pod| claim::selects(&selector, pod) && identity::ordinal(set, pod).is_some();
+        let pods = claim::claim_where::<_, Pod>(cx.client(), set, is_member).await?;
         let collisions = set.status.as_ref().and_then(|status| status.collision_count).unwrap_or_default();
         let subject = Subject { selector: &selector, template: &spec.template, label: HASH, collisions };
-        let Some(history) = history::follow(&*set, &subject, cx).await? else { return Ok(Outcome::done()) };
-        let round = Round::new(&set, &pods, &history, cx);
+        let Some(history) = history::follow(set, &subject, cx).await? else { return Ok(Outcome::done()) };
+        let round = Round::new(set, &pods, &history, cx);
         let done = round.run().await;
         let names = Names { current: history::name(round.current), update: history::name(&history.current) };
-        let next = status::next(&set, &round.shape, names, history.collisions, round.pods(), cx.now());
-        write(&set, next.status, cx).await?;
+        let next = status::next(set, &round.shape, names, history.collisions, round.pods(), cx.now());
+        write(set, next.status, cx).await?;
         round.forget().await?;
         match done {
             Err(error) if !is_namespace_terminating(&error) => Err(error),
@@ -185,14 +185,14 @@ impl<'a> Round<'a> {
         match created {
             Ok(created) => {
                 let note = format_args!("create Claim {claim} Pod {pod} in StatefulSet {set} success");
-                events.related(&created).normal("SuccessfulCreate", "Create", note);
+                events.related(&created).normal("SuccessfulCreate").action("Create").note(note);
             }
             Err(error) if error.is_already_exists() => {}
             Err(error) => {
                 let note = format_args!(
                     "create Claim {claim} for Pod {pod} in StatefulSet {set} failed error: {error}"
                 );
-                events.warning("FailedCreate", "Create", note);
+                events.warning("FailedCreate").action("Create").note(note);
                 return Err(error.into());
             }
         }
@@ -234,10 +234,10 @@ impl<'a> Round<'a> {
         let events = self.cx.events().about(self.set).related(pod);
         if pod::phase(pod) == "Failed" {
             let note = format_args!("StatefulSet {namespace}/{set} is recreating failed Pod {name}");
-            events.warning("RecreatingFailedPod", "Recreate", note);
+            events.warning("RecreatingFailedPod").action("Recreate").note(note);
         } else {
             let note = format_args!("StatefulSet {namespace}/{set} is recreating terminated Pod {name}");
-            events.normal("RecreatingTerminatedPod", "Recreate", note);
+            events.normal("RecreatingTerminatedPod").action("Recreate").note(note);
         }
         self.delete(pod).await
     }
@@ -245,7 +245,7 @@ impl<'a> Round<'a> {
     async fn label(&self, pod: &Pod) -> Result<()> {
         let Some(ordinal) = identity::ordinal(self.set, pod) else { return Ok(()) };
         let labels = BTreeMap::from(identity::labels(self.set, ordinal));
-        let patch = Patch::merge(json!({ "metadata": { "labels": labels } }))?;
+        let patch = Patch::merge(json!({ "metadata": { "labels": labels } }));
         let labelled = ignore_not_found(self.cx.client().patch(pod, &patch).await);
         self.tell("Update", pod, labelled.as_ref().map(|_| ()));
         labelled?;
@@ -261,12 +261,12 @@ impl<'a> Round<'a> {
         match done {
             Ok(()) => {
                 let note = format_args!("{verb} Pod {name} in StatefulSet {set} successful");
-                events.normal(&format!("Successful{action}"), action, note);
+                events.normal(&format!("Successful{action}")).action(action).note(note);
             }
             Err(error) if error.is_namespace_terminating() => {}
             Err(error) => {
                 let note = format_args!("{verb} Pod {name} in StatefulSet {set} failed error: {error}");
-                events.warning(&format!("Failed{action}"), action, note);
+                events.warning(&format!("Failed{action}")).action(action).note(note);
             }
         }
     }

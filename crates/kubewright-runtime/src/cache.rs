@@ -238,7 +238,7 @@ impl Cache {
         // The sender lives in `self`, so the channel is not closed.
         let _ = self.inner.common.started.subscribe().wait_for(|started| *started).await;
         let informers: Vec<Arc<Informer>> = self.informers().values().map(|it| it.informer.clone()).collect();
-        for informer in informers {
+        for informer in informers.into_iter().filter(|informer| !informer.is_missing()) {
             informer.synced().await?;
         }
         Ok(())
@@ -254,7 +254,7 @@ impl Cache {
 
     /// The kinds whose first list is not complete.
     pub fn unsynced(&self) -> Vec<Gvk> {
-        self.kinds(|informer| !informer.is_synced())
+        self.kinds(|informer| !informer.is_synced() && !informer.is_missing())
     }
 
     /// Whether the cache answers for every kind that is watched, and is kept up to date; otherwise the reasons. This is
@@ -269,7 +269,7 @@ impl Cache {
         };
         let reasons = [
             named("informer has stopped", self.kinds(Informer::is_stopped)),
-            named("not listed yet", self.kinds(|informer| !informer.is_stopped() && !informer.is_synced())),
+            named("not listed yet", self.kinds(|it| !it.is_stopped() && !it.is_synced() && !it.is_missing())),
         ];
         let reasons: Vec<String> = reasons.into_iter().flatten().chain(self.failing()).collect();
         if reasons.is_empty() { Ok(()) } else { Err(reasons.join("; ")) }
@@ -280,7 +280,7 @@ impl Cache {
         let all: Vec<Arc<Informer>> = self.informers().values().map(|it| it.informer.clone()).collect();
         let parts = all
             .iter()
-            .filter(|it| !it.is_stopped())
+            .filter(|it| !it.is_stopped() && !it.is_missing())
             .flat_map(|it| it.parts().iter().map(move |part| (it, part)));
         let failing = parts.filter_map(|(informer, part)| {
             let failure = part.health.failure().filter(Failure::is_serious)?;

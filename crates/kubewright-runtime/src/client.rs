@@ -10,6 +10,7 @@ pub(crate) mod ledger;
 mod mapper;
 mod patch;
 mod retry;
+mod status;
 mod subresource;
 mod unknown;
 mod upsert;
@@ -21,8 +22,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::Either;
 use http::{Request, header};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -34,12 +34,14 @@ use self::ledger::Ledger;
 use self::mapper::Mapper;
 pub use self::patch::Patch;
 pub use self::retry::{Retry, retry_on_conflict};
+pub(crate) use self::status::encoded_status;
 pub use self::subresource::Subresource;
 pub use self::upsert::Upsert;
 pub use self::watch::{WatchEvent, WatchStream};
 use crate::cache::Cache;
 use crate::fence::Fence;
 use crate::journal::Trail;
+use crate::owner::Referable;
 use crate::query::{self, Query};
 use crate::{Gvk, Key, Kind, List, Object, Scope, wire};
 
@@ -99,66 +101,17 @@ pub enum FieldValidation {
     Strict,
 }
 
-/// What can be written: every [`Object`], and [`DynamicObject`].
-pub trait Writable: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
-    /// The metadata.
-    fn object_meta(&self) -> &ObjectMeta;
-    /// The metadata, to change it.
-    fn object_meta_mut(&mut self) -> &mut ObjectMeta;
-    /// The kind, if the type knows it.
-    fn known_kind() -> Option<Kind>;
-    /// What the object says of its kind, if the type does not know it.
-    fn named_kind(&self) -> Option<Gvk>;
-}
+/// What can be written: every [`Object`](crate::Object), and [`DynamicObject`].
+///
+/// Implemented for all of them; there is nothing to write.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a Kubernetes object that can be written",
+    note = "use a type of k8s-openapi, a type with `#[derive(CustomResource)]`, or `DynamicObject`",
+    note = "pass the object itself: `&*object` for an `Arc`"
+)]
+pub trait Writable: Referable + Serialize + DeserializeOwned + Clone + Send + Sync + 'static {}
 
-impl<K> Writable for K
-where
-    K: kube::Resource<DynamicType: Naming<K>> + Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
-{
-    fn object_meta(&self) -> &ObjectMeta {
-        self.meta()
-    }
-
-    fn object_meta_mut(&mut self) -> &mut ObjectMeta {
-        self.meta_mut()
-    }
-
-    fn known_kind() -> Option<Kind> {
-        K::DynamicType::known()
-    }
-
-    fn named_kind(&self) -> Option<Gvk> {
-        K::DynamicType::named(self)
-    }
-}
-
-/// Who knows the kind of an object: its type, or the object. Nothing to implement.
-pub trait Naming<K> {
-    /// The kind, if the type knows it.
-    fn known() -> Option<Kind>;
-    /// The kind, if the object knows it.
-    fn named(object: &K) -> Option<Gvk>;
-}
-
-impl<K: Object> Naming<K> for () {
-    fn known() -> Option<Kind> {
-        Some(Kind::of::<K>())
-    }
-
-    fn named(_: &K) -> Option<Gvk> {
-        None
-    }
-}
-
-impl Naming<DynamicObject> for ApiResource {
-    fn known() -> Option<Kind> {
-        None
-    }
-
-    fn named(object: &DynamicObject) -> Option<Gvk> {
-        object.types.as_ref().map(|types| Gvk::of(&types.api_version, &types.kind))
-    }
-}
+impl<K: Referable + Serialize + DeserializeOwned + Clone + Send + Sync + 'static> Writable for K {}
 
 impl Client {
     /// A client without a cache: everything is asked of the server.
@@ -371,7 +324,7 @@ impl Client {
         namespace: Option<&str>,
     ) -> Option<Arc<crate::cache::Informer>> {
         let cache = self.shared.cache.as_ref().filter(|_| !self.settings.uncached)?;
-        let informer = cache.watching(kind, metadata_only)?;
+        let informer = cache.watching(kind, metadata_only).filter(|informer| !informer.is_missing())?;
         // A cache of some namespaces knows nothing of the others. A list of all is a list of all that is watched.
         (namespace.is_none() || informer.covers(namespace)).then_some(informer)
     }

@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 /// use kubewright_runtime::condition::{self, ConditionUpdate};
 ///
 /// let mut conditions = Vec::new();
-/// let ready = || ConditionUpdate::truthy("Available", "AllPodsRun", "3 of 3 pods run").observed(7);
+/// let ready = || ConditionUpdate::true_("Available", "AllPodsRun", "3 of 3 pods run").observed(7);
 /// assert!(condition::set_condition(&mut conditions, ready(), Timestamp::UNIX_EPOCH));
 /// // Nothing has changed: nothing needs to be written.
 /// assert!(!condition::set_condition(&mut conditions, ready(), Timestamp::MAX));
@@ -46,17 +46,17 @@ impl ConditionUpdate {
         }
     }
 
-    /// A condition that holds.
-    pub fn truthy(type_: impl Into<String>, reason: impl Into<String>, message: impl Into<String>) -> Self {
+    /// A condition with status True.
+    pub fn true_(type_: impl Into<String>, reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(type_, ConditionStatus::True, reason, message)
     }
 
-    /// A condition that does not hold.
-    pub fn falsy(type_: impl Into<String>, reason: impl Into<String>, message: impl Into<String>) -> Self {
+    /// A condition with status False.
+    pub fn false_(type_: impl Into<String>, reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(type_, ConditionStatus::False, reason, message)
     }
 
-    /// A condition of which it is not known whether it holds.
+    /// A condition with status Unknown.
     pub fn unknown(type_: impl Into<String>, reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(type_, ConditionStatus::Unknown, reason, message)
     }
@@ -187,7 +187,7 @@ mod tests {
     fn the_transition_time_changes_only_with_the_status() {
         let mut conditions = Vec::new();
         assert!(set_condition(&mut conditions, available(true), at(1)));
-        let reworded = ConditionUpdate::truthy("Available", "Otherwise", "it is so still").observed(2);
+        let reworded = ConditionUpdate::true_("Available", "Otherwise", "it is so still").observed(2);
         assert!(set_condition(&mut conditions, reworded, at(2)));
         assert_eq!(conditions[0].last_transition_time, Time(at(1)));
         assert_eq!(conditions[0].reason, "Otherwise");
@@ -226,7 +226,7 @@ mod tests {
     fn order_is_kept_when_conditions_are_set_and_removed() {
         let mut conditions = Vec::new();
         for type_ in ["A", "B", "C"] {
-            set_condition(&mut conditions, ConditionUpdate::truthy(type_, "R", ""), at(1));
+            set_condition(&mut conditions, ConditionUpdate::true_(type_, "R", ""), at(1));
         }
         set_condition(&mut conditions, ConditionUpdate::unknown("A", "R", ""), at(2));
         assert!(remove_condition(&mut conditions, "B"));

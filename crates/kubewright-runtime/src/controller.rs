@@ -1,13 +1,12 @@
 //! Controllers: which objects one is for, what else concerns them, and how it runs.
 //!
 //! ```no_run
-//! # use std::sync::Arc;
 //! # use k8s_openapi::api::{apps::v1::Deployment, core::v1::{ConfigMap, Secret}};
 //! # use kubewright_runtime::{Context, Key, Manager, Outcome, Reconciler, Result};
 //! # struct Restarter;
 //! # impl Reconciler for Restarter {
 //! #     type Object = Deployment;
-//! #     async fn reconcile(&self, _: Arc<Deployment>, _: &Context) -> Result<Outcome> { Ok(Outcome::done()) }
+//! #     async fn reconcile(&self, _: &Deployment, _: &Context) -> Result<Outcome> { Ok(Outcome::done()) }
 //! # }
 //! # fn example(manager: Manager) -> Result<(), Box<dyn std::error::Error>> {
 //! manager
@@ -49,10 +48,11 @@ pub(crate) use self::metrics::ControllerMetrics;
 pub use self::predicate::Predicate;
 use self::runner::Reconcile;
 pub(crate) use self::runner::{Controller, Surroundings};
+use self::source::ChannelSource;
+pub(crate) use self::source::KindSource;
 pub(crate) use self::source::Role;
 pub use self::source::Watch;
-use self::source::{ChannelSource, KindSource};
-use crate::cache::Cache;
+use crate::cache::{Cache, Removal};
 use crate::manager::{Cluster, Manager, RegisterError};
 use crate::queue;
 use crate::reconcile::{Context, Error, KeyReconciler, Outcome, Reconciler};
@@ -70,7 +70,13 @@ pub struct ControllerOptions {
     pub sync_timeout: Duration,
     /// Whether the controller runs on the leader only. True by default.
     pub needs_leader: bool,
-    /// The work queue: backoff and rate limit.
+    /// Whether the sources fill the queue before this replica leads, so that the workers of a new leader start at once.
+    /// False by default, as in controller-runtime.
+    pub warmup: bool,
+    /// Adds up to this fraction to the time of [`Outcome::requeue_after`], so that objects that were created together
+    /// do not run together for ever. 0 by default.
+    pub requeue_jitter: f64,
+    /// The work queue: backoff, rate limit and jitter of retries.
     pub queue: queue::Options,
 }
 
@@ -81,6 +87,8 @@ impl Default for ControllerOptions {
             timeout: None,
             sync_timeout: Duration::from_mins(2),
             needs_leader: true,
+            warmup: false,
+            requeue_jitter: 0.0,
             queue: queue::Options::default(),
         }
     }
@@ -135,7 +143,6 @@ impl Manager {
     /// group, version and kind.
     ///
     /// ```no_run
-    /// # use std::sync::Arc;
     /// # use kube::api::DynamicObject;
     /// # use kubewright_runtime::{Context, Gvk, Manager, Outcome, Reconciler, Result};
     /// struct Auditor;
@@ -143,7 +150,7 @@ impl Manager {
     /// impl Reconciler for Auditor {
     ///     type Object = DynamicObject;
     ///
-    ///     async fn reconcile(&self, object: Arc<DynamicObject>, cx: &Context) -> Result<Outcome> {
+    ///     async fn reconcile(&self, object: &DynamicObject, cx: &Context) -> Result<Outcome> {
     ///         tracing::info!(kind = ?object.types, "{} changed", cx.key());
     ///         Ok(Outcome::done())
     ///     }
@@ -194,8 +201,11 @@ impl Manager {
         let object = client.get_opt::<R::Object>(key).await?;
         let cx = self.context("reconcile-once", client, key);
         match object {
-            Some(object) => reconciler.reconcile(object, &cx).await,
-            None => reconciler.gone(key, &cx).await,
+            Some(object) => {
+                cx.set_object(object.clone());
+                reconciler.reconcile(&object, &cx).await
+            }
+            None => reconciler.deleted(key, &cx).await,
         }
     }
 
@@ -228,7 +238,7 @@ impl ControllerBuilder {
 
     /// Reconciles an object when something that it controls changes.
     pub fn owns<K: Object>(self) -> Self {
-        self.owns_some::<K>(Watch::new())
+        self.owns_with::<K>(Watch::new())
     }
 
     /// The same for some of what it owns, or some of the changes.
@@ -236,13 +246,13 @@ impl ControllerBuilder {
     /// # Panics
     ///
     /// If the controller is for keys: they own nothing.
-    pub fn owns_some<K: Object>(mut self, watch: Watch<K>) -> Self {
+    pub fn owns_with<K: Object>(mut self, watch: Watch<K>) -> Self {
         let owner = self.kind.clone().expect("a controller of keys owns nothing; use watches()");
         self.sources.push(KindSource::owner(Kind::of::<K>(), K::metadata_api(), watch, owner));
         self
     }
 
-    /// As [`ControllerBuilder::owns_some`], for a kind that is known at run time only.
+    /// As [`ControllerBuilder::owns_with`], for a kind that is known at run time only.
     ///
     /// # Panics
     ///
@@ -259,11 +269,11 @@ impl ControllerBuilder {
     /// The function may read the cache: no event is delivered before every type that any controller of the manager
     /// watches or [reads](Self::reads) is listed.
     pub fn watches<K: Object>(self, map: impl Fn(&K, &Cache) -> Vec<Key> + Send + Sync + 'static) -> Self {
-        self.watches_some(Watch::new(), map)
+        self.watches_with(Watch::new(), map)
     }
 
     /// The same for some of the objects, or some of their changes.
-    pub fn watches_some<K: Object>(
+    pub fn watches_with<K: Object>(
         mut self,
         watch: Watch<K>,
         map: impl Fn(&K, &Cache) -> Vec<Key> + Send + Sync + 'static,
@@ -272,7 +282,7 @@ impl ControllerBuilder {
         self
     }
 
-    /// As [`ControllerBuilder::watches_some`], for a kind that is known at run time only.
+    /// As [`ControllerBuilder::watches_with`], for a kind that is known at run time only.
     pub fn watches_kind(
         mut self,
         kind: Kind,
@@ -283,7 +293,7 @@ impl ControllerBuilder {
         self
     }
 
-    /// As [`ControllerBuilder::watches_some`], for the objects of another [`Cluster`]. The function gets the cache of the
+    /// As [`ControllerBuilder::watches_with`], for the objects of another [`Cluster`]. The function gets the cache of the
     /// manager's own cluster.
     pub fn watches_in<K: Object>(
         mut self,
@@ -351,6 +361,31 @@ impl ControllerBuilder {
         self
     }
 
+    /// Decides how long a key that failed waits, instead of [`backoff`](Self::backoff) and
+    /// [`rate_limit`](Self::rate_limit).
+    pub fn rate_limiter(mut self, limiter: impl queue::RateLimiter + Clone + Sync) -> Self {
+        self.options.queue.rate_limiter = Some(queue::Limiter::new(limiter));
+        self
+    }
+
+    /// Adds up to this fraction to the delay of each retry; 0 otherwise.
+    pub fn backoff_jitter(mut self, fraction: f64) -> Self {
+        self.options.queue.jitter = fraction;
+        self
+    }
+
+    /// Adds up to this fraction to the time of [`Outcome::requeue_after`]; 0 otherwise.
+    pub fn requeue_jitter(mut self, fraction: f64) -> Self {
+        self.options.requeue_jitter = fraction;
+        self
+    }
+
+    /// Fills the queue before this replica leads; see [`ControllerOptions::warmup`].
+    pub fn warmup(mut self) -> Self {
+        self.options.warmup = true;
+        self
+    }
+
     /// Runs on every replica, not only on the one that leads.
     pub fn without_leader(mut self) -> Self {
         self.options.needs_leader = false;
@@ -380,10 +415,21 @@ struct ByObject<R>(R);
 impl<R: Reconciler> Reconcile for ByObject<R> {
     fn run<'a>(&'a self, key: &'a Key, cx: &'a Context) -> BoxFuture<'a, Result<Outcome, Error>> {
         Box::pin(async move {
-            let informer = cx.informer.as_ref().expect("a controller of objects watches them");
-            match informer.get(key)? {
-                Some(entry) => self.0.reconcile(informer.object(&entry)?, cx).await,
-                None => self.0.gone(key, cx).await,
+            let informer = cx.informer().expect("a controller of objects watches them");
+            match (informer.get(key)?, cx.removal()) {
+                (Some(entry), _) => {
+                    let object: Arc<R::Object> = informer.object(&entry)?;
+                    cx.set_object(object.clone());
+                    self.0.reconcile(&object, cx).await
+                }
+                (None, Some(Removal::Deselected)) => self.0.deselected(key, cx).await,
+                (None, Some(Removal::Deleted)) => self.0.deleted(key, cx).await,
+                // Without a selector, what is not in the cache does not exist.
+                (None, _) if informer.settings().selection.is_all() => self.0.deleted(key, cx).await,
+                // It is not known whether the object exists.
+                (None, Some(Removal::Unknown)) => self.0.deselected(key, cx).await,
+                // An object outside of the selector, for which a watch of another kind asked.
+                (None, None) => Ok(Outcome::done()),
             }
         })
     }

@@ -165,7 +165,7 @@ impl Election {
         let mut cancelled = pin!(cancelled);
         let mut cancelling = false;
         let mut event = Event::Wake;
-        tracing::info!(lease = self.name, identity = self.identity, "contends for the leadership");
+        tracing::info!(lease = self.name, identity = self.identity, "Attempting to acquire leader lease");
         loop {
             let step = self.contender.step(self.now(), event);
             self.publish();

@@ -4,14 +4,15 @@
 //! and returns. The [`Broadcaster`] behind it writes events.k8s.io/v1 Events in the background:
 //!
 //! * *Aggregated.* The same thing about the same object, however often, is one Event with a count. It is the same if
-//!   regarding and related object, type, reason, action and reporting controller are; the note of the first stays,
-//!   unless the recorder tells events apart [by their notes](Recorder::by_note).
+//!   regarding and related object, type, reason, action, note and reporting controller are. A recorder can
+//!   [ignore the note](Recorder::ignoring_notes); then the Event keeps the first one.
 //!   The first repetition is written at once, later ones after 6 quiet minutes, or every 30 minutes.
 //! * *Limited.* A controller may create 25 Events about an object, and one more every 5 minutes. Repetitions are free.
 //! * *Lossy.* Events are for people. When the queue is full the oldest is dropped, and the log says how many.
 //!
-//! These are the numbers of client-go's recorders, except that an object's `resourceVersion` does not tell two events
-//! apart: a controller that writes a status between them still gets one Event.
+//! These are the numbers of client-go's recorders. Two things differ from its recorder for events.k8s.io/v1: an object's
+//! `resourceVersion` does not tell two events apart, so a controller that writes a status between them still gets one
+//! Event; and a changed note is a new Event, so that no Event shows an old text with a new count.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -24,9 +25,9 @@
 //! let recorder = broadcaster.recorder("markdownview-controller");
 //!
 //! # let (object, pod) = (ConfigMap::default(), k8s_openapi::api::core::v1::Pod::default());
-//! recorder.normal(&object, "Created", "Create", "the page is there");
-//! recorder.warning(&object, "FailedCreate", "Create", format_args!("{} of {} pages failed", 1, 3));
-//! recorder.about(&object).related(&pod).normal("Scheduled", "Binding", "on node-1");
+//! recorder.normal(&object, "Created").note("Created the page");
+//! recorder.warning(&object, "FailedCreate").action("Create").note(format_args!("{} of {} pages failed", 1, 3));
+//! recorder.about(&object).related(&pod).normal("Scheduled").action("Binding").note("Assigned to node-1");
 //! # }
 //! ```
 
@@ -82,7 +83,7 @@ impl Broadcaster {
     /// server refuses events of others.
     pub fn recorder(&self, controller: &str) -> Recorder {
         let source = Arc::new(Source::new(controller, &self.host));
-        Recorder { source, shared: self.shared.clone(), by_note: false }
+        Recorder { source, shared: self.shared.clone(), ignores_notes: false }
     }
 
     /// Writes events until `shutdown`, then what is left for at most a second.
@@ -168,37 +169,34 @@ fn finish(correlator: &mut Correlator, rng: &mut fastrand::Rng, answer: Answer) 
     }
 }
 
-/// Records what happens to objects, for people to read. Cheap to clone; never waits, never fails.
+/// Records Kubernetes Events about objects. Cheap to clone; never waits, never fails.
 ///
-/// Made by [`Broadcaster::recorder`]. The words: the *reason* says in one CamelCase word why (`FailedCreate`), the
-/// *action* what was done (`Create`), the *note* says it in a sentence. Reason and action are cut at 128 bytes and
-/// the note at 1024, where the API server would refuse the event.
+/// Made by [`Broadcaster::recorder`]. An event has a *reason*, one CamelCase word for programs (`FailedCreate`), an
+/// *action*, what the controller did (`Create`), and a *note*, a sentence for people. Reason and action are cut at 128
+/// bytes and the note at 1024, where the API server would refuse the event.
 #[derive(Clone)]
 pub struct Recorder {
     source: Arc<Source>,
     shared: Arc<Shared>,
-    by_note: bool,
+    ignores_notes: bool,
 }
 
 impl Recorder {
-    /// A recorder for which events with other notes are other events, as they are for kube-controller-manager and for
-    /// operators on client-go's older recorder. A note that is new each time then makes a new Event each time, up to
-    /// the limit.
+    /// A recorder for which events that differ only in their notes are one Event, which keeps the first note and counts
+    /// the others. For notes that are new each time, such as durations.
     #[must_use]
-    pub fn by_note(&self) -> Self {
-        Self { by_note: true, ..self.clone() }
+    pub fn ignoring_notes(&self) -> Self {
+        Self { ignores_notes: true, ..self.clone() }
     }
 
-    /// Records that something went as it should.
-    ///
-    /// The note is anything that can be shown; `format_args!` is the cheapest.
-    pub fn normal(&self, regarding: &impl Referable, reason: &str, action: &str, note: impl fmt::Display) {
-        self.about(regarding).normal(reason, action, note);
+    /// An event of type Normal. [`EventBuilder::note`] records it.
+    pub fn normal<'a>(&'a self, regarding: &impl Referable, reason: &'a str) -> EventBuilder<'a> {
+        self.about(regarding).normal(reason)
     }
 
-    /// Records that something went wrong.
-    pub fn warning(&self, regarding: &impl Referable, reason: &str, action: &str, note: impl fmt::Display) {
-        self.about(regarding).warning(reason, action, note);
+    /// An event of type Warning. [`EventBuilder::note`] records it.
+    pub fn warning<'a>(&'a self, regarding: &impl Referable, reason: &'a str) -> EventBuilder<'a> {
+        self.about(regarding).warning(reason)
     }
 
     /// An event about an object, to which a second one can be [`related`](About::related).
@@ -218,9 +216,8 @@ impl fmt::Debug for Recorder {
     }
 }
 
-/// An event that is being made; see [`Recorder::about`]. It is recorded by [`normal`](Self::normal) or
-/// [`warning`](Self::warning).
-#[must_use = "an event is recorded by `normal` or `warning`"]
+/// The objects of an event; see [`Recorder::about`].
+#[must_use = "an event is recorded by `normal(reason).note(..)` or `warning(reason).note(..)`"]
 #[derive(Debug)]
 pub struct About<'a> {
     recorder: &'a Recorder,
@@ -228,33 +225,66 @@ pub struct About<'a> {
     related: Option<Subject>,
 }
 
-impl About<'_> {
+impl<'a> About<'a> {
     /// Names a second object that took part, such as the pod that was created for the object.
     pub fn related(mut self, related: &impl Referable) -> Self {
         self.related = Subject::of(related);
         self
     }
 
-    /// Records that something went as it should.
-    pub fn normal(self, reason: &str, action: &str, note: impl fmt::Display) {
-        self.record(EventType::Normal, reason, action, &note);
+    /// An event of type Normal. [`EventBuilder::note`] records it.
+    pub fn normal(self, reason: &'a str) -> EventBuilder<'a> {
+        EventBuilder { about: self, type_: EventType::Normal, reason, action: None }
     }
 
-    /// Records that something went wrong.
-    pub fn warning(self, reason: &str, action: &str, note: impl fmt::Display) {
-        self.record(EventType::Warning, reason, action, &note);
+    /// An event of type Warning. [`EventBuilder::note`] records it.
+    pub fn warning(self, reason: &'a str) -> EventBuilder<'a> {
+        EventBuilder { about: self, type_: EventType::Warning, reason, action: None }
+    }
+}
+
+/// An event that is not recorded yet; [`note`](Self::note) does that.
+#[must_use = "an event is recorded by `note`"]
+#[derive(Debug)]
+pub struct EventBuilder<'a> {
+    about: About<'a>,
+    type_: EventType,
+    reason: &'a str,
+    action: Option<&'a str>,
+}
+
+impl<'a> EventBuilder<'a> {
+    /// What the controller did, in one CamelCase word such as `Create`. The reason otherwise.
+    pub fn action(mut self, action: &'a str) -> Self {
+        self.action = Some(action);
+        self
     }
 
-    fn record(self, type_: EventType, reason: &str, action: &str, note: &dyn fmt::Display) {
-        let Self { recorder, regarding, related } = self;
+    /// Records the event with this text for people. It is anything that can be shown; `format_args!` is the cheapest.
+    pub fn note(self, note: impl fmt::Display) {
+        self.record(&note);
+    }
+
+    fn record(self, note: &dyn fmt::Display) {
+        let Self { about: About { recorder, regarding, related }, type_, reason, action } = self;
         let Some(regarding) = regarding else {
-            tracing::warn!(reason, %note, "an event is about an object that does not say its apiVersion and kind");
+            tracing::warn!(reason, %note, "event not recorded: the object has no apiVersion and kind");
             return;
         };
+        if !is_word(reason) {
+            tracing::warn!(reason, %note, "the reason of an event should be one CamelCase word");
+        }
+        let action = action.unwrap_or(reason);
         let mut key = SeriesKey::new(recorder.source.clone(), regarding, related, type_, reason, action);
         let note = limited(note);
-        key.note = recorder.by_note.then(|| note.clone());
+        key.note = (!recorder.ignores_notes).then(|| note.clone());
         let at = recorder.shared.clock.now();
         recorder.shared.queue.push(Occurrence { key, note, at });
     }
+}
+
+/// Whether a reason looks like one, and not like a sentence.
+fn is_word(reason: &str) -> bool {
+    reason.starts_with(|first: char| first.is_ascii_alphabetic())
+        && reason.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }

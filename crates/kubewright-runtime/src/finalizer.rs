@@ -7,27 +7,28 @@
 //! Writes touch nothing but the one finalizer, and nothing at all if the object, or the finalizers of others, are not
 //! what they were when they were read.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
 use crate::client::{self, Client, Patch, Writable};
+use crate::reconcile;
 
 /// How often a finalizer is written at most while others change the list.
 const TRIES: u32 = 5;
 
 /// What there is to do for an object.
 #[derive(Debug)]
-pub enum Event<K> {
-    /// The object is there and has the finalizer: bring about what it says.
-    Apply(Arc<K>),
-    /// The object is to go: undo what was brought about. The finalizer goes when that succeeds.
-    Cleanup(Arc<K>),
+pub enum Event<'a, K> {
+    /// The object has the finalizer and is not being deleted: reconcile it.
+    Apply(&'a K),
+    /// The object is being deleted: clean up. The finalizer is removed when that succeeds.
+    Cleanup(&'a K),
 }
 
-impl<K> Event<K> {
+impl<'a, K> Event<'a, K> {
     /// The object.
-    pub fn object(&self) -> &Arc<K> {
+    pub fn object(&self) -> &'a K {
         match self {
             Self::Apply(object) | Self::Cleanup(object) => object,
         }
@@ -83,7 +84,7 @@ pub fn contains<K: Writable>(object: &K, name: &str) -> bool {
 pub fn add<K: Writable>(object: &mut K, name: &str) -> bool {
     let missing = !contains(object, name);
     if missing {
-        object.object_meta_mut().finalizers.get_or_insert_default().push(name.to_owned());
+        object.metadata_mut().finalizers.get_or_insert_default().push(name.to_owned());
     }
     missing
 }
@@ -91,7 +92,7 @@ pub fn add<K: Writable>(object: &mut K, name: &str) -> bool {
 /// Removes a finalizer from an object that is yet to be written. Says whether it was there.
 pub fn remove<K: Writable>(object: &mut K, name: &str) -> bool {
     let there = contains(object, name);
-    let finalizers = &mut object.object_meta_mut().finalizers;
+    let finalizers = &mut object.metadata_mut().finalizers;
     if let Some(list) = finalizers {
         list.retain(|finalizer| finalizer != name);
         if list.is_empty() {
@@ -114,59 +115,56 @@ pub fn remove<K: Writable>(object: &mut K, name: &str) -> bool {
 ///
 /// Errors of `reconcile` come back as they are; those of the finalizer itself as [`Error`].
 ///
-/// ```no_run
-/// use std::sync::Arc;
-///
+/// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kubewright_runtime::Client;
 /// use kubewright_runtime::finalizer::{self, Event};
+/// use kubewright_runtime::{Context, Outcome, Result};
 ///
-/// # async fn dig(_: &ConfigMap) -> anyhow::Result<()> { Ok(()) }
-/// # async fn fill(_: &ConfigMap) -> anyhow::Result<()> { Ok(()) }
-/// async fn reconcile(client: &Client, object: Arc<ConfigMap>) -> anyhow::Result<()> {
-///     finalizer::run(client, object, "example.com/hole", async |event| match event {
-///         Event::Apply(object) => dig(&object).await,
-///         Event::Cleanup(object) => fill(&object).await,
+/// # async fn create_bucket(_: &ConfigMap) -> Result<()> { Ok(()) }
+/// # async fn delete_bucket(_: &ConfigMap) -> Result<()> { Ok(()) }
+/// async fn reconcile(object: &ConfigMap, cx: &Context) -> Result<Outcome> {
+///     finalizer::run(cx.client(), object, "example.com/bucket", async |event| {
+///         match event {
+///             Event::Apply(object) => create_bucket(object).await?,
+///             Event::Cleanup(object) => delete_bucket(object).await?,
+///         }
+///         Ok(Outcome::done())
 ///     })
 ///     .await
 /// }
 /// ```
-pub async fn run<K, T, E>(
+pub async fn run<K: Writable, T: Default>(
     client: &Client,
-    object: Arc<K>,
+    object: &K,
     name: &str,
-    reconcile: impl AsyncFnOnce(Event<K>) -> Result<T, E>,
-) -> Result<T, E>
-where
-    K: Writable,
-    T: Default,
-    E: From<Error>,
-{
+    reconcile: impl AsyncFnOnce(Event<'_, K>) -> reconcile::Result<T>,
+) -> reconcile::Result<T> {
     checked(name)?;
-    if !is_deleting(&*object) {
+    if !is_deleting(object) {
         return match ensure(client, object, name).await? {
-            Some(object) => reconcile(Event::Apply(object)).await,
+            Some(object) => reconcile(Event::Apply(&object)).await,
             None => Ok(T::default()),
         };
     }
-    if !contains(&*object, name) {
+    if !contains(object, name) {
         return Ok(T::default());
     }
-    let done = reconcile(Event::Cleanup(object.clone())).await?;
-    release(client, &*object, name).await?;
+    let done = reconcile(Event::Cleanup(object)).await?;
+    release(client, object, name).await?;
     Ok(done)
 }
 
 /// Makes sure that an object has a finalizer, and returns the object with it; none if it is being deleted or gone.
 ///
 /// What the object has already is not sent. If others changed its finalizers meanwhile, it is read again.
-pub async fn ensure<K: Writable>(
+pub async fn ensure<'a, K: Writable>(
     client: &Client,
-    mut object: Arc<K>,
+    object: &'a K,
     name: &str,
-) -> Result<Option<Arc<K>>, Error> {
+) -> Result<Option<Cow<'a, K>>, Error> {
     checked(name)?;
     let failed = |source| Error::Add { name: name.to_owned(), source };
+    let mut object = Cow::Borrowed(object);
     for tried in 1.. {
         if is_deleting(&*object) {
             return Ok(None);
@@ -175,9 +173,9 @@ pub async fn ensure<K: Writable>(
             return Ok(Some(object));
         }
         match write(client, &*object, adding(&*object, name)).await {
-            Ok(updated) => return Ok(Some(Arc::new(updated))),
+            Ok(updated) => return Ok(Some(Cow::Owned(updated))),
             Err(error) => match again(client, &*object, error, tried).await.map_err(failed)? {
-                Some(now) => object = Arc::new(now),
+                Some(now) => object = Cow::Owned(now),
                 None => return Ok(None),
             },
         }
@@ -190,7 +188,7 @@ pub async fn ensure<K: Writable>(
 /// If others changed its finalizers meanwhile, the object is read again.
 pub async fn release<K: Writable>(client: &Client, object: &K, name: &str) -> Result<(), Error> {
     let failed = |source| Error::Remove { name: name.to_owned(), source };
-    let mut object = std::borrow::Cow::Borrowed(object);
+    let mut object = Cow::Borrowed(object);
     for tried in 1.. {
         if !contains(&*object, name) {
             return Ok(());
@@ -198,7 +196,7 @@ pub async fn release<K: Writable>(client: &Client, object: &K, name: &str) -> Re
         match write(client, &*object, removing(&*object, name)).await {
             Ok(_) => return Ok(()),
             Err(error) => match again(client, &*object, error, tried).await.map_err(failed)? {
-                Some(now) => object = std::borrow::Cow::Owned(now),
+                Some(now) => object = Cow::Owned(now),
                 None => return Ok(()),
             },
         }
@@ -207,7 +205,7 @@ pub async fn release<K: Writable>(client: &Client, object: &K, name: &str) -> Re
 }
 
 async fn write<K: Writable>(client: &Client, object: &K, operations: Value) -> Result<K, client::Error> {
-    client.patch(object, &Patch::json(operations)?).await
+    client.patch(object, &Patch::json(operations)).await
 }
 
 /// The object as it is now, if that explains why it could not be written; none if it is gone.
@@ -225,7 +223,7 @@ async fn again<K: Writable>(
         return Err(error);
     }
     let Some(now) = client.fresh(before).await? else { return Ok(None) };
-    if now.object_meta().uid != before.object_meta().uid {
+    if now.metadata().uid != before.metadata().uid {
         // A namesake: it has an event of its own.
         return Ok(None);
     }
@@ -263,15 +261,15 @@ fn removing<K: Writable>(object: &K, name: &str) -> Value {
 
 /// The object is the one that was read, and no namesake.
 fn same<K: Writable>(object: &K) -> Value {
-    json!({"op": "test", "path": "/metadata/uid", "value": object.object_meta().uid})
+    json!({"op": "test", "path": "/metadata/uid", "value": object.metadata().uid})
 }
 
 fn finalizers<K: Writable>(object: &K) -> &[String] {
-    object.object_meta().finalizers.as_deref().unwrap_or_default()
+    object.metadata().finalizers.as_deref().unwrap_or_default()
 }
 
 fn is_deleting<K: Writable>(object: &K) -> bool {
-    object.object_meta().deletion_timestamp.is_some()
+    object.metadata().deletion_timestamp.is_some()
 }
 
 /// As the server checks names: a subdomain, a slash, and up to 63 letters.

@@ -125,6 +125,11 @@ impl fmt::Debug for Kind {
 ///
 /// Implemented for all of them; there is nothing to write. Kinds that are known at run time only have
 /// [`DynamicObject`](kube::api::DynamicObject) instead.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the Rust type of a Kubernetes kind",
+    note = "use a type of k8s-openapi, or derive `CustomResource` on the spec",
+    note = "for `DynamicObject`, use the functions that take a kind, such as `Manager::dynamic_controller`"
+)]
 pub trait Object:
     kube::Resource<DynamicType = (), Scope: 'static>
     + Serialize

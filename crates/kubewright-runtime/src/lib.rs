@@ -6,6 +6,7 @@
 //!
 //! - [`Manager`] owns everything else, and starts and ends it in order.
 //! - [`Reconciler`] is what an operator's author writes: object in, [`Outcome`] or [`Error`] out, with a [`Context`].
+//!   [`reconcile_fn`] makes one of an async function.
 //! - [`controller`] says which objects a reconciler is for and what else concerns them.
 //! - [`queue`] decides what runs next: priorities, fairness, backoff.
 //! - [`cache`] keeps what is watched, with indexes; [`client`] reads from it and writes to the server.
@@ -18,8 +19,6 @@
 //! # An operator
 //!
 //! ```
-//! use std::sync::Arc;
-//!
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //! use kubewright_runtime::{Context, Key, Manager, ManagerOptions, Outcome, Patch, Reconciler, Result};
 //! use serde_json::json;
@@ -29,9 +28,9 @@
 //! impl Reconciler for Labeller {
 //!     type Object = ConfigMap;
 //!
-//!     async fn reconcile(&self, map: Arc<ConfigMap>, cx: &Context) -> Result<Outcome> {
-//!         let labelled = Patch::merge(json!({ "metadata": { "labels": { "seen": "true" } } }))?;
-//!         cx.client().patch(&*map, &labelled).await?;
+//!     async fn reconcile(&self, map: &ConfigMap, cx: &Context) -> Result<Outcome> {
+//!         let labelled = Patch::merge(json!({ "metadata": { "labels": { "seen": "true" } } }));
+//!         cx.client().patch(map, &labelled).await?;
 //!         Ok(Outcome::done())
 //!     }
 //! }
@@ -115,5 +114,8 @@ pub use manager::{
     Addresses, Cluster, ControllerOutline, Handle, Manager, ManagerError, ManagerOptions, Outline,
     RegisterError, TaskContext,
 };
-pub use reconcile::{Context, Error, KeyReconciler, Outcome, ReconcileId, Reconciler, Result};
+pub use reconcile::{
+    Context, Error, FunctionReconciler, KeyReconciler, Outcome, ReconcileFunction, ReconcileId, Reconciler,
+    Result, Terminal, is_terminal, reconcile_fn, terminal,
+};
 pub use selector::LabelSelector;

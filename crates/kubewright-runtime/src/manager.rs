@@ -45,7 +45,7 @@ pub use self::tasks::TaskContext;
 use crate::Key;
 use crate::cache::Cache;
 use crate::client::Client;
-use crate::controller::{Controller, ControllerMetrics, Role, Surroundings};
+use crate::controller::{Controller, ControllerMetrics, KindSource, Role, Surroundings};
 use crate::election::{Election, ElectionMetrics};
 use crate::events::{Broadcaster, Recorder};
 use crate::fence::Fence;
@@ -53,12 +53,11 @@ use crate::health::Checks;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::queue::{Causes, QueueMetrics};
-use crate::reconcile::{Context, ReconcileId};
+use crate::reconcile::{self, Context, ContextParts, ReconcileId};
 
 /// Runs controllers and what they need. Cheap to clone; clones are the same manager.
 ///
 /// ```
-/// use std::sync::Arc;
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kubewright_runtime::{Context, Manager, ManagerOptions, Outcome, Reconciler, Result};
 ///
@@ -67,7 +66,7 @@ use crate::reconcile::{Context, ReconcileId};
 /// impl Reconciler for Logger {
 ///     type Object = ConfigMap;
 ///
-///     async fn reconcile(&self, _: Arc<ConfigMap>, cx: &Context) -> Result<Outcome> {
+///     async fn reconcile(&self, _: &ConfigMap, cx: &Context) -> Result<Outcome> {
 ///         tracing::info!("{} changed", cx.key());
 ///         Ok(Outcome::done())
 ///     }
@@ -174,7 +173,7 @@ impl Manager {
                 cache,
                 healthz: Checks::new("healthz"),
                 readyz,
-                recorder: if options.events_by_note { recorder.by_note() } else { recorder },
+                recorder: if options.events_ignore_note { recorder.ignoring_notes() } else { recorder },
                 elected: ordered_watch::Sender::new(false),
                 addresses: ordered_watch::Sender::new(None),
                 queue_metrics,
@@ -289,7 +288,7 @@ impl Manager {
                 drop(state);
                 // The watches begin now, on a replica that does not lead as well.
                 for source in &controller.sources {
-                    source.informer(&self.inner.cache);
+                    self.inner.watch(source);
                 }
                 running.start(self.controller_part(controller, life, running.journal.clone(), rng))?;
             }
@@ -314,6 +313,7 @@ impl Manager {
     ) -> Part {
         let inner = &self.inner;
         let needs_leader = controller.options.needs_leader;
+        let warms_up = needs_leader && controller.options.warmup;
         let around = Surroundings {
             client: self.client_for(needs_leader),
             cache: inner.cache.clone(),
@@ -323,10 +323,16 @@ impl Manager {
             metrics: inner.controller_metrics.clone(),
             journal,
             rng,
+            elected: warms_up.then(|| inner.elected.subscribe()),
+        };
+        let place = match (needs_leader, warms_up) {
+            (true, true) => Place::Warming,
+            (true, false) => Place::Leading,
+            (false, _) => Place::Always,
         };
         Part {
             name: format!("controller {}", controller.name),
-            place: if needs_leader { Place::Leading } else { Place::Always },
+            place,
             life,
             run: Box::new(move |cancel| Box::pin(async move { Ok(controller.run(around, cancel).await?) })),
         }
@@ -334,10 +340,12 @@ impl Manager {
 
     /// What a reconcile outside of every controller gets.
     pub(crate) fn context(&self, controller: &str, client: Client, key: &Key) -> Context {
-        Context {
+        Context::from(ContextParts {
             client,
             key: key.clone(),
             informer: None,
+            owned: Arc::default(),
+            removal: None,
             id: ReconcileId(self.state().rng.u128(..)),
             controller: controller.into(),
             recorder: self.inner.recorder.clone(),
@@ -345,13 +353,16 @@ impl Manager {
             cancel: CancellationToken::new(),
             causes: Causes::default(),
             retries: 0,
-        }
+        })
     }
 
-    /// Runs until SIGTERM or SIGINT, or until something fails. A second signal does not wait for what still runs.
-    pub async fn run(self) -> Result<(), ManagerError> {
+    /// Runs until SIGTERM or SIGINT, or until something fails. A second signal does not wait for running reconciles.
+    ///
+    /// It returns the [`Error`](crate::Error) of an operator's `main`, so that it can be its last expression. The error
+    /// is a [`ManagerError`], which `downcast_ref` finds; [`Manager::run_until`] returns it as it is.
+    pub async fn run(self) -> reconcile::Result<()> {
         let signals = signals::Signals::new().map_err(ManagerError::Signals)?;
-        signals.around(|stop| self.run_until(stop)).await
+        Ok(signals.around(|stop| self.run_until(stop)).await?)
     }
 
     /// Runs until `stop` resolves, or until something fails.
@@ -432,12 +443,18 @@ impl Manager {
         };
         // All watches begin now, so that a replica that is elected later is warm. They are registered before the cache
         // starts, because sources wait for every informer that is registered at the start.
-        for source in controllers.iter().flat_map(|(controller, _)| &controller.sources) {
-            source.informer(&inner.cache);
+        let (optional, required): (Vec<_>, Vec<_>) =
+            controllers.iter().flat_map(|(it, _)| &it.sources).partition(|source| source.optional);
+        for source in required {
+            inner.watch(source);
         }
         let mut groups = Groups::default();
         // Before anything can fail: dropping it stops the informers, so that no caller waits for them.
         let watches = inner.cache.run(inner.kube.clone(), groups.cache.stop.clone());
+        // Registered after the start, so that no source waits for them.
+        for source in optional {
+            inner.watch(source);
+        }
         self.serve(&mut groups.servers).await?;
         let (kube, stop) = (self.events_client(election.is_some()), groups.events.stop.clone());
         if let Some(writer) = writer {
@@ -494,6 +511,14 @@ impl Manager {
 }
 
 impl Inner {
+    /// Begins to watch what a source is for.
+    fn watch(&self, source: &KindSource) {
+        let informer = source.informer(&self.cache);
+        if source.optional && !self.cache.initial().iter().any(|it| Arc::ptr_eq(it, &informer)) {
+            informer.set_optional(true);
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -8,12 +8,21 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::{ApiResource, DynamicObject};
 
-use crate::{Gvk, Key, Object, Scope};
+use crate::{Gvk, Key, Kind, Object, Scope};
 
 /// An object that others can refer to: it knows its kind and has metadata.
 ///
 /// Implemented for every [`Object`] and for [`DynamicObject`]; there is nothing to write.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a Kubernetes object",
+    note = "use a type of k8s-openapi, a type with `#[derive(CustomResource)]`, or `DynamicObject`",
+    note = "pass the object itself: `&*object` for an `Arc`"
+)]
 pub trait Referable {
+    /// The kind of the type. `None` for dynamic objects.
+    fn known_kind() -> Option<Kind>
+    where
+        Self: Sized;
     /// Group, version and kind. `None` for a dynamic object that does not say what it is.
     fn gvk(&self) -> Option<Gvk>;
     /// Whether such objects live in namespaces. `None` where only the API server knows.
@@ -25,6 +34,10 @@ pub trait Referable {
 }
 
 impl<K: kube::Resource<DynamicType: KindOf<K>>> Referable for K {
+    fn known_kind() -> Option<Kind> {
+        K::DynamicType::known()
+    }
+
     fn gvk(&self) -> Option<Gvk> {
         K::DynamicType::gvk(self)
     }
@@ -46,7 +59,13 @@ impl<K: kube::Resource<DynamicType: KindOf<K>>> Referable for K {
 ///
 /// Implemented for kube's dynamic types rather than for the objects, because the compiler takes
 /// `impl<K: Object> Referable for K` and `impl Referable for DynamicObject` to overlap.
+#[diagnostic::on_unimplemented(
+    message = "`{K}` is not a Kubernetes object",
+    note = "use a type of k8s-openapi, a type with `#[derive(CustomResource)]`, or `DynamicObject`"
+)]
 pub trait KindOf<K> {
+    /// The kind, if the type knows it.
+    fn known() -> Option<Kind>;
     /// Group, version and kind of an object.
     fn gvk(object: &K) -> Option<Gvk>;
     /// Whether such objects live in namespaces.
@@ -54,6 +73,10 @@ pub trait KindOf<K> {
 }
 
 impl<K: Object> KindOf<K> for () {
+    fn known() -> Option<Kind> {
+        Some(Kind::of::<K>())
+    }
+
     fn gvk(_: &K) -> Option<Gvk> {
         Some(Gvk::new(K::group(&()), K::version(&()), K::kind(&())))
     }
@@ -64,6 +87,10 @@ impl<K: Object> KindOf<K> for () {
 }
 
 impl KindOf<DynamicObject> for ApiResource {
+    fn known() -> Option<Kind> {
+        None
+    }
+
     fn gvk(object: &DynamicObject) -> Option<Gvk> {
         let types = object.types.as_ref()?;
         let known = !types.api_version.is_empty() && !types.kind.is_empty();
@@ -187,7 +214,7 @@ impl OwnerOptions {
 /// # Ok::<(), kubewright_runtime::owner::OwnerError>(())
 /// ```
 pub fn set_controller_reference(
-    owner: &impl Referable,
+    owner: &(impl Referable + ?Sized),
     object: &mut impl Referable,
 ) -> Result<(), OwnerError> {
     set_controller_reference_with(owner, object, OwnerOptions::default())
@@ -195,7 +222,7 @@ pub fn set_controller_reference(
 
 /// [`set_controller_reference`], with options.
 pub fn set_controller_reference_with(
-    owner: &impl Referable,
+    owner: &(impl Referable + ?Sized),
     object: &mut impl Referable,
     options: OwnerOptions,
 ) -> Result<(), OwnerError> {
@@ -219,7 +246,7 @@ pub fn set_controller_reference_with(
 ///
 /// A reference to the same owner is brought up to date, and stays the controller's if it was.
 pub fn set_owner_reference(
-    owner: &impl Referable,
+    owner: &(impl Referable + ?Sized),
     object: &mut impl Referable,
     options: OwnerOptions,
 ) -> Result<(), OwnerError> {
@@ -233,7 +260,7 @@ pub fn set_owner_reference(
 }
 
 /// Takes the reference to `owner` away. Whether there was one.
-pub fn remove_owner_reference(owner: &impl Referable, object: &mut impl Referable) -> bool {
+pub fn remove_owner_reference(owner: &(impl Referable + ?Sized), object: &mut impl Referable) -> bool {
     let Some(identity) = identity(owner) else { return false };
     let meta = object.metadata_mut();
     let Some(references) = &mut meta.owner_references else { return false };
@@ -247,7 +274,7 @@ pub fn remove_owner_reference(owner: &impl Referable, object: &mut impl Referabl
 }
 
 /// Whether `object` refers to `owner`, by group, kind and name.
-pub fn has_owner_reference(owner: &impl Referable, object: &impl Referable) -> bool {
+pub fn has_owner_reference(owner: &(impl Referable + ?Sized), object: &impl Referable) -> bool {
     identity(owner).is_some_and(|identity| {
         owner_references(object).iter().any(|reference| same_owner(reference, &identity))
     })
@@ -259,7 +286,7 @@ pub fn controller_of(object: &impl Referable) -> Option<&OwnerReference> {
 }
 
 /// Whether `owner` itself, not a namesake of before, controls `object`: compared by uid.
-pub fn is_controlled_by(object: &impl Referable, owner: &impl Referable) -> bool {
+pub fn is_controlled_by(object: &impl Referable, owner: &(impl Referable + ?Sized)) -> bool {
     controller_of(object).is_some_and(|reference| owner.metadata().uid.as_deref() == Some(&reference.uid))
 }
 
@@ -268,7 +295,10 @@ fn owner_references(object: &impl Referable) -> &[OwnerReference] {
 }
 
 /// A reference to `owner` that `object` may carry.
-fn reference_to(owner: &impl Referable, object: &impl Referable) -> Result<OwnerReference, OwnerError> {
+fn reference_to(
+    owner: &(impl Referable + ?Sized),
+    object: &impl Referable,
+) -> Result<OwnerReference, OwnerError> {
     let Some(reference) = identity(owner) else {
         return Err(OwnerError::OwnerWithoutKind { owner: describe(owner) });
     };
@@ -300,7 +330,7 @@ fn reference_to(owner: &impl Referable, object: &impl Referable) -> Result<Owner
 }
 
 /// What tells `owner` from other objects, as a reference.
-fn identity(owner: &impl Referable) -> Option<OwnerReference> {
+fn identity(owner: &(impl Referable + ?Sized)) -> Option<OwnerReference> {
     let gvk = owner.gvk()?;
     let meta = owner.metadata();
     Some(OwnerReference {
@@ -329,12 +359,12 @@ fn upsert(meta: &mut ObjectMeta, reference: OwnerReference) {
     }
 }
 
-fn namespace(object: &impl Referable) -> Option<&str> {
+fn namespace(object: &(impl Referable + ?Sized)) -> Option<&str> {
     object.metadata().namespace.as_deref().filter(|namespace| !namespace.is_empty())
 }
 
 /// `Kind namespace/name`, for messages.
-fn describe(object: &impl Referable) -> String {
+fn describe(object: &(impl Referable + ?Sized)) -> String {
     let kind = object.gvk().map_or_else(|| "object".to_owned(), |gvk| gvk.kind);
     let meta = object.metadata();
     let name = meta.name.as_deref().or(meta.generate_name.as_deref()).unwrap_or("<unnamed>");

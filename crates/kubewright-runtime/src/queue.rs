@@ -12,11 +12,11 @@
 //!   time and the first few [`Causes`] of these adds win.
 //! - **Delays.** An add can be for later ([`add_after`](Queue::add_after)). An immediate add pulls it forward.
 //! - **Backoff.** [`add_rate_limited`](Queue::add_rate_limited) waits for the [`Backoff`] of the item by the number
-//!   of its failures, or for the [`RateLimit`] of the queue if that is longer. [`forget`](Queue::forget) starts
-//!   the item anew.
+//!   of its failures, or for the [`RateLimit`] of the queue if that is longer. A [`RateLimiter`] replaces both.
+//!   [`forget`](Queue::forget) starts the item anew.
 //! - **Priorities.** Higher ones are handed out first. What nobody waits for, such as the first list of a watch and
 //!   resyncs, is added with [`LOW_PRIORITY`].
-//! - **Fair.** Within a priority the groups of items, for a [`Key`](crate::Key) the namespaces, take turns; within
+//! - **Fair.** Within a priority the groups of items, for a [`Key`] the namespaces, take turns; within
 //!   a group it is first come, first served. A namespace with 100,000 keys delays the only key of another by one
 //!   hand-out.
 //! - **No starvation.** Every 64th hand-out is the item that has been ready for longest, whatever its priority and
@@ -40,10 +40,13 @@ use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use slab::Slab;
 
+use crate::Key;
+
 mod backoff;
 mod causes;
 mod inspect;
 mod item;
+mod limiter;
 mod lines;
 mod list;
 mod metrics;
@@ -58,6 +61,8 @@ pub use backoff::{Backoff, RateLimit};
 pub use causes::Causes;
 pub use inspect::{Counts, Running, Waiting, WaitsFor};
 pub use item::{Item, Namespace};
+pub(crate) use limiter::jittered;
+pub use limiter::{BucketLimiter, FastSlow, Limiter, MaxOf, RateLimiter, WithMaxWait};
 pub use metrics::QueueMetrics;
 pub use shared::SharedQueue;
 
@@ -77,19 +82,32 @@ pub const LOW_PRIORITY: i32 = -100;
 
 /// How a queue behaves.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct Options<T = Key> {
     /// The delay of an item by its failures.
     pub backoff: Backoff,
     /// A limit of the retries of all items together. None by default, as in controller-runtime with priorities.
     pub rate_limit: Option<RateLimit>,
+    /// Decides the delay of retries instead of `backoff` and `rate_limit`. None by default.
+    pub rate_limiter: Option<Limiter<T>>,
+    /// Adds up to this fraction to the delay of each retry: 0.1 makes 10 s at most 11 s. 0 by default, as in client-go.
+    pub jitter: f64,
+    /// The seed of the jitter.
+    pub seed: u64,
     /// Every so many hand-outs the item that has been ready for longest is next, so that nothing waits for ever.
     /// 64 by default; `None` for priorities without exception.
     pub oldest_every: Option<NonZeroU32>,
 }
 
-impl Default for Options {
+impl<T> Default for Options<T> {
     fn default() -> Self {
-        Self { backoff: Backoff::default(), rate_limit: None, oldest_every: NonZeroU32::new(64) }
+        Self {
+            backoff: Backoff::default(),
+            rate_limit: None,
+            rate_limiter: None,
+            jitter: 0.0,
+            seed: 0,
+            oldest_every: NonZeroU32::new(64),
+        }
     }
 }
 
@@ -133,8 +151,10 @@ pub struct Taken<T, C = ()> {
 /// assert_eq!(queue.next(now).unwrap().item, db);
 /// ```
 pub struct Queue<T: Item, C = ()> {
-    options: Options,
+    options: Options<T>,
     bucket: Option<Bucket>,
+    limiter: Option<Box<dyn RateLimiter<T>>>,
+    rng: fastrand::Rng,
     /// Every item of which anything is known.
     slots: Slab<Slot<T, C>>,
     /// The slots by the hashes of their items. Its order never shows.
@@ -159,9 +179,11 @@ pub struct Queue<T: Item, C = ()> {
 
 impl<T: Item, C: PartialEq> Queue<T, C> {
     /// An empty queue.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: Options<T>) -> Self {
         Self {
             bucket: options.rate_limit.map(Bucket::new),
+            limiter: options.rate_limiter.as_ref().map(Limiter::start),
+            rng: fastrand::Rng::with_seed(options.seed),
             options,
             slots: Slab::new(),
             index: HashTable::new(),
@@ -197,11 +219,16 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
             return Duration::ZERO;
         }
         let at = self.find_or_insert(item.clone());
-        let failures = &mut self.slots[at as usize].failures;
-        let delay = self.options.backoff.delay(*failures);
-        *failures = failures.saturating_add(1);
-        let shared = self.bucket.as_mut().map_or(0, |bucket| bucket.reserve(nanos(now)));
-        let delay = delay.max(Duration::from_nanos(shared));
+        let failures = self.slots[at as usize].failures;
+        self.slots[at as usize].failures = failures.saturating_add(1);
+        let delay = match &mut self.limiter {
+            Some(limiter) => limiter.when(&item, failures, now),
+            None => {
+                let shared = self.bucket.as_mut().map_or(0, |bucket| bucket.reserve(nanos(now)));
+                self.options.backoff.delay(failures).max(Duration::from_nanos(shared))
+            }
+        };
+        let delay = jittered(delay, self.options.jitter, &mut self.rng);
         self.add_after(item, priority, cause, delay, now);
         delay
     }
@@ -209,6 +236,9 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
     /// Forgets the failures of an item: it works again, or is not to be tried again. Does not take it out of the
     /// queue.
     pub fn forget(&mut self, item: &T) {
+        if let Some(limiter) = &mut self.limiter {
+            limiter.forget(item);
+        }
         if let Some(at) = self.find(item) {
             self.slots[at as usize].failures = 0;
             self.drop_if_unknown(at);

@@ -1,120 +1,137 @@
-//! What an operator's author writes: a [`Reconciler`], and what it gets and gives.
+//! What an operator's author writes: a [`Reconciler`], and what it gets and returns.
+//!
+//! Owns the traits of reconcilers, [`Outcome`], and which errors are terminal. It runs nothing: the work queue decides
+//! when a reconciler runs, and the controller what follows from its result.
+
+mod context;
+mod function;
+mod object;
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
+/// The error of a reconcile: any error at all, with context.
+///
+/// This is [`anyhow::Error`], because a reconciler is application code: `?` takes every [`std::error::Error`] and every
+/// [`anyhow::Result`], and `bail!` and `.context()` work. The error is logged with its chain, and the key runs again
+/// with backoff. [`terminal`] is for errors that a retry cannot fix.
+pub use anyhow::Error;
 
-use crate::cache::Informer;
-use crate::client::{Client, Writable};
-use crate::controller::Cause;
-use crate::events::Recorder;
-use crate::queue::Causes;
-use crate::{Clock, Key};
+pub use self::context::Context;
+pub(crate) use self::context::ContextParts;
+pub use self::function::{FunctionReconciler, ReconcileFunction, reconcile_fn};
+use crate::Key;
+use crate::client::{self, Writable};
 
-/// What follows from a reconcile that did not fail.
+/// The result of a reconcile. The same type as [`anyhow::Result`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// When a key runs again after a reconcile that did not fail.
+///
+/// ```
+/// use std::time::Duration;
+/// use kubewright_runtime::Outcome;
+///
+/// let later = Outcome::requeue_after(Duration::from_secs(60)).priority(10);
+/// assert_ne!(later, Outcome::done());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Outcome {
-    /// Nothing more to do until something changes.
+pub struct Outcome {
+    pub(crate) next: Next,
+    pub(crate) priority: Option<i32>,
+}
+
+/// What follows from an [`Outcome`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Next {
     #[default]
     Done,
-    /// Run again after this time, if nothing changes sooner.
     After(Duration),
-    /// Run again soon, later each time.
     Backoff,
-    /// It failed, and only a change can help: counted as an error, and not tried again before.
     Terminal,
 }
 
 impl Outcome {
-    /// Nothing more to do until something changes.
+    fn of(next: Next) -> Self {
+        Self { next, priority: None }
+    }
+
+    /// The key runs again when something changes.
     pub fn done() -> Self {
-        Self::Done
+        Self::of(Next::Done)
     }
 
-    /// Run again after this time, if nothing changes sooner.
+    /// The key runs again after this time, or earlier if something changes.
     pub fn requeue_after(time: Duration) -> Self {
-        Self::After(time)
+        Self::of(Next::After(time))
     }
 
-    /// Run again soon, later each time, as after an error but without one.
+    /// The key runs again with backoff, as after an error but without one.
     pub fn requeue() -> Self {
-        Self::Backoff
+        Self::of(Next::Backoff)
     }
 
-    /// It failed, and only a change can help.
+    /// The reconcile failed, and a retry cannot help. It counts as an error, and the key runs again when something
+    /// changes.
     pub fn terminal() -> Self {
-        Self::Terminal
+        Self::of(Next::Terminal)
+    }
+
+    /// The priority of the run that was asked for. Higher priorities run first; without this, the run has the priority
+    /// of the run that ends.
+    #[must_use]
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.priority = Some(priority);
+        self
     }
 }
 
-/// Why a reconcile failed: any error, and whether trying again can help.
-///
-/// Every error converts into one with `?`, and is tried again with a backoff. [`Error::terminal`] is for what only a
-/// change of the object can mend.
-pub struct Error {
-    source: Box<dyn std::error::Error + Send + Sync>,
-    terminal: bool,
-}
+/// Marks an error as terminal. See [`terminal`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terminal;
 
-/// The result of a reconcile.
-pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-impl Error {
-    /// An error that is tried again.
-    pub fn new(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self { source: source.into(), terminal: false }
-    }
-
-    /// An error that is not tried again before something changes.
-    pub fn terminal(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self { source: source.into(), terminal: true }
-    }
-
-    /// Whether trying again cannot help.
-    pub fn is_terminal(&self) -> bool {
-        self.terminal
-    }
-
-    /// The error itself.
-    pub fn source(&self) -> &(dyn std::error::Error + Send + Sync + 'static) {
-        &*self.source
-    }
-
-    /// The error as its own type, such as [`client::Error`](crate::client::Error).
-    pub fn downcast_ref<E: std::error::Error + 'static>(&self) -> Option<&E> {
-        self.source.downcast_ref()
-    }
-}
-
-impl<E: std::error::Error + Send + Sync + 'static> From<E> for Error {
-    fn from(error: E) -> Self {
-        Self::new(error)
-    }
-}
-
-impl fmt::Display for Error {
+impl fmt::Display for Terminal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let error: &(dyn std::error::Error + 'static) = &*self.source;
-        fmt::Display::fmt(&crate::error::Chain(error), f)
+        f.write_str("terminal error")
     }
 }
 
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// Brings the world to what an object wants.
+/// Marks an error as terminal: the key does not run again before something changes.
 ///
-/// Called whenever the object, or something that it owns or depends on, may have changed. It must look at how things
-/// are, not at what happened: calls are joined, repeated, and follow restarts.
+/// The error keeps its type, so that [`Error::downcast_ref`] finds it.
 ///
 /// ```
-/// use std::sync::Arc;
+/// use kubewright_runtime::{is_terminal, terminal};
+///
+/// #[derive(Debug, PartialEq, thiserror::Error)]
+/// #[error("no image named {0:?}")]
+/// struct NoImage(String);
+///
+/// let error = terminal(NoImage("web".to_owned())).context("deploying");
+/// assert!(is_terminal(&error));
+/// assert_eq!(error.downcast_ref::<NoImage>(), Some(&NoImage("web".to_owned())));
+/// assert_eq!(format!("{error:#}"), "deploying: terminal error: no image named \"web\"");
+/// ```
+pub fn terminal(error: impl Into<Error>) -> Error {
+    error.into().context(Terminal)
+}
+
+/// Whether an error is [`terminal`].
+pub fn is_terminal(error: &Error) -> bool {
+    error.is::<Terminal>()
+}
+
+/// The error of the API server, or of the client, that an error was caused by.
+pub(crate) fn client_error(error: &Error) -> Option<&client::Error> {
+    error.downcast_ref().or_else(|| error.chain().find_map(|cause| cause.downcast_ref()))
+}
+
+/// Moves the cluster's actual state toward an object's desired state.
+///
+/// Called whenever the object, or something that it owns or depends on, may have changed. A reconciler acts on the
+/// current state, not on the event: events are coalesced, repeated, and replayed after a restart.
+///
+/// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kubewright_runtime::{Context, Outcome, Reconciler, Result};
 ///
@@ -123,103 +140,57 @@ impl fmt::Debug for Error {
 /// impl Reconciler for Logger {
 ///     type Object = ConfigMap;
 ///
-///     async fn reconcile(&self, map: Arc<ConfigMap>, cx: &Context) -> Result<Outcome> {
+///     async fn reconcile(&self, map: &ConfigMap, cx: &Context) -> Result<Outcome> {
 ///         tracing::info!(keys = map.data.as_ref().map_or(0, |data| data.len()), "{} changed", cx.key());
 ///         Ok(Outcome::done())
 ///     }
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a reconciler",
+    label = "does not implement `Reconciler`",
+    note = "write `impl Reconciler for {Self}` with `type Object` and `async fn reconcile`",
+    note = "an async function `fn(&Object, &Context) -> Result<Outcome>` becomes one with `reconcile_fn(function)`"
+)]
 pub trait Reconciler: Send + Sync + 'static {
     /// The type that the reconciler is for: one of k8s-openapi, a derived `CustomResource`, or
     /// [`DynamicObject`](kube::api::DynamicObject) with
     /// [`Manager::dynamic_controller`](crate::Manager::dynamic_controller).
     type Object: Writable;
 
-    /// Brings the world to what the object wants. The object comes from the cache, and is shared.
-    fn reconcile(
-        &self,
-        object: Arc<Self::Object>,
-        cx: &Context,
-    ) -> impl Future<Output = Result<Outcome>> + Send;
-
-    /// Called instead when the object is gone: it was deleted, or it no longer matches the selector of the watch
-    /// ([`What::Deselected`](crate::controller::What::Deselected) among the causes). For cleanup that needs no
-    /// finalizer, such as metrics and memory.
-    fn gone(&self, key: &Key, cx: &Context) -> impl Future<Output = Result<Outcome>> + Send {
-        let _ = (key, cx);
-        async { Ok(Outcome::Done) }
-    }
-}
-
-/// Brings the world to what a key stands for. For keys that are no objects of one type; others want [`Reconciler`].
-pub trait KeyReconciler: Send + Sync + 'static {
-    /// Brings the world to what the key stands for.
-    fn reconcile(&self, key: &Key, cx: &Context) -> impl Future<Output = Result<Outcome>> + Send;
-}
-
-/// What a reconcile may use.
-pub struct Context {
-    pub(crate) client: Client,
-    pub(crate) key: Key,
-    /// Where the object is read from; none for controllers of keys.
-    pub(crate) informer: Option<Arc<Informer>>,
-    pub(crate) id: ReconcileId,
-    pub(crate) controller: Arc<str>,
-    pub(crate) recorder: Recorder,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) cancel: CancellationToken,
-    pub(crate) causes: Causes<Cause>,
-    pub(crate) retries: u32,
-}
-
-impl Context {
-    /// The client. Reads come from the cache where it watches; writes go to the server.
+    /// Moves actual state toward the object's desired state.
     ///
-    /// What is written through it is waited for: the key is not reconciled again before the cache has seen it.
-    pub fn client(&self) -> &Client {
-        &self.client
+    /// The object comes from the cache and is shared; [`Context::object_arc`] returns it as an `Arc`.
+    fn reconcile(&self, object: &Self::Object, cx: &Context) -> impl Future<Output = Result<Outcome>> + Send;
+
+    /// Called instead of [`reconcile`](Self::reconcile) when the object was deleted. For cleanup that needs no
+    /// finalizer, such as metrics and memory.
+    ///
+    /// Not called for an object that left the selector of the watch; see [`deselected`](Self::deselected). It may be
+    /// called for an object that was never reconciled, if something that it owned changes.
+    fn deleted(&self, key: &Key, cx: &Context) -> impl Future<Output = Result<Outcome>> + Send {
+        let _ = (key, cx);
+        async { Ok(Outcome::done()) }
     }
 
-    /// What is reconciled.
-    pub fn key(&self) -> &Key {
-        &self.key
+    /// Called instead of [`reconcile`](Self::reconcile) when the object no longer matches the selector of the watch.
+    /// The object may exist. Its later changes, and its deletion, are not reported.
+    fn deselected(&self, key: &Key, cx: &Context) -> impl Future<Output = Result<Outcome>> + Send {
+        let _ = (key, cx);
+        async { Ok(Outcome::done()) }
     }
+}
 
-    /// The number of this run, as in its log lines.
-    pub fn id(&self) -> ReconcileId {
-        self.id
-    }
-
-    /// The controller that runs.
-    pub fn controller(&self) -> &str {
-        &self.controller
-    }
-
-    /// Records events.
-    pub fn events(&self) -> &Recorder {
-        &self.recorder
-    }
-
-    /// Tells the time, for what is written into objects.
-    pub fn now(&self) -> jiff::Timestamp {
-        self.clock.now()
-    }
-
-    /// Why this run takes place: which events of which objects, as far as they were kept. For looking at, such as
-    /// `info!(because = %cx.causes(), "scaled")`, not for deciding: what is to be done follows from how things are.
-    pub fn causes(&self) -> &Causes<Cause> {
-        &self.causes
-    }
-
-    /// How often the key failed in a row before.
-    pub fn retries(&self) -> u32 {
-        self.retries
-    }
-
-    /// Resolves when the manager ends, for reconciles that wait for something.
-    pub fn cancelled(&self) -> impl Future<Output = ()> + '_ {
-        self.cancel.cancelled()
-    }
+/// Reconciles a key that does not name an object of one type. For objects, implement [`Reconciler`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a reconciler of keys",
+    label = "does not implement `KeyReconciler`",
+    note = "write `impl KeyReconciler for {Self}` with `async fn reconcile(&self, key: &Key, cx: &Context)`",
+    note = "a `Reconciler` of objects is registered with `Manager::controller`"
+)]
+pub trait KeyReconciler: Send + Sync + 'static {
+    /// Moves actual state toward what the key stands for.
+    fn reconcile(&self, key: &Key, cx: &Context) -> impl Future<Output = Result<Outcome>> + Send;
 }
 
 /// The number of one run, unique among all.
@@ -238,5 +209,38 @@ impl fmt::Display for ReconcileId {
 impl fmt::Debug for ReconcileId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+    use kube::core::Status;
+
+    use super::*;
+
+    fn conflict() -> client::Error {
+        client::Error::Status(Box::new(Status::failure("it changed", "Conflict").with_code(409)))
+    }
+
+    #[test]
+    fn a_client_error_is_found_below_context_and_other_errors() {
+        let plain = Error::from(conflict());
+        let with_context = Err::<(), _>(conflict()).context("applying").context("reconciling").unwrap_err();
+        let name = || "example.com/cleanup".to_owned();
+        let nested =
+            Error::from(crate::finalizer::Error::Add { name: name(), source: conflict() }).context("x");
+        for error in [plain, with_context, nested] {
+            assert!(client_error(&error).is_some_and(client::Error::is_conflict), "{error:?}");
+        }
+        assert!(client_error(&Error::msg("none")).is_none());
+    }
+
+    #[test]
+    fn a_terminal_error_stays_terminal_and_typed_under_context() {
+        let error = terminal(conflict());
+        assert!(is_terminal(&error) && is_terminal(&Err::<(), _>(error).context("applying").unwrap_err()));
+        assert!(client_error(&terminal(conflict())).is_some_and(client::Error::is_conflict));
+        assert!(!is_terminal(&Error::from(conflict())));
     }
 }

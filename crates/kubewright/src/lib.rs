@@ -7,7 +7,6 @@
 //! # An operator
 //!
 //! ```no_run
-//! use std::sync::Arc;
 //! use kubewright::k8s_openapi::api::core::v1::ConfigMap;
 //! use kubewright::prelude::*;
 //! use kubewright::serde_json::json;
@@ -17,11 +16,11 @@
 //! impl Reconciler for Labeller {
 //!     type Object = ConfigMap;
 //!
-//!     async fn reconcile(&self, map: Arc<ConfigMap>, cx: &Context) -> Result<Outcome> {
+//!     async fn reconcile(&self, map: &ConfigMap, cx: &Context) -> Result<Outcome> {
 //!         let keys = map.data.as_ref().map_or(0, |data| data.len()).to_string();
 //!         if map.labels().get("keys") != Some(&keys) {
-//!             let patch = Patch::merge(json!({"metadata": {"labels": {"keys": keys}}}))?;
-//!             cx.client().patch(&*map, &patch).await?;
+//!             let patch = Patch::merge(json!({"metadata": {"labels": {"keys": keys}}}));
+//!             cx.client().patch(map, &patch).await?;
 //!         }
 //!         Ok(Outcome::done())
 //!     }
@@ -30,7 +29,7 @@
 //! #[kubewright::main]
 //! async fn main(manager: Manager) -> Result<()> {
 //!     manager.controller(Labeller).register()?;
-//!     Ok(manager.run().await?)
+//!     manager.run().await
 //! }
 //! ```
 //!
@@ -44,7 +43,6 @@
 //! until it has seen what it wants.
 //!
 //! ```
-//! # use std::sync::Arc;
 //! use std::time::Duration;
 //! # use kubewright::k8s_openapi::api::core::v1::ConfigMap;
 //! use kubewright::prelude::*;
@@ -53,11 +51,11 @@
 //! # struct Labeller;
 //! # impl Reconciler for Labeller {
 //! #     type Object = ConfigMap;
-//! #     async fn reconcile(&self, map: Arc<ConfigMap>, cx: &Context) -> Result<Outcome> {
+//! #     async fn reconcile(&self, map: &ConfigMap, cx: &Context) -> Result<Outcome> {
 //! #         let keys = map.data.as_ref().map_or(0, |data| data.len()).to_string();
 //! #         if map.labels().get("keys") != Some(&keys) {
-//! #             let patch = Patch::merge(json!({"metadata": {"labels": {"keys": keys}}}))?;
-//! #             cx.client().patch(&*map, &patch).await?;
+//! #             let patch = Patch::merge(json!({"metadata": {"labels": {"keys": keys}}}));
+//! #             cx.client().patch(map, &patch).await?;
 //! #         }
 //! #         Ok(Outcome::done())
 //! #     }
@@ -202,7 +200,7 @@ pub use kubewright_macros::ApplyConfiguration;
 /// #[kubewright::main]
 /// async fn main(manager: Manager) -> Result<()> {
 ///     // Register controllers here.
-///     Ok(manager.run().await?)
+///     manager.run().await
 /// }
 /// ```
 ///
@@ -252,7 +250,7 @@ pub use kubewright_macros::webhook;
 pub use kubewright_manifests::{crd, crds, declare, schema};
 #[doc(inline)]
 pub use kubewright_runtime::*;
-pub use {jiff, k8s_openapi, prometheus_client, schemars, serde, serde_json, tokio, tracing};
+pub use {anyhow, jiff, k8s_openapi, prometheus_client, schemars, serde, serde_json, tokio, tracing};
 
 pub use self::flags::Flags;
 pub use self::operator::Operator;

@@ -41,8 +41,6 @@ fn resource(kind: &Kind) -> Resource {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
     use kubewright_runtime::{Context, Manager, ManagerOptions, Outcome, Reconciler};
 
@@ -53,7 +51,7 @@ mod tests {
     impl Reconciler for Nothing {
         type Object = ConfigMap;
 
-        async fn reconcile(&self, _: Arc<ConfigMap>, _: &Context) -> kubewright_runtime::Result<Outcome> {
+        async fn reconcile(&self, _: &ConfigMap, _: &Context) -> kubewright_runtime::Result<Outcome> {
             Ok(Outcome::done())
         }
     }

@@ -320,14 +320,12 @@ impl Told {
 /// Text from outside, such as a server's answer, must neither break the line nor be obeyed by a terminal.
 fn one_line(error: &Error) -> String {
     let mut line = String::new();
-    let mut cause: Option<&dyn std::error::Error> = Some(error.source());
-    while let Some(error) = cause {
-        let text = error.to_string();
+    for cause in error.chain() {
+        let text = cause.to_string();
         if !line.ends_with(&text) {
             line.extend((!line.is_empty()).then_some(": "));
             line.push_str(&text);
         }
-        cause = error.source();
     }
     let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     line.trim_end().chars().map(shown).collect()

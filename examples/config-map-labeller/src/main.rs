@@ -10,8 +10,6 @@
 //!
 //! Without a cluster, `cargo run -- apiserver --kubeconfig labeller.kubeconfig` in another terminal is one.
 
-use std::sync::Arc;
-
 use k8s_openapi::api::core::v1::ConfigMap;
 use kubewright::prelude::*;
 use kubewright::serde_json::json;
@@ -24,15 +22,15 @@ struct Labeller;
 impl Reconciler for Labeller {
     type Object = ConfigMap;
 
-    async fn reconcile(&self, map: Arc<ConfigMap>, cx: &Context) -> Result<Outcome> {
+    async fn reconcile(&self, map: &ConfigMap, cx: &Context) -> Result<Outcome> {
         let keys = map.data.iter().flatten().count() + map.binary_data.iter().flatten().count();
         let wanted = keys.to_string();
         if map.labels().get(LABEL) == Some(&wanted) {
             return Ok(Outcome::done());
         }
         info!(keys, "labelling");
-        let patch = Patch::merge(json!({"metadata": {"labels": {LABEL: wanted}}}))?;
-        cx.client().patch(&*map, &patch).await?;
+        let patch = Patch::merge(json!({"metadata": {"labels": {LABEL: wanted}}}));
+        cx.client().patch(map, &patch).await?;
         Ok(Outcome::done())
     }
 }
@@ -40,5 +38,5 @@ impl Reconciler for Labeller {
 #[kubewright::main]
 async fn main(manager: Manager) -> Result<()> {
     manager.controller(Labeller).register()?;
-    Ok(manager.run().await?)
+    manager.run().await
 }

@@ -81,11 +81,11 @@ struct Widgets(Arc<Work>);
 impl Reconciler for Widgets {
     type Object = Widget;
 
-    async fn reconcile(&self, widget: Arc<Widget>, cx: &Context) -> kubewright_runtime::Result<Outcome> {
-        match self.0.patch_for(&widget) {
+    async fn reconcile(&self, widget: &Widget, cx: &Context) -> kubewright_runtime::Result<Outcome> {
+        match self.0.patch_for(widget) {
             None => self.0.looked(),
             Some(patch) => {
-                cx.client().status().patch(&*widget, &Patch::merge(patch)?).await?;
+                cx.client().status().patch(widget, &Patch::merge(patch)).await?;
                 self.0.did();
             }
         }
@@ -99,7 +99,7 @@ struct Looks<K>(Arc<Work>, PhantomData<K>);
 impl<K: Object> Reconciler for Looks<K> {
     type Object = K;
 
-    async fn reconcile(&self, _: Arc<K>, _: &Context) -> kubewright_runtime::Result<Outcome> {
+    async fn reconcile(&self, _: &K, _: &Context) -> kubewright_runtime::Result<Outcome> {
         self.0.looked();
         Ok(Outcome::done())
     }

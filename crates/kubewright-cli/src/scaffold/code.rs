@@ -29,7 +29,7 @@ pub(super) fn environment(kind: &Kind<'_>, versions: usize) -> String {
 /// The head of a reconciler's function, in as many lines as rustfmt gives it.
 pub(super) fn signature(kind: &Kind<'_>) -> String {
     let reports = kind.own && kind.imported.as_ref().is_none_or(|imported| imported.has_conditions);
-    let (object, cx) = (format!("object: Arc<{}>", kind.resource.kind), if reports { "cx" } else { "_cx" });
+    let (object, cx) = (format!("object: &{}", kind.resource.kind), if reports { "cx" } else { "_cx" });
     let line = format!("async fn reconcile(&self, {object}, {cx}: &Context) -> Result<Outcome>");
     // With its indentation and the brace.
     if line.len() + 6 <= 100 {

@@ -81,7 +81,7 @@ async fn a_deployment_grows_as_fast_as_it_may_and_shrinks_after_five_minutes() -
     assert!(told.contains(&note.to_owned()), "{told:?}");
 
     let less =
-        Patch::merge(json!({ "metadata": { "annotations": { "kubewright.dev/metrics": "cpu=40m" } } }))?;
+        Patch::merge(json!({ "metadata": { "annotations": { "kubewright.dev/metrics": "cpu=40m" } } }));
     let it = world.client().get::<HorizontalPodAutoscaler>(&world.key("web")).await?;
     world.client().patch(&*it, &less).await?;
     consistently(Duration::from_secs(270), async || {

@@ -40,7 +40,7 @@ fn nodes(pods: &[Pod]) -> Vec<&str> {
 
 async fn change(world: &World, node: &str, patch: Value) -> Result<()> {
     let node = world.client().get::<Node>(&Key::cluster(node)).await?;
-    world.client().patch(&*node, &Patch::merge(patch)?).await?;
+    world.client().patch(&*node, &Patch::merge(patch)).await?;
     Ok(())
 }
 
@@ -151,7 +151,7 @@ async fn a_rollout_leaves_no_more_nodes_without_a_pod_than_it_may_and_can_be_und
         anyhow::Ok(all)
     };
     // What `kubectl rollout undo` does.
-    let undo = Patch::strategic(&revisions().await?[0].data)?;
+    let undo = Patch::strategic_from(&revisions().await?[0].data)?;
     world.client().patch(&*world.client().get::<DaemonSet>(&world.key("log")).await?, &undo).await?;
     rolled_out(&world, 3).await?;
     assert!(world.pods().await?.iter().all(|pod| image(pod) == "web:1"));
@@ -212,7 +212,7 @@ async fn a_failed_pod_is_replaced_and_orphans_are_taken_back() -> Result<()> {
     let world = World::start(cluster()).await?;
     world.apply(set("web:1")).await?;
     let pods = world.ready_pods(3).await?;
-    let failed = Patch::merge(json!({ "status": { "phase": "Failed" } }))?;
+    let failed = Patch::merge(json!({ "status": { "phase": "Failed" } }));
     world.client().status().patch(&pods[0], &failed).await?;
     let name = pods[0].metadata.name.clone().unwrap();
     eventually(LIMIT, async || {

@@ -13,7 +13,7 @@ use crate::world::{LIMIT, World, deployment, is_ready, pod};
 
 async fn change(world: &World, node: &str, patch: Value) -> Result<()> {
     let node = world.client().get::<Node>(&Key::cluster(node)).await?;
-    world.client().patch(&*node, &Patch::merge(patch)?).await?;
+    world.client().patch(&*node, &Patch::merge(patch)).await?;
     Ok(())
 }
 

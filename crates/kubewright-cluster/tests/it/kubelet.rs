@@ -74,7 +74,7 @@ async fn a_node_that_is_switched_off_becomes_unreachable_and_nobody_knows_of_its
     let lease = world.client().get::<Lease>(&Key::namespaced("kube-node-lease", "node-1")).await?;
     assert_eq!(lease.spec.as_ref().unwrap().holder_identity.as_deref(), Some("node-1"));
 
-    let down = Patch::merge(json!({ "metadata": { "annotations": { "kubewright.dev/down": "true" } } }))?;
+    let down = Patch::merge(json!({ "metadata": { "annotations": { "kubewright.dev/down": "true" } } }));
     world.client().patch(&*world.client().get::<Node>(&key).await?, &down).await?;
     let health = async || {
         let node = world.client().get::<Node>(&key).await?;
@@ -96,9 +96,9 @@ async fn a_node_that_is_switched_off_becomes_unreachable_and_nobody_knows_of_its
     eventually(LIMIT, unknown).await?;
     let on = |value: Value| json!({ "metadata": { "annotations": { "kubewright.dev/down": value } } });
     let node = async || world.client().get::<Node>(&key).await;
-    world.client().patch(&*node().await?, &Patch::merge(on(Value::Null))?).await?;
+    world.client().patch(&*node().await?, &Patch::merge(on(Value::Null))).await?;
     world.ready_pods(1).await?;
-    world.client().patch(&*node().await?, &Patch::merge(on(json!("true")))?).await?;
+    world.client().patch(&*node().await?, &Patch::merge(on(json!("true")))).await?;
     eventually(LIMIT, unknown).await?;
     let told = world.events("web").await?;
     assert!(told.contains(&"NodeNotReady: Node is not ready".to_owned()), "{told:?}");

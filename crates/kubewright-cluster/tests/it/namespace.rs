@@ -20,7 +20,7 @@ async fn a_namespace_gets_its_account_and_certificate_and_gets_them_back() -> Re
     };
     let map = eventually(LIMIT, complete).await?;
     world.client().delete_key::<ServiceAccount>(&world.key("default"), &Delete::new()).await?;
-    world.client().patch(&*map, &Patch::merge(json!({ "data": { "ca.crt": "forged" } }))?).await?;
+    world.client().patch(&*map, &Patch::merge(json!({ "data": { "ca.crt": "forged" } }))).await?;
     eventually(LIMIT, complete).await?;
     Ok(())
 }

@@ -36,7 +36,7 @@ async fn pods_that_match_are_adopted_and_those_that_no_longer_do_are_released() 
     assert!(pods.iter().all(|pod| controller_of(pod).is_some_and(|owner| owner.name == "web")));
 
     let adopted = world.client().get::<Pod>(&world.key("web")).await?;
-    let other = Patch::merge(json!({ "metadata": { "labels": { "app": "other" } } }))?;
+    let other = Patch::merge(json!({ "metadata": { "labels": { "app": "other" } } }));
     world.client().patch(&*adopted, &other).await?;
     world.ready_pods(3).await?;
     let released = world.client().get::<Pod>(&world.key("web")).await?;

@@ -53,7 +53,7 @@ async fn a_cordoned_node_takes_no_pods_until_it_is_open_again() -> Result<()> {
     })
     .await?;
     let cordon = |closed: bool| Patch::merge(json!({ "spec": { "unschedulable": closed } }));
-    world.client().patch(&*world.client().get::<Node>(&key).await?, &cordon(true)?).await?;
+    world.client().patch(&*world.client().get::<Node>(&key).await?, &cordon(true)).await?;
     world.apply(pod("web", &json!({}), &json!({}))).await?;
     eventually(LIMIT, async || {
         let told = world.events("web").await?;
@@ -61,7 +61,7 @@ async fn a_cordoned_node_takes_no_pods_until_it_is_open_again() -> Result<()> {
         Ok(())
     })
     .await?;
-    world.client().patch(&*world.client().get::<Node>(&key).await?, &cordon(false)?).await?;
+    world.client().patch(&*world.client().get::<Node>(&key).await?, &cordon(false)).await?;
     world.ready_pods(1).await?;
     Ok(())
 }

@@ -153,7 +153,7 @@ async fn a_rollout_stops_at_the_partition_goes_on_below_it_and_can_be_undone() -
 
     // What `kubectl rollout undo` does.
     let first = world.client().get::<ControllerRevision>(&world.key(&before[0].1)).await?;
-    let undo = Patch::strategic(&first.data)?;
+    let undo = Patch::strategic_from(&first.data)?;
     world.client().patch(&*world.client().get::<StatefulSet>(&world.key("db")).await?, &undo).await?;
     let undone = rolled_out(&world, 3).await?;
     assert_eq!(images().await?, ["web:1", "web:1", "web:1"]);
@@ -227,7 +227,7 @@ async fn a_failed_pod_is_made_anew_and_orphans_are_taken_back() -> Result<()> {
     world.apply(set(2, "web:1")).await?;
     rolled_out(&world, 2).await?;
     let failed = world.client().get::<Pod>(&world.key("db-1")).await?;
-    let status = Patch::merge(json!({ "status": { "phase": "Failed" } }))?;
+    let status = Patch::merge(json!({ "status": { "phase": "Failed" } }));
     world.client().status().patch(&*failed, &status).await?;
     eventually(LIMIT, async || {
         let pod = world.client().get::<Pod>(&world.key("db-1")).await?;
@@ -251,7 +251,7 @@ async fn a_failed_pod_is_made_anew_and_orphans_are_taken_back() -> Result<()> {
     // Labels alone make no member: the name must fit as well.
     world.apply(crate::world::pod("stranger", &json!({}), &json!({}))).await?;
     let stranger = world.client().get::<Pod>(&world.key("stranger")).await?;
-    let same = Patch::merge(json!({ "metadata": { "labels": { "app": "db" } } }))?;
+    let same = Patch::merge(json!({ "metadata": { "labels": { "app": "db" } } }));
     world.client().patch(&*stranger, &same).await?;
     world.apply(set(2, "web:1")).await?;
     rolled_out(&world, 2).await?;

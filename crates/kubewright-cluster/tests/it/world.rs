@@ -24,8 +24,7 @@ impl World {
     pub(crate) async fn start(options: Options) -> Result<Self> {
         let env = Environment::builder().seed(1).start().await?;
         let namespace = env.namespace().await?;
-        let options_of_manager =
-            ManagerOptions { events_by_note: true, ..ManagerOptions::new("kube-controller-manager") };
+        let options_of_manager = ManagerOptions { ..ManagerOptions::new("kube-controller-manager") };
         let manager = env.manager_with(options_of_manager)?;
         kubewright_cluster::register(&manager, &options)?;
         let running = env.run(manager);

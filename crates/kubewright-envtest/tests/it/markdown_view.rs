@@ -1,7 +1,6 @@
 //! The operator of the tutorial: a MarkdownView has a ConfigMap with its pages, a Deployment of viewers and a Service.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
@@ -43,7 +42,7 @@ pub(crate) struct Viewer;
 impl Reconciler for Viewer {
     type Object = MarkdownView;
 
-    async fn reconcile(&self, view: Arc<MarkdownView>, cx: &Context) -> kubewright_runtime::Result<Outcome> {
+    async fn reconcile(&self, view: &MarkdownView, cx: &Context) -> kubewright_runtime::Result<Outcome> {
         let (name, namespace) = (cx.key().name(), cx.key().namespace());
         let labels = json!({ "app": name });
         let template = json!({
@@ -59,19 +58,19 @@ impl Reconciler for Viewer {
         let mut service: Service = serde_json::from_value(json!({ "metadata": metadata, "spec": {
             "selector": labels, "ports": [{ "port": 80, "targetPort": 3000 }],
         }}))?;
-        set_controller_reference(&*view, &mut map)?;
-        set_controller_reference(&*view, &mut deployment)?;
-        set_controller_reference(&*view, &mut service)?;
+        set_controller_reference(view, &mut map)?;
+        set_controller_reference(view, &mut deployment)?;
+        set_controller_reference(view, &mut service)?;
         cx.client().apply(&map).await?;
         cx.client().apply(&deployment).await?;
         cx.client().apply(&service).await?;
 
         let mut status = view.status.clone().unwrap_or_default();
-        let update = ConditionUpdate::truthy("Available", "OK", "everything is there")
+        let update = ConditionUpdate::true_("Available", "OK", "everything is there")
             .observed(view.metadata.generation);
         if set_condition(&mut status.conditions, update, cx.now()) {
-            cx.client().status().patch(&*view, &Patch::merge(json!({ "status": status }))?).await?;
-            cx.events().normal(&*view, "Available", "Apply", "everything is there");
+            cx.client().status().patch(view, &Patch::merge(json!({ "status": status }))).await?;
+            cx.events().normal(view, "Available").action("Apply").note("everything is there");
         }
         Ok(Outcome::done())
     }

@@ -60,7 +60,7 @@ pub fn extract<P: DeserializeOwned>(
     manager: &str,
     subresource: Option<&str>,
 ) -> Result<P, ExtractError> {
-    let meta = object.object_meta();
+    let meta = object.metadata();
     let value = serde_json::to_value(object)
         .map_err(|source| ExtractError::Encode { object: described(object, None), source })?;
     let entries = meta.managed_fields.as_deref().unwrap_or_default();
@@ -99,7 +99,7 @@ fn identify<K: Writable>(part: &mut Value, whole: &Value, object: &K) {
     }
     let metadata = part.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
     if let Some(metadata) = metadata.as_object_mut() {
-        let meta = object.object_meta();
+        let meta = object.metadata();
         for (name, text) in [("name", &meta.name), ("namespace", &meta.namespace)] {
             metadata.extend(text.as_deref().map(|text| (name.to_owned(), Value::from(text))));
         }
@@ -107,7 +107,7 @@ fn identify<K: Writable>(part: &mut Value, whole: &Value, object: &K) {
 }
 
 fn described<K: Writable>(object: &K, value: Option<&Value>) -> String {
-    let meta = object.object_meta();
+    let meta = object.metadata();
     let kind = K::known_kind().map(|kind| kind.name().to_owned());
     let kind = kind.or_else(|| value?.get("kind")?.as_str().map(str::to_owned));
     let key = Key::new(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default());

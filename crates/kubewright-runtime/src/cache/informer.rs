@@ -8,6 +8,7 @@ mod functions;
 
 use std::any::{Any, TypeId};
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 use std::time::Duration;
 
@@ -61,6 +62,8 @@ pub struct Informer {
     parts: Vec<Part>,
     /// Until when lists are read in pages, because the server did not stream one.
     paged_until: Mutex<Option<Instant>>,
+    /// Whether the kind may be missing: nothing waits for its first list.
+    optional: AtomicBool,
 }
 
 #[derive(Default)]
@@ -117,6 +120,7 @@ impl Informer {
             shared: RwLock::default(),
             parts: namespaces.into_iter().map(part).collect(),
             paged_until: Mutex::default(),
+            optional: AtomicBool::new(false),
         }
     }
 
@@ -127,6 +131,16 @@ impl Informer {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Sets whether the kind may be missing.
+    pub(crate) fn set_optional(&self, optional: bool) {
+        self.optional.store(optional, Ordering::Relaxed);
+    }
+
+    /// Whether the kind may be missing, and is not listed.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.optional.load(Ordering::Relaxed) && !self.is_synced()
     }
 
     /// How many objects are there.

@@ -109,6 +109,23 @@ pub enum Error {
         "the cache does not watch {0}: declare it with reads() or watches() on a controller, or read it with the client"
     )]
     NotCached(String),
+    /// The controller does not own the kind.
+    #[error("the controller does not own {0}: declare it with owns() on the controller")]
+    NotOwned(String),
+    /// A helper needs the reconciled object, and there is none.
+    #[error(
+        "{0} is reconciled without an object: it was deleted, or the controller is for keys; use the client"
+    )]
+    NoObject(String),
+    /// The kind has no status subresource.
+    #[error("{0} has no status subresource: enable `subresources.status` in its CRD")]
+    NoStatusSubresource(String),
+    /// The owner cannot be set.
+    #[error(transparent)]
+    Owner(#[from] crate::owner::OwnerError),
+    /// kube has a type of patch that this client does not know.
+    #[error("the type of the patch is not known: use Patch::merge, strategic, json or apply")]
+    UnknownPatch,
     /// A list or a bookmark without a resourceVersion: no watch can start from it.
     #[error("the API server sent a list of {0} without a resourceVersion")]
     NoResourceVersion(String),

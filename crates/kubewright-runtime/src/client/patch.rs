@@ -27,18 +27,40 @@ impl Patch {
     }
 
     /// A JSON merge patch: objects are merged, `null` removes, lists are replaced.
-    pub fn merge(patch: impl Serialize) -> Result<Self, Error> {
-        Ok(Self::of(Body::Merge(value(patch)?)))
+    ///
+    /// ```
+    /// use kubewright_runtime::Patch;
+    /// use serde_json::json;
+    ///
+    /// let patch = Patch::merge(json!({ "metadata": { "labels": { "seen": "true" } } }));
+    /// ```
+    pub fn merge(patch: Value) -> Self {
+        Self::of(Body::Merge(patch))
+    }
+
+    /// A JSON merge patch from anything that serializes.
+    pub fn merge_from(patch: impl Serialize) -> Result<Self, Error> {
+        Ok(Self::merge(value(patch)?))
     }
 
     /// A strategic merge patch: lists are merged by their keys. Built-in kinds only.
-    pub fn strategic(patch: impl Serialize) -> Result<Self, Error> {
-        Ok(Self::of(Body::Strategic(value(patch)?)))
+    pub fn strategic(patch: Value) -> Self {
+        Self::of(Body::Strategic(patch))
+    }
+
+    /// A strategic merge patch from anything that serializes.
+    pub fn strategic_from(patch: impl Serialize) -> Result<Self, Error> {
+        Ok(Self::strategic(value(patch)?))
     }
 
     /// A JSON patch: a list of operations.
-    pub fn json(operations: impl Serialize) -> Result<Self, Error> {
-        Ok(Self::of(Body::Json(value(operations)?)))
+    pub fn json(operations: Value) -> Self {
+        Self::of(Body::Json(operations))
+    }
+
+    /// A JSON patch from anything that serializes.
+    pub fn json_from(operations: impl Serialize) -> Result<Self, Error> {
+        Ok(Self::json(value(operations)?))
     }
 
     /// A server-side apply of what a manager wants.
@@ -115,10 +137,10 @@ impl<T: Serialize> TryFrom<kube::api::Patch<T>> for Patch {
     fn try_from(patch: kube::api::Patch<T>) -> Result<Self, Error> {
         match patch {
             kube::api::Patch::Apply(wanted) => Self::apply(wanted),
-            kube::api::Patch::Merge(patch) => Self::merge(patch),
-            kube::api::Patch::Strategic(patch) => Self::strategic(patch),
-            kube::api::Patch::Json(operations) => Self::json(operations),
-            _ => Self::json(Value::Array(Vec::new())),
+            kube::api::Patch::Merge(patch) => Self::merge_from(patch),
+            kube::api::Patch::Strategic(patch) => Self::strategic_from(patch),
+            kube::api::Patch::Json(operations) => Self::json_from(operations),
+            _ => Err(Error::UnknownPatch),
         }
     }
 }
@@ -128,7 +150,7 @@ fn value(patch: impl Serialize) -> Result<Value, Error> {
 }
 
 /// What a merge patch must say to make `new` of `old`; `None` if they are equal.
-fn difference(old: &Value, new: &Value) -> Option<Value> {
+pub(super) fn difference(old: &Value, new: &Value) -> Option<Value> {
     if old == new {
         return None;
     }

@@ -1,6 +1,7 @@
 //! Create an object, or bring the one that is there to the wanted state.
 
 use super::{Client, Error, Patch};
+use crate::reconcile::Result;
 use crate::{Key, Object};
 
 /// What [`Client::create_or_update`] and [`Client::create_or_patch`] did.
@@ -19,25 +20,40 @@ impl Client {
     ///
     /// `change` gets the object as it is, or `object` as given if there is none; it must not change name or namespace.
     /// Nothing is sent if `change` changes nothing.
-    pub async fn create_or_update<K: Object, E: From<Error>>(
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Client, Result, owner::set_controller_reference};
+    /// # async fn example(client: &Client, owner: &ConfigMap, child: ConfigMap) -> Result<()> {
+    /// let (done, child) = client
+    ///     .create_or_update(child, |child| {
+    ///         child.data = owner.data.clone();
+    ///         set_controller_reference(owner, child)?;
+    ///         Ok(())
+    ///     })
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn create_or_update<K: Object>(
         &self,
         object: K,
-        change: impl FnMut(&mut K) -> Result<(), E>,
-    ) -> Result<(Upsert, K), E> {
+        change: impl FnOnce(&mut K) -> Result<()>,
+    ) -> Result<(Upsert, K)> {
         self.upsert(object, change, async |client: &Self, _, now: &K| client.update(now).await).await
     }
 
     /// Creates the object, or patches the one that is there with what `change` changed and nothing else.
     ///
     /// A status that `change` set is patched as well, where the kind keeps it apart.
-    pub async fn create_or_patch<K: Object, E: From<Error>>(
+    pub async fn create_or_patch<K: Object>(
         &self,
         object: K,
-        change: impl FnMut(&mut K) -> Result<(), E>,
-    ) -> Result<(Upsert, K), E> {
+        change: impl FnOnce(&mut K) -> Result<()>,
+    ) -> Result<(Upsert, K)> {
         let patch = async |client: &Self, before: &K, now: &K| {
             let whole = client.patch(now, &Patch::between(before, now)?).await?;
-            // What `change` did to the status, and no more: the status as it is may be somebody else's.
+            // Only what `change` did to the status: another controller may write it as well.
             let (old, new) = (status(before)?, status(now)?);
             let change = Patch::between(&old, &new)?;
             if change.is_empty() || status(&whole)? == new {
@@ -49,12 +65,12 @@ impl Client {
         self.upsert(object, change, patch).await
     }
 
-    async fn upsert<K: Object, E: From<Error>>(
+    async fn upsert<K: Object>(
         &self,
         mut object: K,
-        mut change: impl FnMut(&mut K) -> Result<(), E>,
+        change: impl FnOnce(&mut K) -> Result<()>,
         write: impl AsyncFnOnce(&Self, &K, &K) -> Result<K, Error>,
-    ) -> Result<(Upsert, K), E> {
+    ) -> Result<(Upsert, K)> {
         let key = Key::of(&object);
         let Some(before) = self.get_opt::<K>(&key).await? else {
             change(&mut object)?;

@@ -25,7 +25,7 @@ impl Client {
     /// Creates an object, and returns it as the server stored it.
     pub async fn create<K: Writable>(&self, object: &K) -> Result<K, Error> {
         let kind = self.kind_of(object).await?;
-        let meta = object.object_meta();
+        let meta = object.metadata();
         let name = meta.name.as_deref().unwrap_or_default();
         if name.is_empty() && meta.generate_name.as_deref().unwrap_or_default().is_empty() {
             return Err(Error::Nameless(kind.name().to_owned()));
@@ -250,16 +250,16 @@ impl Client {
         query
     }
 
-    pub(super) async fn kind_of<K: Writable>(&self, object: &K) -> Result<Kind, Error> {
+    pub(crate) async fn kind_of<K: Writable>(&self, object: &K) -> Result<Kind, Error> {
         match K::known_kind() {
             Some(kind) => Ok(kind),
-            None => self.kind(&object.named_kind().ok_or(Error::Kindless)?).await,
+            None => self.kind(&object.gvk().ok_or(Error::Kindless)?).await,
         }
     }
 
     pub(super) async fn locate<K: Writable>(&self, object: &K) -> Result<(Kind, Key), Error> {
         let kind = self.kind_of(object).await?;
-        let meta = object.object_meta();
+        let meta = object.metadata();
         let name = meta.name.as_deref().filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| Error::Nameless(kind.name().to_owned()))?;
         let key = self.place(&kind, meta.namespace.as_deref(), name)?;
@@ -267,7 +267,7 @@ impl Client {
     }
 
     fn note<K: Writable>(&self, kind: &Kind, written: &K) {
-        let meta = written.object_meta();
+        let meta = written.metadata();
         let key = Key::new(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default());
         // An object without labels is known to have none.
         let none = BTreeMap::new();
@@ -331,7 +331,7 @@ impl AnswerMeta {
 }
 
 fn version<K: Writable>(object: &K) -> u64 {
-    object.object_meta().resource_version.as_deref().and_then(|it| it.parse().ok()).unwrap_or(0)
+    object.metadata().resource_version.as_deref().and_then(|it| it.parse().ok()).unwrap_or(0)
 }
 
 fn encoded<K: Writable>(kind: &Kind, object: &K) -> Result<Vec<u8>, Error> {

@@ -155,6 +155,10 @@ impl TokenFile {
     }
 }
 
+/// Marks a response with status 401 whose request can succeed with new credentials.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Renewable;
+
 /// Adds credentials to each request.
 #[derive(Clone)]
 pub(super) struct Authorize<S> {
@@ -186,8 +190,9 @@ where
             Credentials::None => None,
             Credentials::Fixed(header) => Some(header.clone()),
             Credentials::File(file) => {
-                request.headers_mut().insert(AUTHORIZATION, file.header());
-                return Authorized::File(self.inner.call(request), file.clone());
+                let header = file.header();
+                request.headers_mut().insert(AUTHORIZATION, header.clone());
+                return Authorized::File(self.inner.call(request), file.clone(), header);
             }
             Credentials::Plugin(plugin) => {
                 let (plugin, inner) = (plugin.clone(), self.inner.clone());
@@ -196,9 +201,10 @@ where
                     if let Some(header) = &header {
                         request.headers_mut().insert(AUTHORIZATION, header.clone());
                     }
-                    let answer = inner.oneshot(request).await?;
+                    let mut answer = inner.oneshot(request).await?;
                     if answer.status() == StatusCode::UNAUTHORIZED {
                         plugin.was_refused(header.as_ref());
+                        answer.extensions_mut().insert(Renewable);
                     }
                     Ok(answer)
                 }));
@@ -214,7 +220,8 @@ where
 /// An answer that is waited for, after a plugin's if there is one.
 pub(super) enum Authorized<F: Future> {
     Sent(F),
-    File(F, Arc<TokenFile>),
+    /// With the token that was sent.
+    File(F, Arc<TokenFile>, HeaderValue),
     Waits(BoxFuture<'static, F::Output>),
 }
 
@@ -227,9 +234,12 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         match &mut *self {
             Self::Sent(answer) => Pin::new(answer).poll(cx),
-            Self::File(answer, file) => Pin::new(answer).poll(cx).map_ok(|answer| {
+            Self::File(answer, file, sent) => Pin::new(answer).poll(cx).map_ok(|mut answer| {
                 if answer.status() == StatusCode::UNAUTHORIZED {
                     file.expire();
+                    if file.header() != *sent {
+                        answer.extensions_mut().insert(Renewable);
+                    }
                 }
                 answer
             }),

@@ -3,6 +3,7 @@
 //! Owns [`Retries`], the policy of the retry layer. A request is sent again when
 //!
 //! - the server answered 429 or 5xx with a `Retry-After` header, whatever the method;
+//! - the server answered 401, and the credentials were renewed meanwhile; once, and not a rule of client-go;
 //! - the connection could not be opened, whatever the method: the server has not seen the request;
 //! - the request is a read, and the connection broke before a response.
 //!
@@ -20,6 +21,7 @@ use tower::BoxError;
 use tower::retry::Policy;
 
 use super::AuthError;
+use super::auth::Renewable;
 use super::observe::{self, ClientMetrics};
 
 /// The number of retries of one request; client-go's.
@@ -40,16 +42,22 @@ pub(super) struct Retries {
     attempts: u32,
     /// The attempts that ended without a response.
     broken: u32,
+    /// Whether the request was sent again with new credentials.
+    renewed: bool,
 }
 
 impl Retries {
     pub(super) fn new(metrics: Option<ClientMetrics>, within: Option<Duration>) -> Self {
-        Self { metrics, within, started: None, attempts: 0, broken: 0 }
+        Self { metrics, within, started: None, attempts: 0, broken: 0, renewed: false }
     }
 
     /// Returns the delay before the next attempt, or `None` to give up.
     fn next<B>(&mut self, method: &Method, result: &Result<Response<B>, BoxError>) -> Option<Duration> {
         let asked = match result {
+            Ok(response) if is_renewable(response) && !self.renewed => {
+                self.renewed = true;
+                Duration::ZERO
+            }
             Ok(response) => retry_after(response)?,
             Err(error) => {
                 self.broken += 1;
@@ -105,6 +113,11 @@ impl<B> Policy<Request<Body>, Response<B>, BoxError> for Retries {
         *clone.extensions_mut() = request.extensions().clone();
         Some(clone)
     }
+}
+
+/// Whether the server refused the credentials, and there are new ones. It has not processed the request.
+fn is_renewable<B>(response: &Response<B>) -> bool {
+    response.status() == StatusCode::UNAUTHORIZED && response.extensions().get::<Renewable>().is_some()
 }
 
 /// The delay that the server asks for. As in client-go, a date is not read.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::cause::Cause;
 use crate::Key;
-use crate::cache::{Change, Occasion};
+use crate::cache::{Change, Occasion, Removal};
 use crate::client::ledger::Ledger;
 use crate::queue::{DEFAULT_PRIORITY, SharedQueue};
 
@@ -29,6 +29,8 @@ pub(crate) struct Requests {
     pub(super) queue: SharedQueue<Key, Cause>,
     /// Keys that run, and keys whose last run failed after it wrote something.
     attempts: Arc<Mutex<HashMap<Key, Attempt>>>,
+    /// Why objects left the selector of the watch, until their keys have run.
+    removals: Arc<Mutex<HashMap<Key, Removal>>>,
 }
 
 /// The last run of a key.
@@ -53,7 +55,7 @@ enum Phase {
 
 impl Requests {
     pub(super) fn new(queue: SharedQueue<Key, Cause>) -> Self {
-        Self { queue, attempts: Arc::default() }
+        Self { queue, attempts: Arc::default(), removals: Arc::default() }
     }
 
     /// Queues a key for a change. `of_itself` is true if the change is of the object that the key names.
@@ -83,6 +85,26 @@ impl Requests {
             }
         }
         self.queue.add(key, priority, cause);
+    }
+
+    /// Notes why an object left the cache, or that it is there.
+    pub(super) fn note_removal(&self, key: &Key, removal: Option<Removal>) {
+        let mut removals = self.removals.lock().unwrap_or_else(PoisonError::into_inner);
+        match removal {
+            Some(removal) => drop(removals.insert(key.clone(), removal)),
+            None => drop(removals.remove(key)),
+        }
+    }
+
+    /// Why an object left the cache. The caller gives it back if the run fails.
+    pub(super) fn take_removal(&self, key: &Key) -> Option<Removal> {
+        self.removals.lock().unwrap_or_else(PoisonError::into_inner).remove(key)
+    }
+
+    /// Gives back what [`take_removal`](Self::take_removal) returned, unless something newer is known.
+    pub(super) fn put_removal(&self, key: &Key, removal: Removal) {
+        let mut removals = self.removals.lock().unwrap_or_else(PoisonError::into_inner);
+        removals.entry(key.clone()).or_insert(removal);
     }
 
     /// Queues keys that a channel asks for.

@@ -26,13 +26,13 @@ use super::requests::Requests;
 use super::source::{ChannelSource, KindSource, Role};
 use super::{AddedSource, ControllerError, ControllerOptions, Predicate};
 use crate::cache::{Cache, Informer};
-use crate::client::Client;
 use crate::client::ledger::{Ledger, Pending};
+use crate::client::{self, Client};
 use crate::error::panic_message;
 use crate::events::Recorder;
 use crate::journal::{self, Ending, Journal, Reconciles};
-use crate::queue::{Causes, QueueMetrics, SharedQueue, Taken};
-use crate::reconcile::{Context, Error, Outcome, ReconcileId};
+use crate::queue::{Causes, QueueMetrics, SharedQueue, Taken, jittered};
+use crate::reconcile::{Context, ContextParts, Error, Next, Outcome, ReconcileId, client_error, is_terminal};
 use crate::{Clock, Key, Kind};
 
 /// How long a key waits for the cache to see its own writes, before it is reconciled all the same.
@@ -67,6 +67,8 @@ pub(crate) struct Surroundings {
     pub(crate) metrics: ControllerMetrics,
     pub(crate) journal: Option<Journal>,
     pub(crate) rng: fastrand::Rng,
+    /// Set for a controller that fills its queue before this replica leads.
+    pub(crate) elected: Option<ordered_watch::Receiver<bool>>,
 }
 
 impl Controller {
@@ -76,13 +78,20 @@ impl Controller {
         around: Surroundings,
         cancel: CancellationToken,
     ) -> Result<(), ControllerError> {
-        let queue = around.queue_metrics.queue(&self.name, self.options.queue.clone());
+        let mut rng = around.rng.clone();
+        let mut options = self.options.queue.clone();
+        if options.jitter > 0.0 {
+            options.seed = rng.u64(..);
+        }
+        let queue = around.queue_metrics.queue(&self.name, options);
         let requests = Requests::new(queue.clone());
         // From the start, so that a dashboard shows zeros while the first lists are on their way.
         let counts = around.metrics.of(&self.name, self.options.concurrency.max(1));
         let mut pumps = JoinSet::new();
         let informer =
             self.sources.first().filter(|_| self.kind.is_some()).map(|it| it.informer(&around.cache));
+        let owned = self.sources.iter().filter(|source| source.role == Role::Owned);
+        let owned = owned.map(|source| source.informer(&around.cache)).collect();
         let others: Vec<Cache> =
             self.sources.iter().filter_map(|source| source.other_cache().cloned()).collect();
         let told = self.follow(&around, &requests, &mut pumps);
@@ -91,7 +100,15 @@ impl Controller {
             () = cancel.cancelled() => return Ok(()),
             synced = self.synced(&around.cache, &others, told) => synced?,
         }
-        info!(controller = &*self.name, workers = self.options.concurrency, "started");
+        if let Some(mut elected) = around.elected {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Ok(()),
+                // The sender lives as long as the manager runs.
+                _ = elected.wait_for(|elected| *elected) => {}
+            }
+        }
+        info!(controller = &*self.name, workers = self.options.concurrency, "Starting workers");
 
         let (cache, journal, filters) = (around.cache.clone(), around.journal.clone(), self.filters.clone());
         let shared = Arc::new(Shared {
@@ -102,6 +119,7 @@ impl Controller {
                 .map(|journal| Reconciles::new(journal, self.name.clone(), self.kind.clone())),
             kind: self.kind,
             informer,
+            owned,
             reconciler: self.reconciler,
             timeout: self.options.timeout,
             client: around.client,
@@ -111,8 +129,9 @@ impl Controller {
             debts: Debts::default(),
             queue: queue.clone(),
             requests,
+            requeue_jitter: self.options.requeue_jitter,
         });
-        let (mut workers, mut rng) = (JoinSet::new(), around.rng);
+        let mut workers = JoinSet::new();
         for _ in 0..self.options.concurrency.max(1) {
             let (shared, rng) = (shared.clone(), rng.fork());
             workers.spawn(async move { shared.work(rng).await });
@@ -143,10 +162,10 @@ impl Controller {
         pumps.shutdown().await;
         while let Some(worker) = workers.join_next().await {
             if let Err(failed) = worker {
-                error!(controller = &*self.name, %failed, "a worker ended");
+                error!(controller = &*self.name, %failed, "worker failed");
             }
         }
-        info!(controller = &*self.name, "stopped");
+        info!(controller = &*self.name, "All workers finished");
         Ok(())
     }
 
@@ -161,13 +180,15 @@ impl Controller {
             pumps.spawn(pump_channel(channel, requests.clone()));
         }
         let filters = self.filters.clone();
-        let sources = self.sources.drain(..).filter(|source| source.role != Role::Read).map(|source| {
-            let informer = source.informer(&around.cache);
-            let (told, telling) = ordered_watch::channel(false);
-            let pump = Pump::new(source, &around.cache, requests, filters.clone(), around.journal.as_ref());
-            pumps.spawn(pump.run(told));
-            (informer, telling)
-        });
+        let sources =
+            self.sources.drain(..).filter(|source| source.role != Role::Read).filter_map(|source| {
+                let (informer, optional) = (source.informer(&around.cache), source.optional);
+                let (told, telling) = ordered_watch::channel(false);
+                let pump =
+                    Pump::new(source, &around.cache, requests, filters.clone(), around.journal.as_ref());
+                pumps.spawn(pump.run(told));
+                (!optional).then_some((informer, telling))
+            });
         sources.collect()
     }
 
@@ -204,6 +225,8 @@ struct Shared {
     kind: Option<Kind>,
     /// Where the objects are that the controller is for.
     informer: Option<Arc<Informer>>,
+    /// Where the objects are that the reconciled objects own.
+    owned: Arc<[Arc<Informer>]>,
     reconciler: Arc<dyn Reconcile>,
     journal: Option<Reconciles>,
     timeout: Option<Duration>,
@@ -215,6 +238,7 @@ struct Shared {
     debts: Debts,
     queue: SharedQueue<Key, Cause>,
     requests: Requests,
+    requeue_jitter: f64,
 }
 
 /// How a reconcile ended.
@@ -229,19 +253,24 @@ impl End {
     fn is_failure(&self) -> bool {
         matches!(
             self,
-            Self::Outcome(Outcome::Terminal) | Self::Failed(_) | Self::Panicked(_) | Self::TimedOut
+            Self::Outcome(Outcome { next: Next::Terminal, .. })
+                | Self::Failed(_)
+                | Self::Panicked(_)
+                | Self::TimedOut
         )
     }
 
     /// How it ended, and what went wrong, for the journal.
     fn told(&self) -> (Ending, Option<String>) {
         match self {
-            Self::Outcome(Outcome::Done) => (Ending::Done, None),
-            Self::Outcome(Outcome::After(_)) => (Ending::Requeue, None),
-            Self::Outcome(Outcome::Backoff) => (Ending::Backoff, None),
-            Self::Outcome(Outcome::Terminal) => (Ending::Terminal, None),
-            Self::Failed(error) if error.is_terminal() => (Ending::Terminal, Some(error.to_string())),
-            Self::Failed(error) => (Ending::Error, Some(error.to_string())),
+            Self::Outcome(outcome) => match outcome.next {
+                Next::Done => (Ending::Done, None),
+                Next::After(_) => (Ending::Requeue, None),
+                Next::Backoff => (Ending::Backoff, None),
+                Next::Terminal => (Ending::Terminal, None),
+            },
+            Self::Failed(error) if is_terminal(error) => (Ending::Terminal, Some(format!("{error:#}"))),
+            Self::Failed(error) => (Ending::Error, Some(format!("{error:#}"))),
             Self::Panicked(message) => (Ending::Panic, Some(message.clone())),
             Self::TimedOut => (Ending::Timeout, None),
         }
@@ -257,7 +286,7 @@ impl Shared {
             let Some(taken) = self.queue.take().await else { return };
             while waits.try_join_next().is_some() {}
             match self.debts.take(&taken.item) {
-                None => self.reconcile(taken, ReconcileId(rng.u128(..))).await,
+                None => self.reconcile(taken, ReconcileId(rng.u128(..)), &mut rng).await,
                 Some(debts) => {
                     let (shared, key) = (self.clone(), taken.item.clone());
                     self.queue.hold(taken);
@@ -279,12 +308,12 @@ impl Shared {
             }
         };
         if tokio::time::timeout(OWN_WRITES, all).await.is_err() {
-            warn!(controller = &*self.name, object = %key, "the cache has not seen what was written; reconciling all the same");
+            warn!(controller = &*self.name, object = %key, "cache has not caught up with own writes; reconciling anyway");
         }
         self.queue.release(&key);
     }
 
-    async fn reconcile(&self, taken: Taken<Key, Cause>, id: ReconcileId) {
+    async fn reconcile(&self, taken: Taken<Key, Cause>, id: ReconcileId, rng: &mut fastrand::Rng) {
         let key = taken.item.clone();
         let span = info_span!(
             "reconcile",
@@ -310,10 +339,13 @@ impl Shared {
         });
         let ledger = Ledger::default();
         self.requests.begin(&key, ledger.clone());
-        let cx = Context {
+        let removal = self.requests.take_removal(&key);
+        let cx = Context::from(ContextParts {
             client: self.client.noting(ledger.clone(), trail.clone()),
             key: taken.item,
             informer: self.informer.clone(),
+            owned: self.owned.clone(),
+            removal,
             id,
             controller: self.name.clone(),
             recorder: self.recorder.clone(),
@@ -321,23 +353,26 @@ impl Shared {
             cancel: self.cancel.clone(),
             causes: taken.causes,
             retries: taken.retries,
-        };
+        });
         let started = Instant::now();
         self.counts.active.inc();
-        let end = cx.client.during(self.contained(&key, &cx)).instrument(span.clone()).await;
+        let end = cx.client().during(self.contained(&key, &cx)).instrument(span.clone()).await;
         self.counts.active.dec();
         self.counts.time.observe(started.elapsed().as_secs_f64());
         self.debts.put(&key, ledger.unpaid());
         if !at_once && end.is_failure() {
-            because(&cx.causes);
+            because(cx.causes());
         }
-        let is_done = matches!(end, End::Outcome(Outcome::Done));
+        if let (Some(removal), true) = (removal, end.is_failure()) {
+            self.requests.put_removal(&key, removal);
+        }
+        let is_done = matches!(end, End::Outcome(Outcome { next: Next::Done, .. }));
         let again_in = if is_done {
             self.counts.success.inc();
             self.requests.settle(&key);
             None
         } else {
-            span.in_scope(|| self.follow_up(&key, taken.priority, &end))
+            span.in_scope(|| self.follow_up(&key, taken.priority, &end, rng))
         };
         if let Some(trail) = trail {
             let (ending, error) = end.told();
@@ -386,34 +421,46 @@ impl Shared {
 
     /// Counts, logs, and queues what follows, and tells how soon. The key is still running, so it is queued for
     /// afterwards.
-    fn follow_up(&self, key: &Key, priority: i32, end: &End) -> Option<Duration> {
+    fn follow_up(&self, key: &Key, priority: i32, end: &End, rng: &mut fastrand::Rng) -> Option<Duration> {
         let counts = &self.counts;
         match end {
-            End::Outcome(Outcome::Done) => None,
-            End::Outcome(Outcome::After(time)) => {
-                counts.requeue_after.inc();
-                self.requests.settle(key);
-                self.queue.forget(key);
-                self.queue.add_after(key.clone(), priority, self.again(key, What::Requeued), *time);
-                Some(*time)
+            End::Outcome(outcome) => {
+                let priority = outcome.priority.unwrap_or(priority);
+                match outcome.next {
+                    Next::Done => None,
+                    Next::After(time) => {
+                        let time = jittered(time, self.requeue_jitter, rng);
+                        counts.requeue_after.inc();
+                        self.requests.settle(key);
+                        self.queue.forget(key);
+                        self.queue.add_after(key.clone(), priority, self.again(key, What::Requeued), time);
+                        Some(time)
+                    }
+                    Next::Backoff => {
+                        counts.requeue.inc();
+                        let pause = self.requests.retry(key, priority, self.again(key, What::Requeued));
+                        debug!(again_in = ?pause, "Requeueing with backoff");
+                        Some(pause)
+                    }
+                    Next::Terminal => {
+                        error!("reconcile failed; waiting for a change");
+                        self.fail(key, priority)
+                    }
+                }
             }
-            End::Outcome(Outcome::Backoff) => {
-                counts.requeue.inc();
-                let pause = self.requests.retry(key, priority, self.again(key, What::Requeued));
-                debug!(again_in = ?pause, "reconcile asks for another");
+            End::Failed(failure) if is_terminal(failure) => {
+                error!(error = format!("{failure:#}"), "reconcile failed; waiting for a change");
+                self.fail(key, priority)
+            }
+            // Another client changed the object first. The cache catches up, and the retry sees the change.
+            End::Failed(failure) if client_error(failure).is_some_and(client::Error::is_conflict) => {
+                let pause = self.retry(key, priority);
+                info!(error = format!("{failure:#}"), again_in = ?pause, "Requeueing after a conflict");
                 Some(pause)
-            }
-            End::Outcome(Outcome::Terminal) => {
-                error!("reconcile failed; waiting for a change");
-                self.fail(key, priority)
-            }
-            End::Failed(failure) if failure.is_terminal() => {
-                error!(error = %failure, "reconcile failed; waiting for a change");
-                self.fail(key, priority)
             }
             End::Failed(failure) => {
                 let pause = self.retry(key, priority);
-                error!(error = %failure, again_in = ?pause, "reconcile failed");
+                error!(error = format!("{failure:#}"), again_in = ?pause, "reconcile failed");
                 Some(pause)
             }
             End::Panicked(message) => {
@@ -425,7 +472,7 @@ impl Shared {
             End::TimedOut => {
                 counts.timeouts.inc();
                 let pause = self.retry(key, priority);
-                error!(timeout = ?self.timeout, again_in = ?pause, "reconcile took too long, and was ended");
+                error!(timeout = ?self.timeout, again_in = ?pause, "reconcile timed out");
                 Some(pause)
             }
         }

@@ -22,6 +22,7 @@ pub struct Watch<K> {
     pub(crate) fields: String,
     pub(crate) priority: i32,
     pub(crate) every_owner: bool,
+    pub(crate) optional: bool,
 }
 
 impl<K: Writable> Default for Watch<K> {
@@ -32,6 +33,7 @@ impl<K: Writable> Default for Watch<K> {
             fields: String::new(),
             priority: DEFAULT_PRIORITY,
             every_owner: false,
+            optional: false,
         }
     }
 }
@@ -72,6 +74,17 @@ impl<K: Writable> Watch<K> {
         self
     }
 
+    /// The kind may be missing, such as one whose CRD is not installed. Nothing waits for its first list, and its
+    /// absence is not an error. Its objects are reconciled once the kind is served.
+    ///
+    /// Before that, reads of the kind from the cache fail with
+    /// [`CacheNotSynced`](crate::client::Error::CacheNotSynced); a read with the client asks the server.
+    #[must_use]
+    pub fn optional(mut self) -> Self {
+        self.optional = true;
+        self
+    }
+
     /// Of owned objects: every owner of the kind is reconciled, not the controlling one only.
     #[must_use]
     pub fn every_owner(mut self) -> Self {
@@ -106,6 +119,8 @@ pub(crate) struct KindSource {
     labels: String,
     fields: String,
     priority: i32,
+    /// Whether nothing waits for the first list.
+    pub(crate) optional: bool,
     handle: Handle,
 }
 
@@ -132,6 +147,7 @@ impl KindSource {
             labels: watch.labels,
             fields: watch.fields,
             priority: watch.priority,
+            optional: watch.optional,
             handle,
         }
     }
@@ -203,7 +219,11 @@ impl KindSource {
     /// The informer, which is created if there is none. `cache` is the manager's.
     pub(crate) fn informer(&self, cache: &Cache) -> Arc<Informer> {
         let cache = self.cache.as_ref().unwrap_or(cache);
-        cache.select(&self.kind, &self.labels, &self.fields, self.metadata_only)
+        let informer = cache.select(&self.kind, &self.labels, &self.fields, self.metadata_only);
+        if !self.optional {
+            informer.set_optional(false);
+        }
+        informer
     }
 
     /// Queues what a change concerns.
@@ -219,8 +239,12 @@ impl KindSource {
             Occasion::Initial | Occasion::Resync if change.new.is_some() => LOW_PRIORITY,
             _ => self.priority,
         };
+        let of_itself = self.role == Role::Reconciled;
+        let selected = !informer.settings().selection.is_all();
         (self.handle)(change, informer, cache, &mut |key| {
-            let of_itself = self.role == Role::Reconciled;
+            if of_itself && selected {
+                requests.note_removal(&key, change.removal);
+            }
             requests.event(key, priority, Cause::of(change, informer, looked), change, of_itself);
         });
     }

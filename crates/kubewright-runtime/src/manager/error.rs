@@ -55,7 +55,7 @@ pub enum ManagerError {
     #[error(transparent)]
     Controller(#[from] ControllerError),
     /// A task failed.
-    #[error("{name} failed: {failure}")]
+    #[error("{name} failed: {failure:#}")]
     Task {
         /// The task.
         name: String,

@@ -100,6 +100,8 @@ pub(super) enum Place {
     Cache,
     /// On every replica.
     Always,
+    /// On every replica, and ended with what runs on the leader: it waits for leadership by itself.
+    Warming,
     /// On the leader only.
     Leading,
 }
@@ -174,7 +176,7 @@ impl Parts {
             (Place::Cache, _) => part.start(&mut groups.cache),
             (Place::Always, _) => part.start(&mut groups.always),
             (Place::Leading, Some(waiting)) => waiting.push(part),
-            (Place::Leading, None) => part.start(&mut groups.leading),
+            (Place::Warming, _) | (Place::Leading, None) => part.start(&mut groups.leading),
         }
     }
 

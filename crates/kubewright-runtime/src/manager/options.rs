@@ -50,8 +50,9 @@ pub struct ManagerOptions {
     /// Who is told of every reconcile as it happens: the address of a program that reads a [journal](crate::journal).
     /// Nobody by default.
     pub journal: Option<SocketAddr>,
-    /// Whether events with other notes are other events; see [`Recorder::by_note`](crate::events::Recorder::by_note).
-    pub events_by_note: bool,
+    /// Whether events that differ only in their notes are one Event; see
+    /// [`Recorder::ignoring_notes`](crate::events::Recorder::ignoring_notes). False by default.
+    pub events_ignore_note: bool,
     /// Where things are counted.
     pub metrics: Metrics,
     /// Tells the time, for what is written into objects.
@@ -76,7 +77,7 @@ impl ManagerOptions {
             leader_election: None,
             graceful_shutdown_timeout: Some(Duration::from_secs(30)),
             journal: None,
-            events_by_note: false,
+            events_ignore_note: false,
             metrics: Metrics::new(),
             clock: Arc::new(SystemClock),
             seed: None,

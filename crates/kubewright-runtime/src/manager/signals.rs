@@ -58,7 +58,7 @@ impl Signals {
             ended = &mut run => return ended,
             () = self.next() => {}
         }
-        tracing::info!("asked to end; a second signal ends at once");
+        tracing::info!("Shutdown signal received; a second one exits immediately");
         stop.cancel();
         tokio::select! {
             biased;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-/// Exponential delay of an item by how often it failed in a row, without jitter, as client-go has it.
+/// Exponential delay of an item by how often it failed in a row, as in client-go. [`Options::jitter`](super::Options::jitter) adds jitter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
     /// The delay after the first failure; each further one doubles it.
@@ -58,7 +58,7 @@ impl RateLimit {
 }
 
 /// The state of a [`RateLimit`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Bucket {
     interval: u64,
     /// How long an empty bucket needs until it is full.

@@ -82,7 +82,7 @@ impl QueueMetrics {
     pub fn queue<T: Item, C: PartialEq + Send + 'static>(
         &self,
         controller: &str,
-        options: Options,
+        options: Options<T>,
     ) -> SharedQueue<T, C> {
         let labels = Labels { name: controller.into(), controller: controller.into() };
         let handles = Handles {

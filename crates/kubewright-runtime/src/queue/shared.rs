@@ -74,11 +74,11 @@ struct State<T: Item, C> {
 
 impl<T: Item, C: PartialEq + Send + 'static> SharedQueue<T, C> {
     /// An empty queue that is not measured. [`QueueMetrics::queue`](super::QueueMetrics::queue) makes one that is.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: Options<T>) -> Self {
         Self::measured(options, None)
     }
 
-    pub(super) fn measured(options: Options, handles: Option<Handles>) -> Self {
+    pub(super) fn measured(options: Options<T>, handles: Option<Handles>) -> Self {
         let state = State { queue: Queue::new(options), workers: Parking::default(), idlers: Vec::new() };
         Self(Arc::new(Shared { state: Mutex::new(state), epoch: Instant::now(), handles }))
     }

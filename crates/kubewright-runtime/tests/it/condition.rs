@@ -17,7 +17,7 @@ async fn a_condition_that_was_written_and_read_needs_no_second_write() {
 
     let now: Timestamp = "2026-01-01T00:00:00.123456789Z".parse().unwrap();
     let update = |budget: &PodDisruptionBudget| {
-        ConditionUpdate::falsy("DisruptionAllowed", "InsufficientPods", "0 of 1 pods run")
+        ConditionUpdate::false_("DisruptionAllowed", "InsufficientPods", "0 of 1 pods run")
             .observed(budget.metadata.generation)
     };
     let wanted = update(&budget);

@@ -229,7 +229,7 @@ async fn the_writes_of_a_failed_run_are_waited_for() -> Result<()> {
     let acts = Acts::<Widget>::new(move |_, cx| {
         Box::pin(async move {
             ensure_child(cx.client()).await?;
-            Err(kubewright_runtime::Error::new("the next step failed"))
+            Err(kubewright_runtime::Error::msg("the next step failed"))
         })
     });
     let running = stalled(&world, &manager, acts).await?;
@@ -288,7 +288,7 @@ async fn the_second_of_two_writes_is_waited_for() -> Result<()> {
             if first {
                 return create(client, "child").await;
             }
-            client.patch(&config_map("child"), &Patch::merge(json!({"data": {"key": "second"}}))?).await?;
+            client.patch(&config_map("child"), &Patch::merge(json!({"data": {"key": "second"}}))).await?;
             Ok(())
         })
     })

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, PostParams};
 use kubewright_runtime::owner::set_controller_reference;
 use kubewright_runtime::queue::{Backoff, RateLimit};
-use kubewright_runtime::{Context, Error, KeyReconciler, Manager, Outcome, Patch};
+use kubewright_runtime::{Context, Error, KeyReconciler, Manager, Outcome, Patch, terminal};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -91,7 +91,7 @@ async fn errors_back_off_by_key_and_a_success_starts_anew() -> Result<()> {
     let (manager, notes) = (manager(&world)?, Notes::new());
     scripted(&manager, &notes, |name, run| match (name, run) {
         ("a", 5) => Ok(Outcome::done()),
-        ("a", ..9) | ("b", ..3) => Err(Error::new("the test wants this")),
+        ("a", ..9) | ("b", ..3) => Err(Error::msg("the test wants this")),
         _ => Ok(Outcome::done()),
     })
     .register()?;
@@ -111,7 +111,7 @@ async fn an_error_that_stays_is_tried_every_1000_seconds_at_last() -> Result<()>
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
-    scripted(&manager, &notes, |_, _| Err(Error::new("the test wants this"))).register()?;
+    scripted(&manager, &notes, |_, _| Err(Error::msg("the test wants this"))).register()?;
     let running = Running::start(&manager);
     tokio::time::sleep(Duration::from_hours(2)).await;
     let pauses = notes.pauses("a");
@@ -125,7 +125,7 @@ async fn backoff_and_the_rate_of_all_retries_can_be_chosen() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a", "b", "c"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
-    scripted(&manager, &notes, |_, _| Err(Error::new("the test wants this")))
+    scripted(&manager, &notes, |_, _| Err(Error::msg("the test wants this")))
         .backoff(Backoff { base: Duration::from_millis(1), max: Duration::from_millis(1) })
         .rate_limit(RateLimit { interval: Duration::from_secs(1), burst: 1 })
         .register()?;
@@ -141,7 +141,7 @@ async fn what_only_a_change_can_mend_waits_for_one() -> Result<()> {
     world.config_maps(&["a", "b"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
     scripted(&manager, &notes, |name, run| match (name, run) {
-        ("a", 1) => Err(Error::terminal("the test wants this")),
+        ("a", 1) => Err(terminal(Error::msg("the test wants this"))),
         ("b", 1) => Ok(Outcome::terminal()),
         _ => Ok(Outcome::done()),
     })
@@ -271,7 +271,7 @@ async fn what_is_gone_is_told_once_and_tried_again_if_that_fails() -> Result<()>
         }
         let fails = noted.len() == 1;
         Box::pin(
-            async move { if fails { Err(Error::new("the test wants this")) } else { Ok(Outcome::done()) } },
+            async move { if fails { Err(Error::msg("the test wants this")) } else { Ok(Outcome::done()) } },
         )
     });
     manager.controller(acts).register()?;
@@ -298,7 +298,7 @@ async fn every_line_of_a_reconcile_says_whose_it_is() -> Result<()> {
                 tracing::callsite::rebuild_interest_cache();
             }
             tracing::info!("the reconciler speaks");
-            if fails { Err(Error::new("the test wants this")) } else { Ok(Outcome::done()) }
+            if fails { Err(Error::msg("the test wants this")) } else { Ok(Outcome::done()) }
         })
     });
     manager.controller(acts).register()?;
@@ -336,7 +336,7 @@ fn writing_status(
         let (run, end) = (notes.len(), end.clone());
         Box::pin(async move {
             let widget = widget.expect("the widget is not deleted");
-            let status = Patch::merge(json!({"status": {"phase": format!("run {run}")}}))?;
+            let status = Patch::merge(json!({"status": {"phase": format!("run {run}")}}));
             cx.client().status().patch(&*widget, &status).await?;
             // The event may arrive before the run ends.
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -358,10 +358,10 @@ async fn one_widget() -> Result<World> {
 async fn a_failing_run_backs_off_although_its_own_status_write_triggers_it() -> Result<()> {
     type End = fn() -> kubewright_runtime::Result<Outcome>;
     let ends: [(&str, End); 4] = [
-        ("an error", || Err(Error::new("the test wants this"))),
+        ("an error", || Err(Error::msg("the test wants this"))),
         ("a panic", || panic!("the test wants this")),
         ("a requeue", || Ok(Outcome::requeue())),
-        ("a terminal error", || Err(Error::terminal("the test wants this"))),
+        ("a terminal error", || Err(terminal(Error::msg("the test wants this")))),
     ];
     for (what, end) in ends {
         let world = one_widget().await?;
@@ -378,12 +378,12 @@ async fn a_failing_run_backs_off_although_its_own_status_write_triggers_it() -> 
 
 #[tokio::test(start_paused = true)]
 async fn a_change_by_another_client_ends_the_wait_of_a_failing_run() -> Result<()> {
-    for terminal in [false, true] {
+    for is_terminal in [false, true] {
         let world = one_widget().await?;
         let (manager, notes) = (manager(&world)?, Notes::new());
         let end = move || {
-            let error = "the test wants this";
-            Err(if terminal { Error::terminal(error) } else { Error::new(error) })
+            let error = Error::msg("the test wants this");
+            Err(if is_terminal { terminal(error) } else { error })
         };
         writing_status(&manager, &notes, end)?;
         let running = Running::start(&manager);
@@ -391,10 +391,10 @@ async fn a_change_by_another_client_ends_the_wait_of_a_failing_run() -> Result<(
         tokio::time::sleep(Duration::from_mins(8)).await;
         let runs = notes.len();
         tokio::time::sleep(Duration::from_mins(1)).await;
-        assert_eq!(notes.len(), runs, "terminal: {terminal}");
+        assert_eq!(notes.len(), runs, "terminal: {is_terminal}");
         touch::<Widget>(&world, "a", "1").await?;
         settle().await;
-        assert_eq!(notes.len(), runs + 1, "terminal: {terminal}");
+        assert_eq!(notes.len(), runs + 1, "terminal: {is_terminal}");
         running.end().await?;
     }
     Ok(())
@@ -410,18 +410,18 @@ async fn a_change_by_another_client_during_a_failing_run_is_not_delayed() -> Res
         let (run, world) = (noted.len(), outside.clone());
         Box::pin(async move {
             let widget = widget.expect("the widget is not deleted");
-            let status = Patch::merge(json!({"status": {"phase": format!("run {run}")}}))?;
+            let status = Patch::merge(json!({"status": {"phase": format!("run {run}")}}));
             cx.client().status().patch(&*widget, &status).await?;
             if run == 5 {
                 // No await point lets the watch deliver between the two writes: both are one change in the cache.
-                patch::<Widget>(&world, "a", json!({"spec": {"color": "blue"}})).await.map_err(Error::new)?;
+                patch::<Widget>(&world, "a", json!({"spec": {"color": "blue"}})).await?;
                 cx.client()
                     .status()
-                    .patch(&*widget, &Patch::merge(json!({"status": {"phase": "last"}}))?)
+                    .patch(&*widget, &Patch::merge(json!({"status": {"phase": "last"}})))
                     .await?;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
-            Err(Error::new("the test wants this"))
+            Err(Error::msg("the test wants this"))
         })
     });
     manager.controller(acts).register()?;
@@ -445,10 +445,10 @@ async fn own_writes_to_owned_objects_do_not_end_the_backoff_either() -> Result<(
             set_controller_reference(&*widget, &mut child)?;
             let child = cx.client().create(&child).await?;
             let child =
-                cx.client().patch(&child, &Patch::merge(json!({"data": {"run": run.to_string()}}))?).await?;
+                cx.client().patch(&child, &Patch::merge(json!({"data": {"run": run.to_string()}}))).await?;
             cx.client().delete(&child).await?;
             tokio::time::sleep(Duration::from_millis(1)).await;
-            Err(Error::new("the test wants this"))
+            Err(Error::msg("the test wants this"))
         })
     });
     manager.controller(acts).owns::<ConfigMap>().register()?;
@@ -465,7 +465,7 @@ async fn requeue_after_ends_a_row_of_failures() -> Result<()> {
     let (manager, notes) = (manager(&world)?, Notes::new());
     scripted(&manager, &notes, |_, run| match run {
         5 => Ok(Outcome::requeue_after(Duration::from_secs(1))),
-        ..9 => Err(Error::new("the test wants this")),
+        ..9 => Err(Error::msg("the test wants this")),
         _ => Ok(Outcome::done()),
     })
     .register()?;

@@ -68,7 +68,7 @@ impl Operator {
                 Ok(Outcome::requeue_after(Duration::from_millis(1)))
             })
         });
-        manager.controller(acts).owns_some(maps).register()?;
+        manager.controller(acts).owns_with(maps).register()?;
         Ok(Self { world, manager, notes, go })
     }
 
@@ -94,7 +94,7 @@ fn is_maps(asked: &Asked) -> bool {
 /// Paints the object blue, and creates a child of it.
 fn paint_and_create(client: Client, widget: Arc<Widget>) -> BoxFuture<'static, Reconciled<()>> {
     Box::pin(async move {
-        client.patch(&*widget, &Patch::merge(json!({"spec": {"color": "blue"}}))?).await?;
+        client.patch(&*widget, &Patch::merge(json!({"spec": {"color": "blue"}}))).await?;
         let mut child = config_map("child");
         set_controller_reference(&*widget, &mut child)?;
         client.create(&child).await?;
@@ -146,7 +146,7 @@ async fn one_of_two_writes_is_not_enough() -> Result<()> {
 async fn a_status_is_a_write_too() -> Result<()> {
     let operator = Operator::new(|client, widget| {
         Box::pin(async move {
-            let status = Patch::merge(json!({"status": {"phase": "Ready"}}))?;
+            let status = Patch::merge(json!({"status": {"phase": "Ready"}}));
             client.status().patch(&*widget, &status).await?;
             Ok(())
         })
@@ -202,9 +202,9 @@ async fn an_object_that_went_with_its_last_finalizer_is_not_seen_again() -> Resu
     let operator = Operator::new(|client, widget| {
         Box::pin(async move {
             let finalizers = |names: &[&str]| Patch::merge(json!({"metadata": {"finalizers": names}}));
-            client.patch(&*widget, &finalizers(&["example.org/test"])?).await?;
+            client.patch(&*widget, &finalizers(&["example.org/test"])).await?;
             client.delete(&*widget).await?;
-            client.patch(&*widget, &finalizers(&[])?).await?;
+            client.patch(&*widget, &finalizers(&[])).await?;
             Ok(())
         })
     })
@@ -256,7 +256,7 @@ async fn a_dry_run_and_another_kind_are_not_waited_for() -> Result<()> {
     let operator = Operator::new(|client, widget| {
         Box::pin(async move {
             client.dry_run().create(&config_map("child")).await?;
-            client.dry_run().patch(&*widget, &Patch::merge(json!({"spec": {"color": "blue"}}))?).await?;
+            client.dry_run().patch(&*widget, &Patch::merge(json!({"spec": {"color": "blue"}}))).await?;
             let secret: Secret = crate::world::object(json!({
                 "metadata": {"name": "s", "namespace": "default"},
             }));
@@ -324,7 +324,7 @@ async fn what_leaves_a_selection_is_waited_for() -> Result<()> {
                 let mut child = config_map("child");
                 child.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
                 let child = client.create(&child).await?;
-                client.patch(&child, &Patch::merge(json!({"metadata": {"labels": {"app": "db"}}}))?).await?;
+                client.patch(&child, &Patch::merge(json!({"metadata": {"labels": {"app": "db"}}}))).await?;
                 Ok(())
             })
         },
@@ -352,7 +352,7 @@ async fn what_the_cache_has_seen_meanwhile_is_not_waited_for() -> Result<()> {
         let notes = noted.clone();
         Box::pin(async move {
             let change = json!({"metadata": {"annotations": {"touched": cx.key().name()}}});
-            cx.client().patch(&config_map("shared"), &Patch::merge(change)?).await?;
+            cx.client().patch(&config_map("shared"), &Patch::merge(change)).await?;
             notes.push("written");
             Ok(Outcome::done())
         })

@@ -200,7 +200,7 @@ async fn an_event_says_what_happened_to_what() {
         }))
         .await;
     let note = format_args!("{} of {} pages", 2, 3);
-    world.recorder.about(&page).related(&pod).warning("FailedCreate", "Create", note);
+    world.recorder.about(&page).related(&pod).warning("FailedCreate").action("Create").note(note);
 
     let events = world.eventually(1).await;
     let mut event = serde_json::to_value(&events[0]).unwrap();
@@ -242,12 +242,12 @@ async fn an_event_says_what_happened_to_what() {
 async fn objects_outside_of_namespaces_and_dynamic_objects_have_events_too() {
     let world = World::new();
     let namespace = Api::<Namespace>::all(world.client.clone()).get("kube-system").await.unwrap();
-    world.recorder.normal(&namespace, "Seen", "See", "it is there");
+    world.recorder.normal(&namespace, "Seen").action("See").note("it is there");
     let deployment = ApiResource::erase::<Deployment>(&());
     let mut object = DynamicObject::new("web", &deployment).within("kube-system");
-    world.recorder.normal(&object, "Seen", "See", "it is there");
+    world.recorder.normal(&object, "Seen").action("See").note("it is there");
     object.types = None;
-    world.recorder.normal(&object, "Seen", "See", "but what is it?");
+    world.recorder.normal(&object, "Seen").action("See").note("but what is it?");
 
     let mut places: Vec<_> = world
         .eventually(2)
@@ -269,7 +269,7 @@ async fn a_hundred_equal_events_are_one_object_that_counts() {
     let mut page = world.page().await;
     for version in 0..100 {
         page.metadata.resource_version = Some(version.to_string());
-        world.recorder.normal(&page, "Synced", "Sync", format_args!("in {version} ms"));
+        world.recorder.normal(&page, "Synced").action("Sync").note("it is there");
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let events = world.events().await;
@@ -283,22 +283,45 @@ async fn a_hundred_equal_events_are_one_object_that_counts() {
     eventually(Duration::from_mins(7), all).await.unwrap();
     assert_eq!(world.requests(), ["POST", "PATCH", "PATCH"]);
     let events = world.events().await;
-    assert_eq!(events[0].note.as_deref(), Some("in 0 ms"));
     let last = events[0].series.as_ref().unwrap().last_observed_time.0;
     assert_eq!(last.as_second() - events[0].event_time.as_ref().unwrap().0.as_second(), 99);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_recorder_by_note_tells_apart_what_its_notes_do() {
+async fn a_changed_note_is_a_new_event() {
     let world = World::new();
     let page = world.page().await;
-    let recorder = world.recorder.by_note();
     for note in ["from 0 to 3", "from 3 to 1", "from 0 to 3"] {
-        recorder.normal(&page, "Scaled", "Scale", note);
+        world.recorder.normal(&page, "Scaled").action("Scale").note(note);
     }
     let events = world.eventually(2).await;
-    let told: Vec<_> = events.iter().map(|event| (event.note.as_deref().unwrap(), count(event))).collect();
-    assert_eq!(told, [("from 0 to 3", 2), ("from 3 to 1", 1)]);
+    let seen: Vec<_> = events.iter().map(|event| (event.note.as_deref().unwrap(), count(event))).collect();
+    assert_eq!(seen, [("from 0 to 3", 2), ("from 3 to 1", 1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recorder_that_ignores_notes_counts_on_the_first() {
+    let world = World::new();
+    let page = world.page().await;
+    let recorder = world.recorder.ignoring_notes();
+    for time in 0..3 {
+        recorder.normal(&page, "Synced").note(format_args!("in {time} ms"));
+    }
+    let events = world.eventually(1).await;
+    assert_eq!((events[0].note.as_deref(), count(&events[0])), (Some("in 0 ms"), 3));
+    assert_eq!(events[0].action.as_deref(), Some("Synced"), "without an action, it is the reason");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sentence_as_reason_is_logged() -> anyhow::Result<()> {
+    let log = crate::operator::Log::keep()?;
+    let world = World::new();
+    let page = world.page().await;
+    world.recorder.normal(&page, "the page is there").note("Created");
+    world.recorder.normal(&page, "Created").note("the page is there");
+    let lines = log.saying("the reason of an event should be one CamelCase word");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    Ok(())
 }
 
 #[tokio::test(start_paused = true)]
@@ -306,7 +329,7 @@ async fn equal_events_at_the_same_moment_are_one_write() {
     let world = World::new();
     let page = world.page().await;
     for _ in 0..100 {
-        world.recorder.normal(&page, "Synced", "Sync", "");
+        world.recorder.normal(&page, "Synced").action("Sync").note("");
     }
     assert_eq!(count(&world.eventually(1).await[0]), 100);
     assert_eq!(world.requests(), ["POST"]);
@@ -317,7 +340,7 @@ async fn a_controller_cannot_flood_an_object() {
     let world = World::new();
     let page = world.page().await;
     for reason in 0..60 {
-        world.recorder.warning(&page, &format!("Reason{reason}"), "Sync", "");
+        world.recorder.warning(&page, &format!("Reason{reason}")).action("Sync").note("");
     }
     world.eventually(25).await;
     let limited = async || match world.events().await.len() {
@@ -331,13 +354,13 @@ async fn a_controller_cannot_flood_an_object() {
 async fn an_event_survives_an_outage() {
     let world = World::with_way(Way::Broken);
     let page = world.page().await;
-    world.recorder.normal(&page, "Synced", "Sync", "");
+    world.recorder.normal(&page, "Synced").action("Sync").note("");
     tokio::time::sleep(Duration::from_secs(30)).await;
     world.set(Way::Answers(503));
     tokio::time::sleep(Duration::from_secs(30)).await;
     let tries = world.requests().len();
     assert!((5..=7).contains(&tries), "{tries} tries in a minute");
-    world.recorder.normal(&page, "Synced", "Sync", "");
+    world.recorder.normal(&page, "Synced").action("Sync").note("");
     world.set(Way::Open);
     let there = async || match world.events().await.as_slice() {
         [event] => Ok(count(event)),
@@ -350,9 +373,9 @@ async fn an_event_survives_an_outage() {
 async fn a_write_whose_answer_is_lost_is_not_written_twice() {
     let world = World::with_way(Way::Unheard);
     let page = world.page().await;
-    world.recorder.normal(&page, "Synced", "Sync", "");
+    world.recorder.normal(&page, "Synced").action("Sync").note("");
     world.eventually(1).await;
-    world.recorder.normal(&page, "Synced", "Sync", "");
+    world.recorder.normal(&page, "Synced").action("Sync").note("");
     world.set(Way::Open);
     let counted = async || match world.events().await.as_slice() {
         [event] if count(event) == 2 => Ok(()),
@@ -368,7 +391,7 @@ async fn what_the_server_refuses_is_told_once_and_not_sent_again() {
     let world = World::with_way(Way::Answers(403));
     let page = world.page().await;
     for _ in 0..10 {
-        world.recorder.normal(&page, "Synced", "Sync", "");
+        world.recorder.normal(&page, "Synced").action("Sync").note("");
         tokio::time::sleep(Duration::from_mins(1)).await;
     }
     assert_eq!(world.requests(), ["POST"]);
@@ -388,7 +411,7 @@ async fn an_event_in_a_namespace_that_ends_is_dropped_in_silence() {
     let page = pages.create(&PostParams::default(), &serde_json::from_value(page).unwrap()).await.unwrap();
     namespaces.delete("ending", &DeleteParams::default()).await.unwrap();
 
-    world.recorder.normal(&page, "Deleting", "Delete", "");
+    world.recorder.normal(&page, "Deleting").action("Delete").note("");
     let sent = async || if world.requests().is_empty() { Err("no request") } else { Ok(()) };
     eventually(SOON, sent).await.unwrap();
     tokio::time::sleep(Duration::from_mins(2)).await;
@@ -403,7 +426,7 @@ async fn the_oldest_are_dropped_when_there_are_too_many_and_the_log_says_so() {
     let world = World::new();
     // The broadcaster has not run yet: nothing was awaited.
     for _ in 0..1500 {
-        world.recorder.normal(&Pod::default(), "Synced", "Sync", "");
+        world.recorder.normal(&Pod::default(), "Synced").action("Sync").note("");
     }
     assert_eq!(count(&world.eventually(1).await[0]), 1000);
     assert_eq!(log.lines(), ["WARN  events were not written dropped=500 suppressed=0"]);
@@ -415,27 +438,27 @@ async fn a_recorder_does_not_wait_for_a_server_that_hangs() {
     let page = world.page().await;
     let start = Instant::now();
     for reason in 0..5000 {
-        world.recorder.normal(&page, &format!("Reason{reason}"), "Sync", "");
+        world.recorder.normal(&page, &format!("Reason{reason}")).action("Sync").note("");
     }
     assert_eq!(start.elapsed(), Duration::ZERO);
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(world.requests().len(), 4, "so many writes are under way");
     assert_eq!(world.stop().await, Duration::from_secs(1), "the end does not wait for it either");
     // Nobody takes it any more, and nobody is held up by it.
-    world.recorder.normal(&page, "Late", "Sync", "");
+    world.recorder.normal(&page, "Late").action("Sync").note("");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_end_writes_what_is_left() {
     let mut world = World::new();
     let page = world.page().await;
-    world.recorder.normal(&page, "Synced", "Sync", "");
+    world.recorder.normal(&page, "Synced").action("Sync").note("");
     world.eventually(1).await;
     for _ in 0..41 {
-        world.recorder.normal(&page, "Synced", "Sync", "");
+        world.recorder.normal(&page, "Synced").action("Sync").note("");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    world.recorder.normal(&page, "Stopped", "Stop", "");
+    world.recorder.normal(&page, "Stopped").action("Stop").note("");
     assert_eq!(world.stop().await, Duration::ZERO);
     let counts: Vec<_> = world.events().await.iter().map(count).collect();
     assert_eq!(counts, [42, 1]);
@@ -445,11 +468,11 @@ async fn the_end_writes_what_is_left() {
 async fn an_event_that_expired_is_written_anew() {
     let world = World::new();
     let page = world.page().await;
-    world.recorder.normal(&page, "Synced", "Sync", "");
+    world.recorder.normal(&page, "Synced").action("Sync").note("");
     let event = world.eventually(1).await.remove(0);
     let api: Api<Event> = Api::default_namespaced(world.client.clone());
     api.delete(&event.name_any(), &DeleteParams::default()).await.unwrap();
-    world.recorder.normal(&page, "Synced", "Sync", "");
+    world.recorder.normal(&page, "Synced").action("Sync").note("");
     assert_eq!(count(&world.eventually(1).await[0]), 2);
 }
 
@@ -459,12 +482,12 @@ async fn the_same_seed_gives_the_same_writes() {
         let world = World::new();
         let page = world.page().await;
         for reason in ["A", "B", "C", "A"] {
-            world.recorder.normal(&page, reason, "Sync", "");
+            world.recorder.normal(&page, reason).action("Sync").note("");
         }
         let odd = Api::<Namespace>::all(world.client.clone()).get("default").await.unwrap();
         let mut odd = odd.clone();
         odd.metadata.name = Some("system:odd".to_owned());
-        world.recorder.normal(&odd, "A", "Sync", "");
+        world.recorder.normal(&odd, "A").action("Sync").note("");
         let mut names: Vec<_> = world.eventually(4).await.iter().map(ResourceExt::name_any).collect();
         names.sort();
         names

@@ -36,9 +36,9 @@ impl Seen {
     }
 
     /// Reconciles an object, and says what it was given.
-    async fn reconcile(&self, client: &Client, object: Arc<ConfigMap>) -> Result<&'static str> {
+    async fn reconcile(&self, client: &Client, object: &ConfigMap) -> Result<&'static str> {
         finalizer::run(client, object, NAME, async |event| {
-            assert!(finalizer::contains(&**event.object(), NAME), "the finalizer is there whatever happens");
+            assert!(finalizer::contains(event.object(), NAME), "the finalizer is there whatever happens");
             match event {
                 Event::Apply(_) => {
                     self.applied.fetch_add(1, Ordering::Relaxed);
@@ -78,24 +78,24 @@ async fn a_finalizer_is_added_once_and_cleaned_up_once() -> Result<()> {
     let object = client.create(&config_map("a")).await?;
     world.faults.forget();
     // Added, and applied in the same call.
-    assert_eq!(seen.reconcile(&client, Arc::new(object)).await?, "applied");
+    assert_eq!(seen.reconcile(&client, &object).await?, "applied");
     assert_eq!(now(&client).await?.finalizers(), [NAME]);
     assert_eq!(world.faults.count(Asked::is_write), 1);
     assert_eq!(world.faults.asked()[0].content_type, "application/json-patch+json");
     // Applied without another write.
     for _ in 0..3 {
-        assert_eq!(seen.reconcile(&client, now(&client).await?).await?, "applied");
+        assert_eq!(seen.reconcile(&client, &*now(&client).await?).await?, "applied");
     }
     assert_eq!((seen.counts(), world.faults.count(Asked::is_write)), ((4, 0), 1));
 
     delete(&world).await?;
     let going = now(&client).await?;
     assert!(going.metadata.deletion_timestamp.is_some());
-    assert_eq!(seen.reconcile(&client, going.clone()).await?, "cleaned");
+    assert_eq!(seen.reconcile(&client, &*going).await?, "cleaned");
     assert!(client.get_opt::<ConfigMap>(&key()).await?.is_none());
     assert_eq!((seen.counts(), world.faults.count(Asked::is_write)), ((4, 1), 2));
     // Who still has the old object cleans up again, which is no error.
-    assert_eq!(seen.reconcile(&client, going).await?, "cleaned");
+    assert_eq!(seen.reconcile(&client, &*going).await?, "cleaned");
     Ok(())
 }
 
@@ -108,15 +108,15 @@ async fn a_cleanup_that_fails_keeps_the_object() -> Result<()> {
     client.create(&object).await?;
     delete(&world).await?;
     world.faults.forget();
-    let fail = async |_: Event<ConfigMap>| -> Result<()> { bail!("the hole cannot be filled") };
+    let fail = async |_: Event<'_, ConfigMap>| -> Result<()> { bail!("the hole cannot be filled") };
     for _ in 0..3 {
-        let error = finalizer::run(&client, now(&client).await?, NAME, fail).await.unwrap_err();
+        let error = finalizer::run(&client, &*now(&client).await?, NAME, fail).await.unwrap_err();
         assert_eq!(error.to_string(), "the hole cannot be filled");
         assert!(error.downcast_ref::<finalizer::Error>().is_none());
     }
     assert_eq!(world.faults.count(Asked::is_write), 0);
     assert_eq!(now(&client).await?.finalizers(), [NAME]);
-    Seen::default().reconcile(&client, now(&client).await?).await?;
+    Seen::default().reconcile(&client, &*now(&client).await?).await?;
     assert!(client.get_opt::<ConfigMap>(&key()).await?.is_none());
     Ok(())
 }
@@ -126,8 +126,8 @@ async fn an_apply_that_fails_leaves_the_finalizer() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let object = Arc::new(client.create(&config_map("a")).await?);
-    let fail = async |_: Event<ConfigMap>| -> Result<()> { bail!("not yet") };
-    assert_eq!(finalizer::run(&client, object, NAME, fail).await.unwrap_err().to_string(), "not yet");
+    let fail = async |_: Event<'_, ConfigMap>| -> Result<()> { bail!("not yet") };
+    assert_eq!(finalizer::run(&client, &*object, NAME, fail).await.unwrap_err().to_string(), "not yet");
     // Something may have been done before it failed.
     assert_eq!(now(&client).await?.finalizers(), [NAME]);
     Ok(())
@@ -141,13 +141,13 @@ async fn finalizers_of_others_are_left_alone() -> Result<()> {
     let mut object = config_map("a");
     finalizer::add(&mut object, OTHER);
     let object = client.create(&object).await?;
-    seen.reconcile(&client, Arc::new(object)).await?;
+    seen.reconcile(&client, &object).await?;
     assert_eq!(now(&client).await?.finalizers(), [OTHER, NAME]);
     delete(&world).await?;
-    assert_eq!(seen.reconcile(&client, now(&client).await?).await?, "cleaned");
+    assert_eq!(seen.reconcile(&client, &*now(&client).await?).await?, "cleaned");
     assert_eq!(now(&client).await?.finalizers(), [OTHER]);
     // It waits for the other one: there is nothing left to do here.
-    assert_eq!(seen.reconcile(&client, now(&client).await?).await?, "");
+    assert_eq!(seen.reconcile(&client, &*now(&client).await?).await?, "");
     assert_eq!(seen.counts(), (1, 1));
     set(&world, &[]).await?;
     assert!(client.get_opt::<ConfigMap>(&key()).await?.is_none());
@@ -162,23 +162,23 @@ async fn what_others_change_meanwhile_is_not_lost() -> Result<()> {
     let old = Arc::new(client.create(&config_map("a")).await?);
     // Another finalizer comes while ours is added,
     set(&world, &[OTHER]).await?;
-    assert_eq!(seen.reconcile(&client, old.clone()).await?, "applied");
+    assert_eq!(seen.reconcile(&client, &*old).await?, "applied");
     assert_eq!(now(&client).await?.finalizers(), [OTHER, NAME]);
     // or ours is there already and the cache does not know,
-    assert_eq!(seen.reconcile(&client, old.clone()).await?, "applied");
+    assert_eq!(seen.reconcile(&client, &*old).await?, "applied");
     assert_eq!(now(&client).await?.finalizers(), [OTHER, NAME]);
     // and other fields may change at any time.
     let before = now(&client).await?;
-    client.patch(&*before, &Patch::merge(json!({"data": {"other": "1"}}))?).await?;
+    client.patch(&*before, &Patch::merge(json!({"data": {"other": "1"}}))).await?;
 
     delete(&world).await?;
     let going = now(&client).await?;
     // Ours moves to another place while it cleans up.
-    let cleanup = async |_: Event<ConfigMap>| -> Result<()> {
+    let cleanup = async |_: Event<'_, ConfigMap>| -> Result<()> {
         set(&world, &[NAME]).await?;
         Ok(())
     };
-    finalizer::run(&client, going, NAME, cleanup).await?;
+    finalizer::run(&client, &*going, NAME, cleanup).await?;
     assert!(client.get_opt::<ConfigMap>(&key()).await?.is_none());
     Ok(())
 }
@@ -191,8 +191,8 @@ async fn a_finalizer_that_somebody_removed_during_the_cleanup_is_fine() -> Resul
     object.metadata.finalizers = Some(vec![OTHER.to_owned(), NAME.to_owned()]);
     client.create(&object).await?;
     delete(&world).await?;
-    let cleanup = async |_: Event<ConfigMap>| set(&world, &[OTHER]).await;
-    finalizer::run(&client, now(&client).await?, NAME, cleanup).await?;
+    let cleanup = async |_: Event<'_, ConfigMap>| set(&world, &[OTHER]).await;
+    finalizer::run(&client, &*now(&client).await?, NAME, cleanup).await?;
     assert_eq!(now(&client).await?.finalizers(), [OTHER]);
     Ok(())
 }
@@ -205,16 +205,16 @@ async fn an_object_that_goes_before_it_has_the_finalizer_is_left_alone() -> Resu
     // It is gone,
     let old = Arc::new(client.create(&config_map("a")).await?);
     delete(&world).await?;
-    assert_eq!(seen.reconcile(&client, old.clone()).await?, "");
+    assert_eq!(seen.reconcile(&client, &*old).await?, "");
     // or its namesake is there, which is another object,
     client.create(&config_map("a")).await?;
-    assert_eq!(seen.reconcile(&client, old).await?, "");
+    assert_eq!(seen.reconcile(&client, &*old).await?, "");
     assert!(now(&client).await?.finalizers().is_empty());
     // or it is going, and waits for somebody else.
     set(&world, &[OTHER]).await?;
     let old = now(&client).await?;
     delete(&world).await?;
-    assert_eq!(seen.reconcile(&client, old).await?, "");
+    assert_eq!(seen.reconcile(&client, &*old).await?, "");
     assert_eq!(now(&client).await?.finalizers(), [OTHER]);
     assert_eq!(seen.counts(), (0, 0));
     Ok(())
@@ -229,12 +229,12 @@ async fn a_namesake_keeps_its_finalizer() -> Result<()> {
     client.create(&object).await?;
     delete(&world).await?;
     let going = now(&client).await?;
-    let cleanup = async |_: Event<ConfigMap>| -> Result<()> {
+    let cleanup = async |_: Event<'_, ConfigMap>| -> Result<()> {
         set(&world, &[]).await?;
         client.create(&object).await?;
         Ok(())
     };
-    finalizer::run(&client, going, NAME, cleanup).await?;
+    finalizer::run(&client, &*going, NAME, cleanup).await?;
     assert_eq!(now(&client).await?.finalizers(), [NAME]);
     Ok(())
 }
@@ -242,34 +242,30 @@ async fn a_namesake_keeps_its_finalizer() -> Result<()> {
 #[tokio::test(start_paused = true)]
 async fn errors_of_the_server_are_told_from_those_of_the_reconciler() -> Result<()> {
     #[derive(Debug, thiserror::Error)]
-    enum Failed {
-        #[error(transparent)]
-        Finalizer(#[from] finalizer::Error),
-        #[error("mine")]
-        Mine,
-    }
+    #[error("mine")]
+    struct Mine;
     let world = World::new();
     let client = world.client();
     let object = Arc::new(client.create(&config_map("a")).await?);
-    let fail = async |_: Event<ConfigMap>| Err::<(), _>(Failed::Mine);
+    let fail = async |_: Event<'_, ConfigMap>| -> Result<()> { Err(Mine)? };
     world.faults.next(1, Effect::Refuse, Asked::is_write);
-    let error = finalizer::run(&client, object.clone(), NAME, fail).await.unwrap_err();
-    let Failed::Finalizer(finalizer::Error::Add { source, .. }) = &error else { panic!("{error:?}") };
+    let error = finalizer::run(&client, &*object, NAME, fail).await.unwrap_err();
+    let Some(finalizer::Error::Add { source, .. }) = error.downcast_ref() else { panic!("{error:?}") };
     assert!(matches!(source, Error::Send(_)));
     assert_eq!(error.to_string(), "the finalizer example.org/cleanup cannot be added");
-    let error = finalizer::run(&client, object.clone(), NAME, fail).await.unwrap_err();
-    assert!(matches!(error, Failed::Mine));
+    let error = finalizer::run(&client, &*object, NAME, fail).await.unwrap_err();
+    assert!(error.is::<Mine>());
 
     delete(&world).await?;
     world.faults.next(1, Effect::Status(403, "Forbidden"), Asked::is_write);
-    let done = async |_: Event<ConfigMap>| Ok::<(), Failed>(());
-    let error = finalizer::run(&client, now(&client).await?, NAME, done).await.unwrap_err();
-    let Failed::Finalizer(finalizer::Error::Remove { source, .. }) = &error else { panic!("{error:?}") };
+    let done = async |_: Event<'_, ConfigMap>| -> Result<()> { Ok(()) };
+    let error = finalizer::run(&client, &*now(&client).await?, NAME, done).await.unwrap_err();
+    let Some(finalizer::Error::Remove { source, .. }) = error.downcast_ref() else { panic!("{error:?}") };
     assert!(source.is_forbidden());
     assert_eq!(now(&client).await?.finalizers(), [NAME]);
 
-    let error = finalizer::run(&client, object, "cleanup", done).await.unwrap_err();
-    assert!(matches!(error, Failed::Finalizer(finalizer::Error::Name(_))));
+    let error = finalizer::run(&client, &*object, "cleanup", done).await.unwrap_err();
+    assert!(matches!(error.downcast_ref(), Some(finalizer::Error::Name(_))));
     Ok(())
 }
 
@@ -280,13 +276,13 @@ async fn a_server_that_refuses_for_another_reason_is_not_asked_for_ever() -> Res
     let object = Arc::new(client.create(&config_map("a")).await?);
     let patches = |asked: &Asked| asked.method == Method::PATCH;
     world.faults.every(Effect::Status(422, "Invalid"), patches);
-    let error = finalizer::ensure(&client, object.clone(), NAME).await.unwrap_err();
+    let error = finalizer::ensure(&client, &*object, NAME).await.unwrap_err();
     assert!(matches!(error, finalizer::Error::Add { .. }));
     assert_eq!(world.faults.count(patches), 1, "nothing changed meanwhile, so it is not tried again");
     world.faults.heal();
     world.faults.forget();
     world.faults.every(Effect::Status(409, "Conflict"), patches);
-    assert!(finalizer::ensure(&client, object, NAME).await.is_err());
+    assert!(finalizer::ensure(&client, &*object, NAME).await.is_err());
     assert_eq!(world.faults.count(patches), 5);
     Ok(())
 }
@@ -298,13 +294,13 @@ async fn dynamic_objects_and_metadata_have_finalizers_too() -> Result<()> {
     client.create(&config_map("a")).await?;
     let dynamic: Arc<DynamicObject> = client.get_dynamic(&Gvk::new("", "v1", "ConfigMap"), &key()).await?;
     set(&world, &[OTHER]).await?;
-    let object = finalizer::ensure(&client, dynamic, NAME).await?.unwrap();
+    let object = finalizer::ensure(&client, &*dynamic, NAME).await?.unwrap();
     assert_eq!(object.finalizers(), [OTHER, NAME]);
     delete(&world).await?;
     let metadata = client.get::<PartialObjectMeta<ConfigMap>>(&key()).await?;
     // Its place changes after it was read.
     set(&world, &[NAME, OTHER]).await?;
-    finalizer::run(&client, metadata, NAME, async |_| Ok::<(), finalizer::Error>(())).await?;
+    finalizer::run(&client, &*metadata, NAME, async |_| Ok(())).await?;
     assert_eq!(now(&client).await?.finalizers(), [OTHER]);
     finalizer::release(&client, &*object, OTHER).await?;
     assert!(client.get_opt::<ConfigMap>(&key()).await?.is_none());
@@ -325,7 +321,7 @@ async fn a_reconciler_on_the_cache_sees_the_whole_life() -> Result<()> {
             while let Some(changes) = follower.next().await {
                 for change in changes.iter().filter(|change| *change.latest().key() == key()) {
                     if let Some(object) = client.get_opt::<ConfigMap>(change.latest().key()).await? {
-                        seen.reconcile(&client, object).await?;
+                        seen.reconcile(&client, &*object).await?;
                     }
                 }
             }

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::PostParams;
 use kubewright_runtime::controller::What;
 use kubewright_runtime::journal::{Cause, Ended, Ending, Record, Request, Started};
-use kubewright_runtime::{Context, Error, Key, Manager, ManagerOptions, Outcome, Patch};
+use kubewright_runtime::{Context, Error, Key, Manager, ManagerOptions, Outcome, Patch, terminal};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::{TcpListener, TcpStream};
@@ -172,7 +172,7 @@ async fn requests_are_told_with_the_reconcile_that_made_them() -> Result<()> {
             let client = cx.client().namespaced("default");
             client.apply(&config_map(cx.key().name())).await?;
             assert!(client.get_opt::<ConfigMap>(&Key::namespaced("default", "none")).await?.is_none());
-            let phase = Patch::merge(json!({"status": {"phase": "done"}}))?;
+            let phase = Patch::merge(json!({"status": {"phase": "done"}}));
             client.status().patch(&*object, &phase).await?;
             Ok(Outcome::done())
         })
@@ -268,8 +268,8 @@ async fn it_is_told_how_each_reconcile_ended_and_what_follows() -> Result<()> {
                 _ if again => Ok(Outcome::done()),
                 "waits" => Ok(Outcome::requeue_after(Duration::from_millis(10))),
                 "soon" => Ok(Outcome::requeue()),
-                "fails" => Err(Error::new("no such luck")),
-                "never" => Err(Error::terminal("not like this")),
+                "fails" => Err(Error::msg("no such luck")),
+                "never" => Err(terminal(Error::msg("not like this"))),
                 "panics" => panic!("out of cheese"),
                 _ => std::future::pending().await,
             }
@@ -285,7 +285,7 @@ async fn it_is_told_how_each_reconcile_ended_and_what_follows() -> Result<()> {
         ("fails", Ending::Error, Some(0.005), Some("no such luck")),
         ("panics", Ending::Panic, Some(0.005), Some("out of cheese")),
         ("hangs", Ending::Timeout, Some(0.005), None),
-        ("never", Ending::Terminal, None, Some("not like this")),
+        ("never", Ending::Terminal, None, Some("terminal error: not like this")),
     ];
     for (name, outcome, after_s, error) in endings {
         ask.send(Key::cluster(name)).await?;
@@ -422,7 +422,7 @@ async fn the_log_says_why_of_what_failed_whatever_its_level() -> Result<()> {
     let (manager, log) = (crate::operator::manager(&world)?, Log::keep_from("info")?);
     let acts = Acts::<ConfigMap>::new(|_, _| {
         tracing::info!("looking");
-        Box::pin(async { Err(Error::terminal("no such luck")) })
+        Box::pin(async { Err(terminal(Error::msg("no such luck"))) })
     });
     manager.controller(acts).register()?;
     let running = Running::start(&manager);

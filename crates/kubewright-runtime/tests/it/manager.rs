@@ -93,8 +93,8 @@ async fn it_ends_with_what_reconciles_then_the_cache_then_events_and_the_lease_l
             gate.notified().await;
             // It still leads, and may finish what it began.
             let map = map.expect("it is there");
-            cx.client().patch(&*map, &Patch::merge(json!({"data": {"done": "yes"}}))?).await?;
-            cx.events().normal(&*map, "Done", "Finish", "it is done");
+            cx.client().patch(&*map, &Patch::merge(json!({"data": {"done": "yes"}}))).await?;
+            cx.events().normal(&*map, "Done").action("Finish").note("it is done");
             notes.push("ends");
             Ok(Outcome::done())
         })
@@ -293,7 +293,7 @@ async fn a_task_that_fails_ends_the_manager_and_is_named() -> Result<()> {
         let (manager, notes) = (manager(&world)?, Notes::new());
         let failing = |_| async {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            Err(Error::new("the disk is full"))
+            Err(Error::msg("the disk is full"))
         };
         if leads {
             manager.task("backup", failing)?;

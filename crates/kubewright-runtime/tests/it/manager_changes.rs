@@ -1,6 +1,5 @@
 //! Controllers, watches, tasks and clusters that are added and removed while a manager runs.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -20,17 +19,13 @@ struct Auditor(Notes);
 impl Reconciler for Auditor {
     type Object = DynamicObject;
 
-    async fn reconcile(
-        &self,
-        object: Arc<DynamicObject>,
-        cx: &Context,
-    ) -> kubewright_runtime::Result<Outcome> {
+    async fn reconcile(&self, object: &DynamicObject, cx: &Context) -> kubewright_runtime::Result<Outcome> {
         let kind = object.types.as_ref().map(|types| types.kind.clone()).unwrap_or_default();
         self.0.push(format!("{kind} {} {}", cx.key().name(), object.data["spec"]["color"]));
         Ok(Outcome::done())
     }
 
-    async fn gone(&self, key: &Key, _: &Context) -> kubewright_runtime::Result<Outcome> {
+    async fn deleted(&self, key: &Key, _: &Context) -> kubewright_runtime::Result<Outcome> {
         self.0.push(format!("{} gone", key.name()));
         Ok(Outcome::done())
     }

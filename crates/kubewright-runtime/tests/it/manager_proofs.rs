@@ -36,7 +36,7 @@ fn signing(world: &World, name: &'static str) -> Result<Manager> {
         let client = cx.client().clone();
         Box::pin(async move {
             let Some(map) = map else { return Ok(Outcome::done()) };
-            client.patch(&*map, &sign(name)?).await?;
+            client.patch(&*map, &sign(name)).await?;
             Ok(Outcome::requeue_after(Duration::from_millis(100)))
         })
     });
@@ -44,7 +44,7 @@ fn signing(world: &World, name: &'static str) -> Result<Manager> {
     Ok(manager)
 }
 
-fn sign(name: &str) -> Result<Patch, client::Error> {
+fn sign(name: &str) -> Patch {
     Patch::merge(json!({"metadata": {"annotations": {"signed": name}}}))
 }
 
@@ -159,16 +159,16 @@ fn a_leader_that_stood_still_writes_nothing_when_it_wakes() -> Result<()> {
                 let map = map.expect("it is there");
                 if cx.key().name() == "b" {
                     // Due while the process stands still.
-                    cx.client().patch(&*map, &sign("one")?).await?;
+                    cx.client().patch(&*map, &sign("one")).await?;
                     return Ok(Outcome::requeue_after(Duration::from_secs(1)));
                 }
                 // In the middle of its work when the process stops, and with the next step ready when it wakes.
                 notes.push("begins");
                 gate.notified().await;
                 notes.push("goes on");
-                let written = cx.client().patch(&*map, &sign("one")?).await;
+                let written = cx.client().patch(&*map, &sign("one")).await;
                 let refused = written.expect_err("nothing may leave");
-                cx.events().warning(&*map, "Refused", "Sign", "it could not be signed");
+                cx.events().warning(&*map, "Refused").action("Sign").note("it could not be signed");
                 notes.push(&refused);
                 Err(refused.into())
             })
@@ -253,14 +253,14 @@ fn paint(manager: &Manager, notes: &Notes) -> Result<()> {
             let mut child = config_map(cx.key().name());
             child.data = None;
             cx.client()
-                .create_or_update::<ConfigMap, Error>(child, |child| {
+                .create_or_update(child, |child| {
                     set_controller_reference(&*widget, child)?;
                     child.data = Some([("color".to_owned(), widget.spec.color.clone())].into());
                     Ok(())
                 })
                 .await?;
             if widget.status.as_ref().and_then(|status| status.phase.as_ref()) != Some(&widget.spec.color) {
-                let status = Patch::merge(json!({"status": {"phase": widget.spec.color}}))?;
+                let status = Patch::merge(json!({"status": {"phase": widget.spec.color}}));
                 cx.client().status().patch(&*widget, &status).await?;
             }
             Ok(Outcome::done())
@@ -400,7 +400,7 @@ async fn a_storm_of_errors_backs_off() -> Result<()> {
     let manager = manager(&world)?;
     let acts = Acts::<ConfigMap>::new(|map, cx| {
         Box::pin(async move {
-            cx.client().patch(&*map.expect("it is there"), &sign("me")?).await?;
+            cx.client().patch(&*map.expect("it is there"), &sign("me")).await?;
             Ok(Outcome::done())
         })
     });
@@ -478,10 +478,13 @@ fn trace(seed: u64) -> Result<String> {
             let runs = noted.len();
             Box::pin(async move {
                 if let Some(map) = map {
-                    cx.events().normal(&*map, "Counted", "Count", format_args!("after {runs} runs"));
+                    cx.events()
+                        .normal(&*map, "Counted")
+                        .action("Count")
+                        .note(format_args!("after {runs} runs"));
                 }
                 match runs % 5 {
-                    0 => Err(Error::new("the test wants this")),
+                    0 => Err(Error::msg("the test wants this")),
                     1 => Ok(Outcome::requeue()),
                     2 => Ok(Outcome::requeue_after(Duration::from_secs(7))),
                     _ => Ok(Outcome::done()),

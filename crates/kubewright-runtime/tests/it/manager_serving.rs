@@ -18,7 +18,7 @@ use kubewright_apiserver::auth::{Action, ActionOn, Authorization, Authorizer, MA
 use kubewright_apiserver::{ApiServer, Options};
 use kubewright_runtime::connect::{ClientMetrics, ObserveLayer};
 use kubewright_runtime::metrics::Metrics;
-use kubewright_runtime::{Error, Manager, ManagerError, ManagerOptions, Outcome};
+use kubewright_runtime::{Error, Manager, ManagerError, ManagerOptions, Outcome, terminal};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use tokio::sync::watch;
@@ -153,11 +153,11 @@ async fn the_metrics_have_controller_runtimes_names_and_the_right_values() -> Re
             notes.push(&name);
             match name.as_str() {
                 _ if again => Ok(Outcome::done()),
-                "fails" => Err(Error::new("the test wants this")),
+                "fails" => Err(Error::msg("the test wants this")),
                 "later" => Ok(Outcome::requeue_after(Duration::from_millis(1))),
                 "panics" => panic!("the test wants this"),
                 "soon" => Ok(Outcome::requeue()),
-                "terminal" => Err(Error::terminal("the test wants this")),
+                "terminal" => Err(terminal(Error::msg("the test wants this"))),
                 "times-out" => std::future::pending().await,
                 _ => Ok(Outcome::done()),
             }
@@ -326,7 +326,8 @@ async fn a_signal_ends_a_manager_and_a_second_one_does_not_wait() -> Result<()> 
             assert!(signal("-INT")?.success());
         }
         let ended = tokio::time::timeout(DEADLINE, task).await??;
-        assert_eq!(matches!(ended, Err(ManagerError::Interrupted)), insists, "{ended:?}");
+        let error = ended.as_ref().err().and_then(|error| error.downcast_ref());
+        assert_eq!(matches!(error, Some(ManagerError::Interrupted)), insists, "{ended:?}");
         drop(open);
     }
     Ok(())

@@ -144,12 +144,12 @@ impl<K: Object> Acts<K> {
 impl<K: Object> Reconciler for Acts<K> {
     type Object = K;
 
-    async fn reconcile(&self, object: Arc<K>, cx: &Context) -> kubewright_runtime::Result<Outcome> {
-        assert_eq!(Key::of(&*object), *cx.key());
-        (self.0)(Some(object), cx).await
+    async fn reconcile(&self, object: &K, cx: &Context) -> kubewright_runtime::Result<Outcome> {
+        assert_eq!(Key::of(object), *cx.key());
+        (self.0)(Some(cx.object_arc(object)), cx).await
     }
 
-    async fn gone(&self, key: &Key, cx: &Context) -> kubewright_runtime::Result<Outcome> {
+    async fn deleted(&self, key: &Key, cx: &Context) -> kubewright_runtime::Result<Outcome> {
         assert_eq!(key, cx.key());
         (self.0)(None, cx).await
     }

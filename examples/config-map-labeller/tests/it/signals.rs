@@ -62,7 +62,7 @@ async fn a_second_signal_does_not_wait_for_what_still_runs() -> Result<()> {
         assert_eq!(operator.logs("labelling").await?["name"], name);
     }
     operator.signal(Signal::TERM)?;
-    operator.logs("asked to end; a second signal ends at once").await?;
+    operator.logs("Shutdown signal received; a second one exits immediately").await?;
     operator.signal(Signal::TERM)?;
     let error = operator.end().await?.error()?;
     assert_eq!(error, "ended by a second signal before everything had ended");

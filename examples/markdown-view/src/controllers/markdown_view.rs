@@ -1,32 +1,30 @@
-//! Brings the world to what a MarkdownView wants.
+//! Moves the cluster's actual state toward the desired state of a MarkdownView.
 
 mod children;
 
-use std::sync::Arc;
-
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use kubewright::RegisterError;
 use kubewright::condition::{ConditionUpdate, is_true, set_condition};
 use kubewright::metrics::Metrics;
 use kubewright::prelude::*;
 use kubewright::prometheus_client::metrics::{family::Family, gauge::Gauge};
-use kubewright::{RegisterError, serde_json::json};
 
 use crate::api::v1::MarkdownView;
 
 /// The condition of a view whose pages are served.
 const AVAILABLE: &str = "Available";
-/// The condition of a view that is not yet, or no longer, as its spec wants it.
+/// The condition of a view whose actual state is not the desired state.
 const DEGRADED: &str = "Degraded";
 
-/// Reconciles objects of the kind MarkdownView.
+/// Reconciles MarkdownViews.
 #[derive(Debug)]
 pub struct MarkdownViewReconciler {
     /// Whether a view is available, by its name and namespace.
     available: Family<[(&'static str, String); 2], Gauge>,
 }
 
-/// Gives the manager the controller of MarkdownViews.
+/// Registers the controller with the manager.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager
         .controller(MarkdownViewReconciler::new(manager.metrics()))
@@ -37,7 +35,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
 }
 
 impl MarkdownViewReconciler {
-    /// A reconciler that counts there.
+    /// A reconciler that registers its metric there.
     pub fn new(metrics: &Metrics) -> Self {
         let available = Family::default();
         metrics.with_registry(|registry| {
@@ -53,19 +51,30 @@ impl MarkdownViewReconciler {
 impl Reconciler for MarkdownViewReconciler {
     type Object = MarkdownView;
 
-    async fn reconcile(&self, view: Arc<MarkdownView>, cx: &Context) -> Result<Outcome> {
+    async fn reconcile(&self, view: &MarkdownView, cx: &Context) -> Result<Outcome> {
         if view.metadata.deletion_timestamp.is_some() {
-            // What it owns goes with it.
+            // The garbage collector deletes what the view owns.
             return Ok(Outcome::done());
         }
-        let applied = apply(&view, cx).await;
-        let is_available = report(&view, &conditions(&view, &applied), cx).await;
+        let applied = apply(view, cx).await;
+        let mut status = view.status.clone().unwrap_or_default();
+        let was_available = is_true(&status.conditions, AVAILABLE);
+        for update in conditions(view, &applied) {
+            set_condition(&mut status.conditions, update.observed(view.metadata.generation), cx.now());
+        }
+        cx.set_status(&status).await?;
+        let is_available = is_true(&status.conditions, AVAILABLE);
+        match (was_available, is_available) {
+            (false, true) => cx.events().normal(view, "Available").note("The viewers serve the pages"),
+            (true, false) => cx.events().warning(view, "Unavailable").note("No viewer serves the pages"),
+            _ => {}
+        }
+        self.available.get_or_create(&labels(cx.key())).set(is_available.into());
         applied?;
-        self.available.get_or_create(&labels(cx.key())).set(is_available?.into());
         Ok(Outcome::done())
     }
 
-    async fn gone(&self, key: &Key, _: &Context) -> Result<Outcome> {
+    async fn deleted(&self, key: &Key, _: &Context) -> Result<Outcome> {
         self.available.remove(&labels(key));
         Ok(Outcome::done())
     }
@@ -75,53 +84,26 @@ fn labels(key: &Key) -> [(&'static str, String); 2] {
     [("name", key.name().to_owned()), ("namespace", key.namespace().unwrap_or_default().to_owned())]
 }
 
-/// Brings everything that the view owns to what it wants. Nothing is sent where nothing changed.
+/// Applies the objects that the view owns. Nothing is sent where nothing changed.
 async fn apply(view: &MarkdownView, cx: &Context) -> Result<Deployment> {
-    cx.client().apply(&children::pages(view)?).await?;
-    cx.client().apply(&children::service(view)?).await?;
-    Ok(cx.client().apply(&children::viewers(view)?).await?)
+    cx.apply_owned(children::pages(view)?).await?;
+    cx.apply_owned(children::service(view)?).await?;
+    Ok(cx.apply_owned(children::viewers(view)?).await?)
 }
 
-/// What is true of the view, by how its Deployment is, or by why there is none as it should be.
+/// The conditions of the view, from its Deployment or from the error that prevented it.
 fn conditions(view: &MarkdownView, applied: &Result<Deployment>) -> Vec<ConditionUpdate> {
     let deployment = match applied {
         Ok(deployment) => deployment,
-        // Viewers that run go on: whether it is available stays as it was.
-        Err(error) => return vec![ConditionUpdate::truthy(DEGRADED, "Failed", error.to_string())],
+        // Running viewers keep serving, so Available stays as it was.
+        Err(error) => return vec![ConditionUpdate::true_(DEGRADED, "Failed", format!("{error:#}"))],
     };
     let available = deployment.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0);
     let wanted = view.spec.replicas;
     let count = format!("{available} of {wanted} viewers are available");
-    let is_available = if available > 0 || wanted == 0 {
-        ConditionUpdate::truthy(AVAILABLE, "OK", &count)
-    } else {
-        ConditionUpdate::falsy(AVAILABLE, "Unavailable", &count)
-    };
-    let is_degraded = if available < wanted {
-        ConditionUpdate::truthy(DEGRADED, "Reconciling", &count)
-    } else {
-        ConditionUpdate::falsy(DEGRADED, "OK", &count)
-    };
-    vec![is_available, is_degraded]
-}
-
-/// Writes the conditions if they are others than before, and an event when it becomes available or no longer is. Tells
-/// whether it is.
-async fn report(view: &MarkdownView, updates: &[ConditionUpdate], cx: &Context) -> Result<bool> {
-    let before = view.status.clone().unwrap_or_default();
-    let mut status = before.clone();
-    for update in updates {
-        let update = update.clone().observed(view.metadata.generation);
-        set_condition(&mut status.conditions, update, cx.now());
-    }
-    if status != before {
-        cx.client().status().patch(view, &Patch::merge(json!({ "status": status }))?).await?;
-    }
-    let is_available = is_true(&status.conditions, AVAILABLE);
-    match (is_true(&before.conditions, AVAILABLE), is_available) {
-        (false, true) => cx.events().normal(view, "Available", "Report", "the viewers serve the pages"),
-        (true, false) => cx.events().warning(view, "Unavailable", "Report", "no viewer serves the pages"),
-        _ => {}
-    }
-    Ok(is_available)
+    let serves = available > 0 || wanted == 0;
+    let reason = if serves { "OK" } else { "Unavailable" };
+    let is_available = ConditionUpdate::new(AVAILABLE, serves.into(), reason, &count);
+    let reason = if available < wanted { "Reconciling" } else { "OK" };
+    vec![is_available, ConditionUpdate::new(DEGRADED, (available < wanted).into(), reason, &count)]
 }

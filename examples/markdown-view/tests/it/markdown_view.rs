@@ -112,7 +112,7 @@ async fn a_view_has_a_config_map_with_its_pages() -> Result<()> {
     // A page that the view no longer has goes, and what others put there stays.
     let client = operator.env.runtime_client();
     let map = client.get::<ConfigMap>(&operator.key("markdowns-markdownview-sample")).await?;
-    let others = Patch::merge(serde_json::json!({ "data": { "theirs.md": "Not ours" } }))?;
+    let others = Patch::merge(serde_json::json!({ "data": { "theirs.md": "Not ours" } }));
     client.field_owner("somebody").patch(&*map, &others).await?;
     operator
         .change(|view| {

@@ -204,9 +204,9 @@ struct Labeller;
 impl Reconciler for Labeller {
     type Object = ConfigMap;
 
-    async fn reconcile(&self, map: Arc<ConfigMap>, cx: &Context) -> kubewright_runtime::Result<Outcome> {
+    async fn reconcile(&self, map: &ConfigMap, cx: &Context) -> kubewright_runtime::Result<Outcome> {
         let label = json!({ "metadata": { "labels": { "seen": "yes" } } });
-        cx.client().patch(&*map, &Patch::merge(label)?).await?;
+        cx.client().patch(map, &Patch::merge(label)).await?;
         Ok(Outcome::done())
     }
 }

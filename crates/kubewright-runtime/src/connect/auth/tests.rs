@@ -73,6 +73,40 @@ async fn a_token_file_is_read_again_when_it_changes_and_after_a_401() {
     assert_eq!(header_of(&credentials).await, "Bearer three");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_401_is_retried_once_with_a_token_that_was_replaced_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    std::fs::write(&path, "one").unwrap();
+    let user = AuthInfo { token_file: Some(path.to_str().unwrap().to_owned()), ..AuthInfo::default() };
+    let credentials = of(&user).unwrap();
+    let send = async |accepted: &'static str| {
+        let tried = Arc::new(Mutex::new(Vec::new()));
+        let tries = tried.clone();
+        let server = tower::service_fn(move |request: Request<Body>| {
+            let header = request.headers().get(AUTHORIZATION).unwrap().to_str().unwrap().to_owned();
+            let status = if header == accepted { 200 } else { 401 };
+            tries.lock().unwrap().push(header);
+            std::future::ready(Ok::<_, BoxError>(Response::builder().status(status).body(()).unwrap()))
+        });
+        let retries = crate::connect::retry::Retries::new(None, None);
+        let service = tower::ServiceBuilder::new()
+            .layer(tower::retry::RetryLayer::new(retries))
+            .service(Authorize::new(server, credentials.clone()));
+        let mut request = Request::new(Body::empty());
+        *request.method_mut() = http::Method::POST;
+        let status = service.oneshot(request).await.unwrap().status();
+        let tried = tried.lock().unwrap().clone();
+        (status.as_u16(), tried)
+    };
+    let tokens = |tokens: &[&str]| tokens.iter().map(|it| format!("Bearer {it}")).collect::<Vec<_>>();
+    assert_eq!(send("Bearer two").await, (401, tokens(&["one"])), "the file has no other token");
+    std::fs::write(&path, "two").unwrap();
+    assert_eq!(send("Bearer two").await, (200, tokens(&["one", "two"])));
+    std::fs::write(&path, "three").unwrap();
+    assert_eq!(send("Bearer four").await, (401, tokens(&["two", "three"])), "it is retried once");
+}
+
 /// A client certificate and its key, as PEM.
 fn pair() -> (String, String) {
     let key = rcgen::KeyPair::generate().unwrap();

@@ -293,6 +293,7 @@ fn options() -> impl Strategy<Value = Options> {
         backoff,
         rate_limit,
         oldest_every: NonZeroU32::new(oldest_every),
+        ..Options::default()
     })
 }
 

@@ -35,10 +35,10 @@ async fn every_kind_of_patch_does_what_it_does() -> Result<()> {
     let containers = |image: &str| json!([{"name": "main", "image": image}]);
     let spec = |containers| json!({"spec": {"template": {"spec": {"containers": containers}}}});
     // Lists are merged by their keys ...
-    let patched = client.patch(&there, &Patch::strategic(spec(containers("two")))?).await?;
+    let patched = client.patch(&there, &Patch::strategic(spec(containers("two")))).await?;
     assert_eq!(images(&patched), ["two", "one"]);
     // ... or replaced ...
-    let patched = client.patch(&there, &Patch::merge(spec(containers("three")))?).await?;
+    let patched = client.patch(&there, &Patch::merge(spec(containers("three")))).await?;
     assert_eq!(images(&patched), ["three"]);
     // ... or changed in place.
     let path = "/spec/template/spec/containers/0/image";
@@ -46,9 +46,9 @@ async fn every_kind_of_patch_does_what_it_does() -> Result<()> {
         {"op": "test", "path": path, "value": "three"},
         {"op": "replace", "path": path, "value": "four"},
     ]);
-    let patched = client.patch(&there, &Patch::json(&operations)?).await?;
+    let patched = client.patch(&there, &Patch::json_from(&operations)?).await?;
     assert_eq!(images(&patched), ["four"]);
-    assert!(client.patch(&there, &Patch::json(&operations)?).await.unwrap_err().is_invalid());
+    assert!(client.patch(&there, &Patch::json_from(&operations)?).await.unwrap_err().is_invalid());
     let types: Vec<String> = world.faults.asked().iter().skip(1).map(|it| it.content_type.clone()).collect();
     assert_eq!(
         types[..3],
@@ -75,7 +75,7 @@ async fn a_patch_of_the_difference_leaves_the_rest_alone() -> Result<()> {
     now.spec.color = "blue".to_owned();
     let patch = Patch::between(&before, &now)?;
     // Somebody else writes meanwhile.
-    client.patch(&before, &Patch::merge(json!({"spec": {"replicas": 5}}))?).await?;
+    client.patch(&before, &Patch::merge(json!({"spec": {"replicas": 5}}))).await?;
     let version = before.metadata.resource_version.as_deref().unwrap();
     let refused = client.patch(&now, &patch.clone().optimistic(version)).await;
     assert!(refused.unwrap_err().is_conflict());
@@ -168,7 +168,7 @@ async fn an_apply_that_would_change_nothing_is_not_sent() -> Result<()> {
 
     // And so is the same wish after somebody else changed the object.
     let changed =
-        client.field_owner("else").patch(&wanted, &Patch::merge(json!({"data": {"key": "x"}}))?).await?;
+        client.field_owner("else").patch(&wanted, &Patch::merge(json!({"data": {"key": "x"}}))).await?;
     seen(&changed).await;
     let applied = client.apply(&wanted).await?;
     assert_eq!(applied.data.as_ref().unwrap()["key"], "value");
@@ -200,17 +200,17 @@ async fn an_apply_is_not_sent_for_what_others_write_beside_it() -> Result<()> {
     let wanted = deployment("a");
     client.apply(&wanted).await?;
 
-    let ready = Patch::merge(json!({"status": {"replicas": 1, "readyReplicas": 1}}))?;
+    let ready = Patch::merge(json!({"status": {"replicas": 1, "readyReplicas": 1}}));
     seen(&others.status().patch(&wanted, &ready).await?.metadata.resource_version).await;
     let applied = client.apply(&wanted).await?;
     assert_eq!(applied.status.unwrap().ready_replicas, Some(1));
-    let revision = Patch::merge(json!({"metadata": {"annotations": {"revision": "1"}}}))?;
+    let revision = Patch::merge(json!({"metadata": {"annotations": {"revision": "1"}}}));
     seen(&others.patch(&wanted, &revision).await?.metadata.resource_version).await;
     client.apply(&wanted).await?;
     assert_eq!(applies(), 1);
 
     let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "two"}]}}}});
-    seen(&others.patch(&wanted, &Patch::strategic(image)?).await?.metadata.resource_version).await;
+    seen(&others.patch(&wanted, &Patch::strategic(image)).await?.metadata.resource_version).await;
     assert_eq!(images(&client.apply(&wanted).await?), ["one", "one"]);
     assert_eq!(applies(), 2);
     Ok(())

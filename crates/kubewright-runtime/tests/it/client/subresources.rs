@@ -34,7 +34,7 @@ async fn a_status_is_written_apart_from_the_rest() -> Result<()> {
     let updated = client.update(&whole).await?;
     assert_eq!((phase(&updated), &*updated.spec.color), (Some("Ready"), "green"));
 
-    let patch = Patch::merge(json!({"status": {"phase": "Patched"}, "spec": {"color": "black"}}))?;
+    let patch = Patch::merge(json!({"status": {"phase": "Patched"}, "spec": {"color": "black"}}));
     let patched = client.status().patch(&updated, &patch).await?;
     assert_eq!((phase(&patched), &*patched.spec.color), (Some("Patched"), "green"));
     assert!(client.status().update(&updated).await.unwrap_err().is_conflict());

@@ -1,7 +1,6 @@
 //! Create an object, or bring the one that is there to the wanted state.
 
 use anyhow::Result;
-use k8s_openapi::api::core::v1::ConfigMap;
 use kubewright_runtime::client::Error;
 use kubewright_runtime::{CacheOptions, Patch, Upsert};
 use serde_json::json;
@@ -9,7 +8,7 @@ use serde_json::json;
 use super::key;
 use crate::world::{Asked, Widget, WidgetStatus, World, config_map, eventually, soon, widget};
 
-fn wants(color: &'static str) -> impl FnMut(&mut Widget) -> Result<(), Error> {
+fn wants(color: &'static str) -> impl FnOnce(&mut Widget) -> Result<()> {
     move |widget| {
         color.clone_into(&mut widget.spec.color);
         Ok(())
@@ -51,17 +50,16 @@ async fn a_function_that_fails_or_moves_the_object_changes_nothing() -> Result<(
         if there {
             world.config_maps(&["a"]).await?;
         }
-        let failed: Result<_, anyhow::Error> =
-            client.create_or_update(config_map("a"), |_| anyhow::bail!("not today")).await;
+        let failed = client.create_or_update(config_map("a"), |_| anyhow::bail!("not today")).await;
         assert_eq!(failed.unwrap_err().to_string(), "not today");
-        let moved: Result<_, Error> = client
-            .create_or_update(config_map("a"), |map: &mut ConfigMap| {
+        let moved = client
+            .create_or_update(config_map("a"), |map| {
                 map.metadata.name = Some("b".to_owned());
                 Ok(())
             })
             .await;
         let moved = moved.unwrap_err();
-        assert!(matches!(moved, Error::Moved { .. }));
+        assert!(matches!(moved.downcast_ref(), Some(Error::Moved { .. })));
         assert_eq!(
             moved.to_string(),
             "the object was moved from default/a to default/b: name and namespace must stay"
@@ -81,9 +79,9 @@ async fn an_update_of_what_the_cache_has_not_seen_is_a_conflict_and_a_patch_is_n
     running.cache.informer::<Widget>();
     soon("the list", running.cache.synced()).await?;
     world.faults.stall(|_| true);
-    client.patch(&widget("a", ""), &Patch::merge(json!({"spec": {"replicas": 5}}))?).await?;
+    client.patch(&widget("a", ""), &Patch::merge(json!({"spec": {"replicas": 5}}))).await?;
     let stale = client.create_or_update(widget("a", "red"), wants("blue")).await;
-    assert!(stale.unwrap_err().is_conflict());
+    assert!(stale.unwrap_err().downcast_ref().is_some_and(Error::is_conflict));
     let (done, patched) = client.create_or_patch(widget("a", "red"), wants("blue")).await?;
     assert_eq!((done, &*patched.spec.color, patched.spec.replicas), (Upsert::Updated, "blue", 5));
     Ok(())
@@ -101,9 +99,9 @@ async fn a_status_is_patched_too_and_only_what_changed_of_it() -> Result<()> {
     running.cache.informer::<Widget>();
     soon("the list", running.cache.synced()).await?;
     let (done, patched) = client
-        .create_or_patch(widget("a", "red"), |widget: &mut Widget| {
+        .create_or_patch(widget("a", "red"), |widget| {
             widget.status.get_or_insert_default().phase = Some("New".to_owned());
-            Ok::<(), Error>(())
+            Ok(())
         })
         .await?;
     assert_eq!(done, Upsert::Updated);
@@ -113,16 +111,16 @@ async fn a_status_is_patched_too_and_only_what_changed_of_it() -> Result<()> {
 
     // Somebody else changes the status, and the cache does not know yet.
     world.faults.stall(|_| true);
-    client.status().patch(&there, &Patch::merge(json!({"status": {"replicas": 7}}))?).await?;
+    client.status().patch(&there, &Patch::merge(json!({"status": {"replicas": 7}}))).await?;
     world.faults.forget();
     let (_, patched) = client.create_or_patch(widget("a", "red"), wants("blue")).await?;
     assert_eq!(patched.status.as_ref().unwrap().replicas, 7);
     assert_eq!(world.faults.count(|asked| asked.path.ends_with("/status")), 0);
     let (_, patched) = client
-        .create_or_patch(widget("a", "red"), |widget: &mut Widget| {
+        .create_or_patch(widget("a", "red"), |widget| {
             widget.spec.color = "green".to_owned();
             widget.status.get_or_insert_default().phase = Some("Newer".to_owned());
-            Ok::<(), Error>(())
+            Ok(())
         })
         .await?;
     assert_eq!(patched.status, Some(WidgetStatus { replicas: 7, phase: Some("Newer".to_owned()) }));

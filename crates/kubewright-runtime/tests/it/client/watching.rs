@@ -24,7 +24,7 @@ async fn next<K: Writable>(watch: &mut WatchStream<K>) -> Result<String> {
             WatchEvent::Restarted => return Ok("restarted".to_owned()),
             WatchEvent::Bookmark(_) => continue,
         };
-        return Ok(format!("{what} {}", object.object_meta().name.as_deref().unwrap_or_default()));
+        return Ok(format!("{what} {}", object.metadata().name.as_deref().unwrap_or_default()));
     }
 }
 

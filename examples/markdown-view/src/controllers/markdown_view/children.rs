@@ -1,30 +1,28 @@
-//! What a MarkdownView owns, as it wants it.
+//! The objects that a MarkdownView owns, in their desired state.
 //!
-//! Pure: the same view gives the same objects, so that an apply of them is not sent again when nothing changed.
+//! Pure: the same view gives the same objects, so that an apply of them is not sent again when nothing changed. The
+//! caller sets their namespace and their owner.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
-use kubewright::owner::set_controller_reference;
 use kubewright::prelude::*;
-use kubewright::serde_json::json;
+use kubewright::serde_json::{Value, from_value, json};
 
 use crate::api::v1::MarkdownView;
 
 /// The ConfigMap with the pages.
 pub(super) fn pages(view: &MarkdownView) -> Result<ConfigMap> {
-    let mut map: ConfigMap = serde_json::from_value(json!({
-        "metadata": { "name": format!("markdowns-{}", view.name_any()), "namespace": view.namespace() },
+    Ok(from_value(json!({
+        "metadata": { "name": format!("markdowns-{}", view.name_any()) },
         "data": view.spec.markdowns,
-    }))?;
-    set_controller_reference(view, &mut map)?;
-    Ok(map)
+    }))?)
 }
 
 /// The Deployment of the viewers.
 pub(super) fn viewers(view: &MarkdownView) -> Result<Deployment> {
     let labels = labels(view);
-    let mut deployment: Deployment = serde_json::from_value(json!({
-        "metadata": { "name": format!("viewer-{}", view.name_any()), "namespace": view.namespace(), "labels": labels },
+    Ok(from_value(json!({
+        "metadata": { "name": format!("viewer-{}", view.name_any()), "labels": labels },
         "spec": {
             "replicas": view.spec.replicas,
             "selector": { "matchLabels": labels },
@@ -48,27 +46,23 @@ pub(super) fn viewers(view: &MarkdownView) -> Result<Deployment> {
                 },
             },
         },
-    }))?;
-    set_controller_reference(view, &mut deployment)?;
-    Ok(deployment)
+    }))?)
 }
 
 /// The Service in front of the viewers.
 pub(super) fn service(view: &MarkdownView) -> Result<Service> {
     let labels = labels(view);
-    let mut service: Service = serde_json::from_value(json!({
-        "metadata": { "name": format!("viewer-{}", view.name_any()), "namespace": view.namespace(), "labels": labels },
+    Ok(from_value(json!({
+        "metadata": { "name": format!("viewer-{}", view.name_any()), "labels": labels },
         "spec": {
             "type": "ClusterIP",
             "selector": labels,
             "ports": [{ "protocol": "TCP", "port": 80, "targetPort": "http" }],
         },
-    }))?;
-    set_controller_reference(view, &mut service)?;
-    Ok(service)
+    }))?)
 }
 
-fn labels(view: &MarkdownView) -> serde_json::Value {
+fn labels(view: &MarkdownView) -> Value {
     json!({
         "app.kubernetes.io/name": "mdbook",
         "app.kubernetes.io/instance": view.name_any(),

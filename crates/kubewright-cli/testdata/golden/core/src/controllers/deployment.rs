@@ -1,6 +1,4 @@
-//! Follows objects of the kind Deployment, which somebody else defines.
-
-use std::sync::Arc;
+//! Reconciles Deployment objects, whose kind is defined elsewhere.
 
 use kubewright::RegisterError;
 use kubewright::prelude::*;
@@ -8,25 +6,25 @@ use kubewright::tracing::info;
 
 use k8s_openapi::api::apps::v1::Deployment;
 
-/// Reconciles objects of the kind Deployment.
+/// Reconciles Deployment objects.
 #[derive(Debug)]
 pub struct DeploymentReconciler;
 
-/// Gives the manager the controller. What it creates and wants to follow is named here: `.owns::<ConfigMap>()`.
+/// Registers the controller with the manager. Add the kinds that it creates: `.owns::<ConfigMap>()`.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager.controller(DeploymentReconciler).register()
 }
 
-// Rights beside reading deployments and writing their status are declared here, such as
+// The operator can read deployments and write their status. Declare other permissions here, such as
 // #[rbac(groups = "apps", resources = "deployments", verbs = "patch")]
 impl Reconciler for DeploymentReconciler {
     type Object = Deployment;
 
-    async fn reconcile(&self, object: Arc<Deployment>, _cx: &Context) -> Result<Outcome> {
+    async fn reconcile(&self, object: &Deployment, _cx: &Context) -> Result<Outcome> {
         if object.metadata.deletion_timestamp.is_some() {
             return Ok(Outcome::done());
         }
-        // Bring the world to what the object wants here.
+        // Create and update owned objects here: `cx.apply_owned(child).await?`.
         info!(generation = object.metadata.generation, "reconciling");
         Ok(Outcome::done())
     }

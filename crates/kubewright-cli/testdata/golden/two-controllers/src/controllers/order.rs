@@ -1,11 +1,8 @@
-//! Brings the world to what an Order wants.
-
-use std::sync::Arc;
+//! Moves the cluster's actual state toward the desired state of an Order.
 
 use kubewright::RegisterError;
 use kubewright::condition::{ConditionUpdate, set_condition};
 use kubewright::prelude::*;
-use kubewright::serde_json::json;
 use kubewright::tracing::info;
 
 use crate::api::v1::Order;
@@ -13,42 +10,32 @@ use crate::api::v1::Order;
 /// The condition that this controller sets.
 const READY: &str = "Ready";
 
-/// Reconciles objects of the kind Order.
+/// Reconciles Order objects.
 #[derive(Debug)]
 pub struct OrderReconciler;
 
-/// Gives the manager the controller. What it creates and wants to follow is named here: `.owns::<Deployment>()`.
+/// Registers the controller with the manager. Add the kinds that it creates: `.owns::<Deployment>()`.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager.controller(OrderReconciler).register()
 }
 
-// Rights beside reading orders and writing their status are declared here, such as
+// The operator can read orders and write their status. Declare other permissions here, such as
 // #[rbac(groups = "apps", resources = "deployments", verbs = "create, patch, delete")]
 impl Reconciler for OrderReconciler {
     type Object = Order;
 
-    async fn reconcile(&self, object: Arc<Order>, cx: &Context) -> Result<Outcome> {
+    async fn reconcile(&self, object: &Order, cx: &Context) -> Result<Outcome> {
         if object.metadata.deletion_timestamp.is_some() {
-            // What it owns goes with it.
+            // Owned objects are deleted by the garbage collector.
             return Ok(Outcome::done());
         }
         info!(foo = object.spec.foo, "reconciling");
-        // Bring the world to what the spec wants here: `cx.client().apply(&child).await?`.
-        report(&object, cx).await?;
+        // Create and update owned objects here: `cx.apply_owned(child).await?`.
+        let mut status = object.status.clone().unwrap_or_default();
+        let ready = ConditionUpdate::true_(READY, "Reconciled", "Reconciled successfully")
+            .observed(object.metadata.generation);
+        set_condition(&mut status.conditions, ready, cx.now());
+        cx.set_status(&status).await?;
         Ok(Outcome::done())
     }
-}
-
-/// Writes the status, if it is another than before.
-async fn report(object: &Order, cx: &Context) -> Result<()> {
-    let before = object.status.clone().unwrap_or_default();
-    let mut status = before.clone();
-    let ready = ConditionUpdate::truthy(READY, "Reconciled", "it is as the spec wants it")
-        .observed(object.metadata.generation);
-    set_condition(&mut status.conditions, ready, cx.now());
-    if status != before {
-        let patch = Patch::merge(json!({ "status": status }))?;
-        cx.client().status().patch(object, &patch).await?;
-    }
-    Ok(())
 }

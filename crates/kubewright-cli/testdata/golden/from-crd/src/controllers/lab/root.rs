@@ -1,6 +1,4 @@
-//! Brings the world to what a Root wants.
-
-use std::sync::Arc;
+//! Moves the cluster's actual state toward the desired state of a Root.
 
 use kubewright::RegisterError;
 use kubewright::prelude::*;
@@ -8,27 +6,27 @@ use kubewright::tracing::info;
 
 use crate::api::lab::v1::Root;
 
-/// Reconciles objects of the kind Root.
+/// Reconciles Root objects.
 #[derive(Debug)]
 pub struct RootReconciler;
 
-/// Gives the manager the controller. What it creates and wants to follow is named here: `.owns::<Deployment>()`.
+/// Registers the controller with the manager. Add the kinds that it creates: `.owns::<Deployment>()`.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager.controller(RootReconciler).register()
 }
 
-// Rights beside reading roots and writing their status are declared here, such as
+// The operator can read roots and write their status. Declare other permissions here, such as
 // #[rbac(groups = "apps", resources = "deployments", verbs = "create, patch, delete")]
 impl Reconciler for RootReconciler {
     type Object = Root;
 
-    async fn reconcile(&self, object: Arc<Root>, _cx: &Context) -> Result<Outcome> {
+    async fn reconcile(&self, object: &Root, _cx: &Context) -> Result<Outcome> {
         if object.metadata.deletion_timestamp.is_some() {
-            // What it owns goes with it.
+            // Owned objects are deleted by the garbage collector.
             return Ok(Outcome::done());
         }
         info!(generation = object.metadata.generation, "reconciling");
-        // Bring the world to what the spec wants here: `cx.client().apply(&child).await?`.
+        // Create and update owned objects here: `cx.apply_owned(child).await?`.
         Ok(Outcome::done())
     }
 }
