@@ -33,7 +33,7 @@ use crate::events::Recorder;
 use crate::journal::{self, Ending, Journal, Reconciles};
 use crate::queue::{Causes, QueueMetrics, SharedQueue, Taken};
 use crate::reconcile::{Context, Error, Outcome, ReconcileId};
-use crate::{Clock, Key, Kind};
+use crate::{Clock, Key, Kind, traces};
 
 /// How long a key waits for the cache to see its own writes, before it is reconciled all the same.
 const OWN_WRITES: Duration = Duration::from_secs(10);
@@ -295,6 +295,7 @@ impl Shared {
             reconcile_id = %id,
             because = field::Empty,
         );
+        traces::reconciles(&span, &key);
         let because = |causes: &Causes<Cause>| {
             span.record("because", field::display(causes));
         };
@@ -339,6 +340,7 @@ impl Shared {
         } else {
             span.in_scope(|| self.follow_up(&key, taken.priority, &end))
         };
+        traces::ended(&span, || end.told());
         if let Some(trail) = trail {
             let (ending, error) = end.told();
             trail.ended(ending, again_in, error);

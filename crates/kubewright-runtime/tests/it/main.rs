@@ -30,8 +30,11 @@ mod manager_serving;
 mod metrics;
 mod operator;
 mod owner;
+mod profiling;
 mod queue;
 mod queue_shuttle;
 mod seeds;
 mod serve;
+#[cfg(feature = "otlp")]
+mod traces;
 mod world;
