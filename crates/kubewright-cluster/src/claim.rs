@@ -29,17 +29,10 @@ enum Fate {
 
 /// Indexes the objects of a type by their controller. Several controllers share the index.
 pub(crate) fn index<K: Object>(manager: &Manager) -> Result<(), RegisterError> {
-    once(manager.cache().index::<K>(CONTROLLER, |object| {
+    let by_controller = manager.cache().index::<K>(CONTROLLER, |object| {
         vec![controller_of(object).map_or_else(|| NOBODY.to_owned(), |owner| owner.uid.clone())]
-    }))
-}
-
-/// Accepts an index that another controller of this crate has added.
-pub(crate) fn once(added: Result<(), RegisterError>) -> Result<(), RegisterError> {
-    match added {
-        Err(RegisterError::IndexTaken { .. }) => Ok(()),
-        added => added,
-    }
+    });
+    by_controller.map(drop)
 }
 
 /// A selector of a spec as one that can be asked. One that cannot be read matches nothing, as upstream has it: the API

@@ -28,7 +28,7 @@ const POD_IP: &str = "status.podIP";
 /// Indexes pods by their node. Several controllers share the index.
 pub(crate) fn index(manager: &Manager) -> Result<(), RegisterError> {
     let values = |pod: &Pod| node_name(pod).map(str::to_owned).into_iter().collect();
-    claim::once(manager.cache().index::<Pod>(NODE_NAME, values))
+    manager.cache().index::<Pod>(NODE_NAME, values).map(drop)
 }
 
 /// The node of a pod, if it has one.

@@ -15,7 +15,9 @@
 mod entry;
 mod follower;
 mod health;
+mod hot;
 mod inbox;
+mod index;
 mod informer;
 mod metrics;
 mod options;
@@ -31,21 +33,23 @@ use prometheus_client::registry::Registry;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, warn};
+use tracing::error;
 
 pub use self::entry::{Entry, Marks};
 pub use self::follower::Follower;
 use self::health::Failure;
 pub use self::health::WATCH_FAILURE;
+pub use self::index::Index;
 use self::informer::Common;
 pub use self::informer::Informer;
 use self::metrics::Watches;
-pub use self::options::{CacheOptions, CacheOptionsError, KindOptions, RESYNC};
+pub use self::options::{
+    CacheOptions, CacheOptionsError, DECODED_BUDGET, KindOptions, NamespaceOptions, RESYNC,
+};
 use self::reflector::Selection;
 pub use self::store::{Change, Occasion, Removal};
 use crate::client::Error;
-use crate::error::{Chain, panic_message};
-use crate::manager::RegisterError;
+use crate::error::panic_message;
 use crate::{Gvk, Key, Kind, List, Object};
 
 /// The shared cache. Cheap to clone.
@@ -76,7 +80,8 @@ struct Running {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Id {
     kind: Kind,
-    selection: Selection,
+    /// The selectors of the caller.
+    requested: Selection,
 }
 
 impl Cache {
@@ -85,8 +90,8 @@ impl Cache {
         options.check()?;
         let (starts, queue) = mpsc::unbounded_channel();
         let inner = Inner {
+            common: Arc::new(Common::new(options.decoded_budget)),
             options,
-            common: Arc::default(),
             informers: Mutex::default(),
             initial: OnceLock::new(),
             starts,
@@ -120,12 +125,12 @@ impl Cache {
         metadata_only: bool,
     ) -> Arc<Informer> {
         let options = &self.inner.options;
-        let id = Id { kind: kind.clone(), selection: options.selection(kind, labels, fields, metadata_only) };
+        let id = Id { kind: kind.clone(), requested: options.requested(kind, labels, fields, metadata_only) };
         let mut informers = self.informers();
         if let Some(running) = informers.get(&id) {
             return running.informer.clone();
         }
-        let settings = options.settings(kind, id.selection.clone());
+        let settings = options.settings(kind, &id.requested);
         let informer = Arc::new(Informer::new(kind.clone(), settings, self.inner.common.clone()));
         let running = Running { informer: informer.clone(), cancel: CancellationToken::new() };
         informers.insert(id, running.clone());
@@ -141,7 +146,7 @@ impl Cache {
     pub fn watching(&self, kind: &Kind, metadata_only: bool) -> Option<Arc<Informer>> {
         let id = |metadata_only| Id {
             kind: kind.clone(),
-            selection: self.inner.options.selection(kind, "", "", metadata_only),
+            requested: Selection { metadata_only, ..Selection::default() },
         };
         let informers = self.informers();
         let mut found = informers.get(&id(false));
@@ -149,6 +154,16 @@ impl Cache {
             found = informers.get(&id(true));
         }
         found.map(|running| running.informer.clone())
+    }
+
+    /// The bytes of JSON of the objects that are kept decoded within [`CacheOptions::decoded_budget`].
+    pub fn decoded_bytes(&self) -> usize {
+        self.inner.common.hot.bytes()
+    }
+
+    /// All informers, in the order of their kinds.
+    pub(crate) fn all(&self) -> Vec<Arc<Informer>> {
+        self.informers().values().map(|running| running.informer.clone()).collect()
     }
 
     /// The informer that reads of a type are answered from. Fails if there is none.
@@ -180,43 +195,13 @@ impl Cache {
     pub fn remove<K: Object>(&self) {
         let kind = Kind::of::<K>();
         self.informers().retain(|id, running| {
-            let keep = id.kind != kind || id.selection.metadata_only != K::metadata_api();
+            let keep = id.kind != kind || id.requested.metadata_only != K::metadata_api();
             if !keep {
                 running.cancel.cancel();
                 running.informer.stop();
             }
             keep
         });
-    }
-
-    /// Indexes the objects of a type by a field, so that `List::field(name, value)` is answered from the cache.
-    ///
-    /// `values` returns the values under which an object is found: none, one or several. If it panics, the object is
-    /// kept without an entry in this index; the panic is logged and counted in `kubewright_cache_panics_total`.
-    ///
-    /// Fails if the type has an index of that name.
-    pub fn index<K: Object>(
-        &self,
-        name: &str,
-        values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
-    ) -> Result<(), RegisterError> {
-        let informer = self.informer::<K>();
-        let (reader, index) = (Arc::downgrade(&informer), name.to_owned());
-        let values = move |entry: &Entry| {
-            let Some(informer) = reader.upgrade() else { return Vec::new() };
-            // Decoded through the informer, so that the next reader can share the decoded object.
-            match informer.decode::<K>(entry) {
-                Ok(object) => values(&object),
-                Err(error) => {
-                    warn!(index, error = %Chain(&error), "failed to decode object for index; it is not indexed");
-                    Vec::new()
-                }
-            }
-        };
-        if informer.add_index(name, Arc::new(values)) {
-            return Ok(());
-        }
-        Err(RegisterError::IndexTaken { kind: informer.kind().gvk().clone(), index: name.to_owned() })
     }
 
     /// One object, or `None` if it does not exist. Never waits: fails if the type is not watched, its first list is not
@@ -237,8 +222,7 @@ impl Cache {
     pub async fn synced(&self) -> Result<(), Error> {
         // The sender lives in `self`, so the channel is not closed.
         let _ = self.inner.common.started.subscribe().wait_for(|started| *started).await;
-        let informers: Vec<Arc<Informer>> = self.informers().values().map(|it| it.informer.clone()).collect();
-        for informer in informers.into_iter().filter(|informer| !informer.is_missing()) {
+        for informer in self.all().into_iter().filter(|informer| !informer.is_missing()) {
             informer.synced().await?;
         }
         Ok(())
@@ -277,14 +261,14 @@ impl Cache {
 
     /// The watches that have failed for too long, and why.
     fn failing(&self) -> Vec<String> {
-        let all: Vec<Arc<Informer>> = self.informers().values().map(|it| it.informer.clone()).collect();
+        let all = self.all();
         let parts = all
             .iter()
             .filter(|it| !it.is_stopped() && !it.is_missing())
             .flat_map(|it| it.parts().iter().map(move |part| (it, part)));
         let failing = parts.filter_map(|(informer, part)| {
             let failure = part.health.failure().filter(Failure::is_serious)?;
-            let place = part.namespace.as_ref().map(|it| format!(" in namespace {it}")).unwrap_or_default();
+            let place = part.namespace().map(|it| format!(" in namespace {it}")).unwrap_or_default();
             let (kind, since) = (informer.kind().gvk(), failure.since.elapsed().as_secs());
             Some(format!("watch of {kind}{place} has failed for {since}s: {}", failure.reason))
         });

@@ -43,7 +43,7 @@ use crate::fence::Fence;
 use crate::journal::Trail;
 use crate::owner::Referable;
 use crate::query::{self, Query};
-use crate::{Gvk, Key, Kind, List, Object, Scope, wire};
+use crate::{Gvk, Key, Kind, List, Object, Scope, traces, wire};
 
 const PAGE: usize = 500;
 
@@ -224,17 +224,22 @@ impl Client {
     }
 
     /// Sends a request and reads the whole answer. Everything that a client asks goes through here.
-    pub(crate) fn send(&self, request: Request<Vec<u8>>) -> impl Future<Output = Result<Bytes, Error>> + '_ {
+    pub(crate) fn send(
+        &self,
+        mut request: Request<Vec<u8>>,
+    ) -> impl Future<Output = Result<Bytes, Error>> + '_ {
         let kube = &self.shared.kube;
+        let span = traces::request(&mut request);
         let trail = self.of_reconcile(|running| running.trail.clone()).or_else(|| self.trail.clone());
-        match &trail {
+        let sent = match &trail {
             None => Either::Left(wire::send(kube, request)),
             // Boxed: hardly any request is followed, and every future would have to have room for it.
             Some(trail) => {
                 let asking = trail.asks(&request);
                 Either::Right(Box::pin(wire::send_followed(kube, request, asking)))
             }
-        }
+        };
+        traces::follow(span, sent)
     }
 
     /// One object. From the cache if it watches the type, else from the server.

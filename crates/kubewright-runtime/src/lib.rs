@@ -86,6 +86,7 @@ pub mod logs;
 mod manager;
 pub mod metrics;
 pub mod owner;
+pub mod profiling;
 mod query;
 pub mod queue;
 mod reconcile;
@@ -95,6 +96,7 @@ mod reconcile;
 mod seeds;
 pub mod selector;
 pub mod serve;
+pub mod traces;
 pub mod webhook;
 mod wire;
 

@@ -150,6 +150,14 @@ impl FromStr for Color {
 /// # Ok::<(), LogsError>(())
 /// ```
 pub fn init(options: &Options) -> Result<(), LogsError> {
+    init_with(options, tracing_subscriber::layer::Identity::new())
+}
+
+/// As [`init`], with another layer below the log lines.
+pub(crate) fn init_with<L>(options: &Options, more: L) -> Result<(), LogsError>
+where
+    L: Layer<tracing_subscriber::Registry> + Send + Sync,
+{
     let surroundings = Surroundings {
         terminal: std::io::stderr().is_terminal(),
         rust_log: std::env::var("RUST_LOG").ok(),
@@ -157,7 +165,7 @@ pub fn init(options: &Options) -> Result<(), LogsError> {
     };
     let (encoding, directives) = resolve(options, &surroundings)?;
     let lines = Lines::new(encoding, std::io::stderr, Arc::new(SystemClock));
-    let subscriber = tracing_subscriber::registry().with(lines.with_filter(directives));
+    let subscriber = tracing_subscriber::registry().with(more).with(lines.with_filter(directives));
     tracing::subscriber::set_global_default(subscriber).map_err(LogsError::AlreadyInstalled)
 }
 

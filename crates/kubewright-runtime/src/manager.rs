@@ -132,6 +132,8 @@ pub struct Addresses {
     pub health_probe: Option<SocketAddr>,
     /// Where `/metrics` is.
     pub metrics: Option<SocketAddr>,
+    /// Where `/debug/pprof/` is.
+    pub pprof: Option<SocketAddr>,
 }
 
 impl Manager {

@@ -1,6 +1,6 @@
-//! Selectors as people write them: `app=web,tier in (a, b),!legacy` for labels, `spec.nodeName=n1` for fields.
+//! Label selectors in their text form: `app=web,tier in (a, b),!legacy`.
 //!
-//! A selector is read once and then asked of many objects. What the server selects by itself is passed on as text.
+//! A selector is parsed once and matched against many objects. Selectors that the server evaluates are sent as text.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,9 +13,9 @@ pub struct ParseError {
     why: &'static str,
 }
 
-/// One demand on the labels of an object.
+/// One requirement on the labels of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Demand {
+pub(crate) enum Requirement {
     In(String, Vec<String>),
     NotIn(String, Vec<String>),
     Exists(String),
@@ -35,12 +35,17 @@ enum Demand {
 /// # Ok::<(), kubewright_runtime::selector::ParseError>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LabelSelector(Vec<Demand>);
+pub struct LabelSelector(Vec<Requirement>);
 
 impl LabelSelector {
     /// Labels that must all be there with these values.
     pub fn equal<L: Into<String>, V: Into<String>>(labels: impl IntoIterator<Item = (L, V)>) -> Self {
-        Self(labels.into_iter().map(|(label, value)| Demand::In(label.into(), vec![value.into()])).collect())
+        Self(
+            labels
+                .into_iter()
+                .map(|(label, value)| Requirement::In(label.into(), vec![value.into()]))
+                .collect(),
+        )
     }
 
     /// Whether everything is selected.
@@ -48,13 +53,19 @@ impl LabelSelector {
         self.0.is_empty()
     }
 
+    pub(crate) fn requirements(&self) -> &[Requirement] {
+        &self.0
+    }
+
     /// Whether an object with these labels is selected.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.0.iter().all(|demand| match demand {
-            Demand::In(label, values) => labels.get(label).is_some_and(|value| values.contains(value)),
-            Demand::NotIn(label, values) => labels.get(label).is_none_or(|value| !values.contains(value)),
-            Demand::Exists(label) => labels.contains_key(label),
-            Demand::Absent(label) => !labels.contains_key(label),
+        self.0.iter().all(|requirement| match requirement {
+            Requirement::In(label, values) => labels.get(label).is_some_and(|value| values.contains(value)),
+            Requirement::NotIn(label, values) => {
+                labels.get(label).is_none_or(|value| !values.contains(value))
+            }
+            Requirement::Exists(label) => labels.contains_key(label),
+            Requirement::Absent(label) => !labels.contains_key(label),
         })
     }
 }
@@ -64,7 +75,7 @@ impl std::str::FromStr for LabelSelector {
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let wrong = |why| ParseError { selector: text.to_owned(), why };
-        let mut demands = Vec::new();
+        let mut requirements = Vec::new();
         for part in split(text).ok_or_else(|| wrong("a parenthesis is not closed"))? {
             let part = part.trim();
             if part.is_empty() {
@@ -73,10 +84,10 @@ impl std::str::FromStr for LabelSelector {
                 }
                 return Err(wrong("there is nothing between two commas"));
             }
-            demands.push(demand(part).map_err(wrong)?);
+            requirements.push(requirement(part).map_err(wrong)?);
         }
-        demands.sort();
-        Ok(Self(demands))
+        requirements.sort();
+        Ok(Self(requirements))
     }
 }
 
@@ -99,9 +110,9 @@ fn split(text: &str) -> Option<Vec<&str>> {
     (!inside).then_some(parts)
 }
 
-fn demand(part: &str) -> Result<Demand, &'static str> {
+fn requirement(part: &str) -> Result<Requirement, &'static str> {
     if let Some(label) = part.strip_prefix('!') {
-        return Ok(Demand::Absent(word(label)?));
+        return Ok(Requirement::Absent(word(label)?));
     }
     if let Some((head, values)) = part.split_once('(') {
         let values = values.strip_suffix(')').ok_or("there is something behind the parenthesis")?;
@@ -109,18 +120,18 @@ fn demand(part: &str) -> Result<Demand, &'static str> {
         let (label, operator, rest) = (head.next(), head.next(), head.next());
         let values = values.split(',').map(value).collect::<Result<Vec<_>, _>>()?;
         return match (label, operator, rest) {
-            (Some(label), Some("in"), None) => Ok(Demand::In(word(label)?, values)),
-            (Some(label), Some("notin"), None) => Ok(Demand::NotIn(word(label)?, values)),
+            (Some(label), Some("in"), None) => Ok(Requirement::In(word(label)?, values)),
+            (Some(label), Some("notin"), None) => Ok(Requirement::NotIn(word(label)?, values)),
             _ => Err("only `label in (...)` and `label notin (...)` have parentheses"),
         };
     }
     if let Some((label, wanted)) = part.split_once("!=") {
-        return Ok(Demand::NotIn(word(label)?, vec![value(wanted)?]));
+        return Ok(Requirement::NotIn(word(label)?, vec![value(wanted)?]));
     }
     if let Some((label, wanted)) = part.split_once("==").or_else(|| part.split_once('=')) {
-        return Ok(Demand::In(word(label)?, vec![value(wanted)?]));
+        return Ok(Requirement::In(word(label)?, vec![value(wanted)?]));
     }
-    Ok(Demand::Exists(word(part)?))
+    Ok(Requirement::Exists(word(part)?))
 }
 
 fn word(text: &str) -> Result<String, &'static str> {
@@ -141,17 +152,19 @@ fn value(text: &str) -> Result<String, &'static str> {
 
 impl fmt::Display for LabelSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, demand) in self.0.iter().enumerate() {
+        for (at, requirement) in self.0.iter().enumerate() {
             if at > 0 {
                 f.write_str(",")?;
             }
-            match demand {
-                Demand::In(label, values) if values.len() == 1 => write!(f, "{label}={}", values[0])?,
-                Demand::NotIn(label, values) if values.len() == 1 => write!(f, "{label}!={}", values[0])?,
-                Demand::In(label, values) => write!(f, "{label} in ({})", values.join(","))?,
-                Demand::NotIn(label, values) => write!(f, "{label} notin ({})", values.join(","))?,
-                Demand::Exists(label) => f.write_str(label)?,
-                Demand::Absent(label) => write!(f, "!{label}")?,
+            match requirement {
+                Requirement::In(label, values) if values.len() == 1 => write!(f, "{label}={}", values[0])?,
+                Requirement::NotIn(label, values) if values.len() == 1 => {
+                    write!(f, "{label}!={}", values[0])?
+                }
+                Requirement::In(label, values) => write!(f, "{label} in ({})", values.join(","))?,
+                Requirement::NotIn(label, values) => write!(f, "{label} notin ({})", values.join(","))?,
+                Requirement::Exists(label) => f.write_str(label)?,
+                Requirement::Absent(label) => write!(f, "!{label}")?,
             }
         }
         Ok(())
@@ -164,19 +177,19 @@ impl TryFrom<k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector> for 
     fn try_from(
         selector: k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector,
     ) -> Result<Self, ParseError> {
-        let mut demands = Self::equal(selector.match_labels.unwrap_or_default()).0;
+        let mut requirements = Self::equal(selector.match_labels.unwrap_or_default()).0;
         for wanted in selector.match_expressions.unwrap_or_default() {
             let values = wanted.values.unwrap_or_default();
-            demands.push(match wanted.operator.as_str() {
-                "In" => Demand::In(wanted.key, values),
-                "NotIn" => Demand::NotIn(wanted.key, values),
-                "Exists" => Demand::Exists(wanted.key),
-                "DoesNotExist" => Demand::Absent(wanted.key),
+            requirements.push(match wanted.operator.as_str() {
+                "In" => Requirement::In(wanted.key, values),
+                "NotIn" => Requirement::NotIn(wanted.key, values),
+                "Exists" => Requirement::Exists(wanted.key),
+                "DoesNotExist" => Requirement::Absent(wanted.key),
                 _ => return Err(ParseError { selector: wanted.operator, why: "no such operator" }),
             });
         }
-        demands.sort();
-        Ok(Self(demands))
+        requirements.sort();
+        Ok(Self(requirements))
     }
 }
 

@@ -13,6 +13,7 @@ use crate::client::Error;
 use crate::connect::deadline::DeadlineExceeded;
 use crate::error::Chain;
 use crate::journal::Asking;
+use crate::traces;
 
 /// What metadata alone is asked for with.
 pub(crate) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
@@ -52,6 +53,7 @@ pub(crate) async fn send_followed(
 pub(crate) async fn open(client: &kube::Client, request: Request<Vec<u8>>) -> Result<Response<Body>, Error> {
     let response = client.send(request.map(Body::from)).await.map_err(unanswered)?;
     let code = response.status();
+    traces::answered(code);
     if code.is_success() {
         return Ok(response);
     }

@@ -107,6 +107,10 @@ struct Typed {
     #[arg(long, value_name = "FILE", default_value = "tls.key", help_heading = SERVERS)]
     metrics_cert_key: String,
 
+    /// Address of /debug/pprof/, such as 127.0.0.1:6060; 0 serves nothing
+    #[arg(long, value_name = "ADDRESS", default_value = "0", help_heading = SERVERS)]
+    pprof_bind_address: BindAddress,
+
     /// Let one of several replicas lead, and the others wait
     #[arg(long, value_name = "BOOL", default_value = "false", help_heading = ELECTION)]
     #[arg(value_parser = values::boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -193,6 +197,7 @@ impl Flags {
             metrics_cert_name: typed.metrics_cert_name,
             metrics_cert_key: typed.metrics_cert_key,
             health_probe_bind_address: typed.health_probe_bind_address,
+            pprof_bind_address: typed.pprof_bind_address,
             leader_election: typed.leader_elect.then_some(election),
             graceful_shutdown_timeout: typed.graceful_shutdown_timeout.0,
             ..ManagerOptions::new(operator).namespaces(namespaces.0)

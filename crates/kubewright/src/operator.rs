@@ -177,6 +177,9 @@ impl Operator {
         if settings.logs.format == logs::Format::Auto && !std::io::stderr().is_terminal() {
             settings.logs.format = logs::Format::Json;
         }
+        #[cfg(feature = "otlp")]
+        let traces = kubewright_runtime::traces::init(&settings.logs, &self.name)?;
+        #[cfg(not(feature = "otlp"))]
         logs::init(&settings.logs)?;
         if settings.logs.format == logs::Format::Json {
             *told = Told::InTheLog;
@@ -189,6 +192,8 @@ impl Operator {
         });
         // Nothing is left to wait for; a name that is still being looked up must not hold up the end.
         runtime.shutdown_background();
+        #[cfg(feature = "otlp")]
+        drop(traces);
         ended
     }
 

@@ -1,17 +1,15 @@
-//! One cached object: its JSON without what nobody reads, and the few facts that every event asks for.
+//! One cached object: its JSON without `managedFields`, and the few facts that every event needs.
 //!
 //! A typed Pod of k8s-openapi takes about five times the memory of its JSON, since every optional struct has its
-//! full size. So the bytes are what is kept, and an object is decoded when somebody reads it. What is read again and
-//! again is decoded once: see [`Hot`].
+//! full size. So the bytes are kept, and an object is decoded when it is read. Objects that are read repeatedly are
+//! decoded once: see [`Hot`].
 //!
 //! An entry never changes. `apiVersion` and `kind` are left out: the informer knows them.
 
-use std::any::Any;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -20,9 +18,8 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::hot::{Hot, Shared};
 use crate::{Key, Kind};
-
-type Shared = dyn Any + Send + Sync;
 
 /// How an object is changed before it is kept.
 pub(crate) type Transform = Arc<dyn Fn(&str) -> Result<String, serde_json::Error> + Send + Sync>;
@@ -34,17 +31,33 @@ pub struct Entry {
     generation: i64,
     deleting: bool,
     meta: Range<u32>,
+    /// Where the labels are in the body; empty if there are none.
+    labels: Range<u32>,
     body: Box<str>,
     decoded: Mutex<Decoded>,
 }
 
-/// The object as somebody read it.
-#[derive(Default)]
-struct Decoded {
-    /// What [`Hot`] holds, or did.
-    object: Option<Weak<Shared>>,
-    /// When it was decoded, by [`Hot`]'s count; 0 if it never was.
-    at: u64,
+/// The decoded object, as far as it is kept.
+enum Decoded {
+    /// Held by [`Hot`], or dropped by it since. `at` is when it was decoded, by [`Hot`]'s count; 0 if it never was.
+    Hot { object: Option<Weak<Shared>>, at: u64 },
+    /// Held here, once per type that it was read as.
+    Kept(Vec<Arc<Shared>>),
+}
+
+impl Default for Decoded {
+    fn default() -> Self {
+        Self::Hot { object: None, at: 0 }
+    }
+}
+
+/// Where decoded objects are held.
+#[derive(Clone, Copy)]
+pub(crate) enum Keep<'a> {
+    /// Those that are read repeatedly, within a budget.
+    Hot(&'a Hot),
+    /// All that were read, as long as they are cached.
+    All,
 }
 
 impl Entry {
@@ -55,13 +68,22 @@ impl Entry {
         body.push_str("{\"metadata\":");
         let from = body.len();
         let mut facts = Facts::default();
-        write_members(
-            &mut body,
-            metadata.iter().filter(|(name, value)| {
-                facts.note(name, value);
-                keep_managed_fields || name != "managedFields"
-            }),
-        );
+        let mut labels = 0..0;
+        body.push('{');
+        for (name, value) in &metadata {
+            facts.note(name, value);
+            if !keep_managed_fields && name == "managedFields" {
+                continue;
+            }
+            if body.len() > from + 1 {
+                body.push(',');
+            }
+            write_member(&mut body, name, value);
+            if name == "labels" {
+                labels = narrow(body.len() - value.get().len())..narrow(body.len());
+            }
+        }
+        body.push('}');
         let to = body.len();
         for (name, value) in &others {
             if !matches!(&**name, "apiVersion" | "kind") {
@@ -76,6 +98,7 @@ impl Entry {
             generation: facts.generation,
             deleting: facts.deleting,
             meta: narrow(from)..narrow(to),
+            labels,
             body: body.into_boxed_str(),
             decoded: Mutex::default(),
         })
@@ -125,6 +148,16 @@ impl Entry {
         serde_json::from_str(self.metadata())
     }
 
+    /// The labels as JSON, in the order of the server; empty if there are none.
+    pub(crate) fn labels_json(&self) -> &str {
+        &self.body[self.labels.start as usize..self.labels.end as usize]
+    }
+
+    /// The labels, without copying them.
+    pub(crate) fn labels(&self) -> Labels<'_> {
+        serde_json::from_str(self.labels_json()).unwrap_or_default()
+    }
+
     /// Labels, annotations and finalizers.
     pub fn marks(&self) -> Marks {
         serde_json::from_str(self.metadata()).unwrap_or_default()
@@ -150,21 +183,21 @@ impl Entry {
         serde_json::from_str::<Owned>(self.metadata()).map(|meta| meta.owners).unwrap_or_default()
     }
 
-    /// The object as its Rust type; shared with everybody who reads it now.
+    /// The object as its Rust type, shared with its other readers.
     pub(crate) fn decode<K: DeserializeOwned + Send + Sync + 'static>(
         &self,
-        hot: &Hot,
+        keep: Keep<'_>,
     ) -> Result<Arc<K>, serde_json::Error> {
-        self.shared(hot, || serde_json::from_str(&self.body))
+        self.shared(keep, || serde_json::from_str(&self.body))
     }
 
     /// The object without a Rust type of its own.
     pub(crate) fn decode_dynamic(
         &self,
         kind: &Kind,
-        hot: &Hot,
+        keep: Keep<'_>,
     ) -> Result<Arc<DynamicObject>, serde_json::Error> {
-        self.shared(hot, || {
+        self.shared(keep, || {
             let mut object: DynamicObject = serde_json::from_str(&self.body)?;
             object.types = Some(kind.type_meta());
             Ok(object)
@@ -173,29 +206,43 @@ impl Entry {
 
     fn shared<K: Send + Sync + 'static>(
         &self,
-        hot: &Hot,
+        keep: Keep<'_>,
         decode: impl FnOnce() -> Result<K, serde_json::Error>,
     ) -> Result<Arc<K>, serde_json::Error> {
-        let known = self.decoded().object.as_ref().and_then(Weak::upgrade);
-        if let Some(object) = known.and_then(|known| known.downcast::<K>().ok()) {
+        let known = match &*self.decoded() {
+            Decoded::Hot { object, .. } => object.as_ref().and_then(Weak::upgrade).and_then(downcast),
+            Decoded::Kept(objects) => objects.iter().cloned().find_map(downcast),
+        };
+        if let Some(object) = known {
             return Ok(object);
         }
-        // Outside the lock: two readers may both decode, and both are right.
+        // Outside the lock: two readers may both decode, and both get the same content.
         let object = Arc::new(decode()?);
+        match keep {
+            Keep::Hot(hot) => self.keep_if_hot(hot, &object),
+            Keep::All => match &mut *self.decoded() {
+                Decoded::Kept(objects) => objects.push(object.clone()),
+                unread @ Decoded::Hot { .. } => *unread = Decoded::Kept(vec![object.clone()]),
+            },
+        }
+        Ok(object)
+    }
+
+    fn keep_if_hot<K: Send + Sync + 'static>(&self, hot: &Hot, object: &Arc<K>) {
         let now = hot.decoded(self.body.len());
         let mut decoded = self.decoded();
-        let again = decoded.at > 0 && now.saturating_sub(decoded.at) < hot.limit as u64;
-        decoded.at = now;
-        if again {
+        let Decoded::Hot { object: held, at } = &mut *decoded else { return };
+        let is_hot = *at > 0 && now.saturating_sub(*at) < hot.limit();
+        *at = now;
+        if is_hot {
             let shared: Arc<Shared> = object.clone();
-            decoded.object = Some(Arc::downgrade(&shared));
+            *held = Some(Arc::downgrade(&shared));
             drop(decoded);
             hot.keep(shared, self.body.len());
         } else {
-            // A reference, be it a weak one, would keep the memory of the object.
-            decoded.object = None;
+            // Even a weak reference would keep the memory of the object.
+            *held = None;
         }
-        Ok(object)
     }
 
     fn decoded(&self) -> MutexGuard<'_, Decoded> {
@@ -221,53 +268,47 @@ pub struct Marks {
     pub finalizers: Vec<String>,
 }
 
-/// The objects that are read again and again, decoded.
-///
-/// An object gets in when it is decoded for the second time before as much JSON was decoded as may be in here. So those
-/// that are read in turn, and whose turn comes back too late, do not push each other out: each goes when its reader
-/// drops it, on the reader's thread, which is where an allocator likes it best.
-///
-/// Bounded by the JSON of what it holds: what is decoded is larger, so the bound is meant to be small.
-pub(crate) struct Hot {
-    limit: usize,
-    /// How much JSON was decoded so far.
-    count: AtomicU64,
-    held: Mutex<Held>,
+fn downcast<K: Send + Sync + 'static>(object: Arc<Shared>) -> Option<Arc<K>> {
+    object.downcast().ok()
 }
 
-#[derive(Default)]
-struct Held {
-    objects: VecDeque<(Arc<Shared>, usize)>,
-    bytes: usize,
+/// The labels of an object, borrowed from its JSON.
+#[derive(Debug, Default)]
+pub(crate) struct Labels<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+impl Labels<'_> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(label, value)| (&**label, &**value))
+    }
+
+    pub(crate) fn has(&self, label: &str) -> bool {
+        self.0.iter().any(|(name, _)| name == label)
+    }
 }
 
-impl Hot {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, count: AtomicU64::new(0), held: Mutex::default() }
-    }
+impl<'de> Deserialize<'de> for Labels<'de> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Read;
 
-    /// Counts what was decoded, and tells how much that is by now.
-    fn decoded(&self, bytes: usize) -> u64 {
-        let bytes = bytes as u64;
-        self.count.fetch_add(bytes, Ordering::Relaxed) + bytes
-    }
+        impl<'de> Visitor<'de> for Read {
+            type Value = Labels<'de>;
 
-    fn keep(&self, object: Arc<Shared>, bytes: usize) {
-        if bytes > self.limit {
-            return;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("labels")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Labels<'de>, A::Error> {
+                let mut labels: Vec<(Cow<'de, str>, Cow<'de, str>)> = Vec::with_capacity(8);
+                while let Some((Name(label), Name(value))) = map.next_entry()? {
+                    // Of a label that is written twice, the last value counts, as in every JSON decoder.
+                    labels.retain(|(known, _)| *known != label);
+                    labels.push((label, value));
+                }
+                Ok(Labels(labels))
+            }
         }
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.objects.push_back((object, bytes));
-        held.bytes += bytes;
-        let mut gone = Vec::new();
-        while held.bytes > self.limit {
-            let Some(oldest) = held.objects.pop_front() else { break };
-            held.bytes -= oldest.1;
-            gone.push(oldest);
-        }
-        drop(held);
-        // Dropping a large object takes time; nobody waits for it.
-        drop(gone);
+
+        deserializer.deserialize_map(Read)
     }
 }
 
@@ -368,20 +409,6 @@ impl<'de> Deserialize<'de> for Metadata<'de> {
 #[derive(Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-fn write_members<'i, 'd: 'i>(
-    body: &mut String,
-    members: impl Iterator<Item = &'i (Cow<'d, str>, &'d RawValue)>,
-) {
-    body.push('{');
-    for (at, (name, value)) in members.enumerate() {
-        if at > 0 {
-            body.push(',');
-        }
-        write_member(body, name, value);
-    }
-    body.push('}');
-}
-
 fn write_member(body: &mut String, name: &str, value: &RawValue) {
     if name.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
         body.push_str(&serde_json::to_string(name).expect("a text can be written to memory"));
@@ -431,43 +458,43 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_again_is_decoded_twice_and_no_more() {
-        let (entry, hot) = (entry(), Hot::new(10_000));
-        let first: Arc<ConfigMap> = entry.decode(&hot).unwrap();
-        assert_eq!(first.data.as_ref().unwrap()["a"], "b");
-        let second = Arc::as_ptr(&entry.decode::<ConfigMap>(&hot).unwrap());
-        assert_ne!(Arc::as_ptr(&first), second);
-        assert_eq!(second, Arc::as_ptr(&entry.decode::<ConfigMap>(&hot).unwrap()));
+    fn labels_are_read_without_the_rest_of_the_metadata() {
+        let entry = entry();
+        assert_eq!(entry.labels_json(), r#"{"app":"web"}"#);
+        assert_eq!(entry.labels().iter().collect::<Vec<_>>(), [("app", "web")]);
+        assert!(entry.labels().has("app") && !entry.labels().has("web"));
+        for (labels, read) in [
+            ("{}", vec![]),
+            ("null", vec![]),
+            (r#"{"a":"1","b":"","a":"2"}"#, vec![("b", ""), ("a", "2")]),
+            (r#"{"a\"b":"c\\d"}"#, vec![("a\"b", "c\\d")]),
+        ] {
+            let json = format!(
+                r#"{{"metadata":{{"managedFields":[],"labels":{labels},"name":"m"}},"labels":{{}}}}"#
+            );
+            let entry = Entry::read(&json, false).unwrap();
+            assert_eq!(entry.labels().iter().collect::<Vec<_>>(), read, "{labels}");
+            let mut marks: Vec<_> = read.iter().map(|(l, v)| ((*l).to_owned(), (*v).to_owned())).collect();
+            marks.sort();
+            assert_eq!(entry.marks().labels.into_iter().collect::<Vec<_>>(), marks, "{labels}");
+        }
+        assert_eq!(Entry::read("{}", false).unwrap().labels().iter().count(), 0);
     }
 
     #[test]
-    fn what_is_read_in_turn_is_not_kept_when_its_turn_comes_back_too_late() {
-        let hot = Hot::new(10_000);
-        let entries: Vec<Entry> = (0..100).map(|_| entry()).collect();
-        for entry in entries.iter().chain(&entries) {
-            entry.decode::<ConfigMap>(&hot).unwrap();
-        }
-        assert_eq!(hot.held.lock().unwrap().bytes, 0);
-    }
-
-    #[test]
-    fn what_is_kept_has_a_bound() {
-        let hot = Hot::new(10_000);
-        let entries: Vec<Entry> = (0..100).map(|_| entry()).collect();
-        for entry in &entries {
-            for _ in 0..3 {
-                entry.decode::<ConfigMap>(&hot).unwrap();
-            }
-        }
-        let held = hot.held.lock().unwrap().bytes;
-        assert!((9_000..=10_000).contains(&held), "{held}");
+    fn a_kind_that_is_kept_decoded_is_decoded_once_per_type() {
+        let entry = entry();
+        let first = entry.decode::<ConfigMap>(Keep::All).unwrap();
+        let dynamic = entry.decode_dynamic(&Kind::of::<ConfigMap>(), Keep::All).unwrap();
+        assert!(Arc::ptr_eq(&first, &entry.decode::<ConfigMap>(Keep::All).unwrap()));
+        assert!(Arc::ptr_eq(&dynamic, &entry.decode_dynamic(&Kind::of::<ConfigMap>(), Keep::All).unwrap()));
     }
 
     #[test]
     fn a_dynamic_object_says_what_it_is() {
         let entry = entry();
         let kind = Kind::of::<ConfigMap>();
-        let object = entry.decode_dynamic(&kind, &Hot::new(0)).unwrap();
+        let object = entry.decode_dynamic(&kind, Keep::Hot(&Hot::new(0))).unwrap();
         assert_eq!(object.types.as_ref().unwrap().kind, "ConfigMap");
         assert_eq!(object.data["data"]["a"], "b");
     }

@@ -18,9 +18,10 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use self::functions::Indexer;
-use super::entry::{Entry, Hot, Transform};
+use super::entry::{Entry, Keep, Transform};
 use super::follower::Follower;
 use super::health::WatchHealth;
+use super::hot::Hot;
 use super::inbox::Inbox;
 use super::metrics::CacheMetrics;
 use super::reflector::{Reflector, Selection};
@@ -30,23 +31,43 @@ use crate::list::List;
 use crate::{Key, Kind};
 
 /// What all informers of a cache share.
-#[derive(Default)]
 pub(crate) struct Common {
     /// Whether the cache runs, or has run.
     pub(crate) started: ordered_watch::Sender<bool>,
     pub(crate) metrics: CacheMetrics,
+    pub(crate) hot: Hot,
+}
+
+impl Common {
+    pub(crate) fn new(decoded_budget: usize) -> Self {
+        Self {
+            started: ordered_watch::Sender::default(),
+            metrics: CacheMetrics::default(),
+            hot: Hot::new(decoded_budget),
+        }
+    }
 }
 
 /// The options of an informer.
 #[derive(Clone)]
 pub(crate) struct Settings {
-    pub(crate) selection: Selection,
-    /// The namespaces that are watched; all if empty.
-    pub(crate) namespaces: Vec<String>,
-    pub(crate) transform: Option<Transform>,
+    /// Only metadata is asked for, and kept.
+    pub(crate) metadata_only: bool,
+    /// What is watched, with a watch for each.
+    pub(crate) scopes: Vec<Scoped>,
     pub(crate) keep_managed_fields: bool,
     pub(crate) resync: Option<Duration>,
-    pub(crate) hot_bytes: usize,
+    pub(crate) keep_decoded: bool,
+}
+
+/// What is kept of a namespace, or of all.
+#[derive(Clone)]
+pub(crate) struct Scoped {
+    pub(crate) namespace: Option<String>,
+    /// Where `namespace` is all: those that have a scope of their own.
+    pub(crate) except: Vec<String>,
+    pub(crate) selection: Selection,
+    pub(crate) transform: Option<Transform>,
 }
 
 /// One kind under watch. Reads never wait, and copy no object.
@@ -54,7 +75,6 @@ pub struct Informer {
     kind: Kind,
     settings: Settings,
     common: Arc<Common>,
-    hot: Hot,
     /// The index functions, in the order of the indexes of the store. Every writer of the store holds this lock while it
     /// computes index values and stores them, so that readers wait for neither.
     indexers: Mutex<Vec<Indexer>>,
@@ -74,9 +94,9 @@ struct Shared {
     stopped: bool,
 }
 
-/// A namespace, or all of them, and how far its watch has come.
+/// One watch: what it keeps, and how far it has come.
 pub(crate) struct Part {
-    pub(crate) namespace: Option<String>,
+    pub(crate) scope: Scoped,
     pub(crate) health: WatchHealth,
     progress: ordered_watch::Sender<Progress>,
 }
@@ -89,6 +109,11 @@ struct Progress {
 }
 
 impl Part {
+    /// The namespace that is watched; `None` for all.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        self.scope.namespace.as_deref()
+    }
+
     /// Everything up to a version has been seen.
     pub(crate) fn reached(&self, version: u64) {
         self.progress.send_if_modified(|progress| {
@@ -101,24 +126,19 @@ impl Part {
 
 impl Informer {
     pub(crate) fn new(kind: Kind, settings: Settings, common: Arc<Common>) -> Self {
-        let namespaces: Vec<Option<String>> = match settings.namespaces.as_slice() {
-            [] => vec![None],
-            some => some.iter().cloned().map(Some).collect(),
-        };
-        let part = |namespace| Part {
-            namespace,
+        let part = |scope: &Scoped| Part {
+            scope: scope.clone(),
             health: WatchHealth::default(),
             progress: ordered_watch::Sender::default(),
         };
-        let hot = Hot::new(settings.hot_bytes);
+        let parts = settings.scopes.iter().map(part).collect();
         Self {
             kind,
             settings,
             common,
-            hot,
             indexers: Mutex::default(),
             shared: RwLock::default(),
-            parts: namespaces.into_iter().map(part).collect(),
+            parts,
             paged_until: Mutex::default(),
             optional: AtomicBool::new(false),
         }
@@ -223,7 +243,8 @@ impl Informer {
         let namespace = list.namespace.as_deref();
         let shared = self.read();
         let mut found: Vec<Arc<Entry>> = match list.fields.split_first() {
-            None => shared.store.iter(namespace).cloned().collect(),
+            None if labels.is_empty() => shared.store.iter(namespace).cloned().collect(),
+            None => shared.store.select(&labels, namespace),
             Some(((field, value), more)) => {
                 let mut found = self.find(&shared.store, field, value, namespace)?;
                 for (field, value) in more {
@@ -231,13 +252,11 @@ impl Informer {
                     // Both are in the order of their keys.
                     found.retain(|entry| also.binary_search_by(|other| other.key().cmp(entry.key())).is_ok());
                 }
+                found.retain(|entry| shared.store.matches(&labels, entry));
                 found
             }
         };
         drop(shared);
-        if !labels.is_empty() {
-            found.retain(|entry| labels.matches(&entry.marks().labels));
-        }
         if let Some(limit) = list.limit {
             found.truncate(limit);
         }
@@ -278,12 +297,16 @@ impl Informer {
         &self,
         entry: &Entry,
     ) -> Result<Arc<K>, Error> {
-        entry.decode(&self.hot).map_err(|source| self.unreadable(entry, source))
+        entry.decode(self.keep()).map_err(|source| self.unreadable(entry, source))
     }
 
     /// An entry without a Rust type of its own.
     pub fn decode_dynamic(&self, entry: &Entry) -> Result<Arc<DynamicObject>, Error> {
-        entry.decode_dynamic(&self.kind, &self.hot).map_err(|source| self.unreadable(entry, source))
+        entry.decode_dynamic(&self.kind, self.keep()).map_err(|source| self.unreadable(entry, source))
+    }
+
+    fn keep(&self) -> Keep<'_> {
+        if self.settings.keep_decoded { Keep::All } else { Keep::Hot(&self.common.hot) }
     }
 
     /// An entry as a typed or a dynamic object.
@@ -351,7 +374,13 @@ impl Informer {
 
     /// The part that watches a namespace.
     fn part(&self, namespace: Option<&str>) -> Option<&Part> {
-        self.parts.iter().find(|part| part.namespace.is_none() || part.namespace.as_deref() == namespace)
+        let of = |wanted: Option<&str>| self.parts.iter().find(|part| part.namespace() == wanted);
+        of(namespace).or_else(|| of(None))
+    }
+
+    /// The selectors that apply in a namespace; `None` if it is not watched.
+    pub(crate) fn selection(&self, namespace: Option<&str>) -> Option<&Selection> {
+        self.part(namespace).map(|part| &part.scope.selection)
     }
 
     /// Whether an object in a namespace would be seen here, its labels and fields aside.
@@ -432,12 +461,13 @@ impl Informer {
     /// Stores a complete list.
     pub(crate) fn replace(&self, part: &Part, now: Vec<Arc<Entry>>, version: u64) {
         let indexers = self.indexers();
-        let Difference { gone, changed } = self.read().store.difference(part.namespace.as_deref(), now);
+        let Difference { gone, changed } =
+            self.read().store.difference(part.namespace(), &part.scope.except, now);
         let changed = changed.into_iter().map(|entry| self.indexed(&indexers, entry)).collect();
         let mut shared = self.write();
         let initial = !part.progress.borrow().synced;
         // An object that is missing from a list of a selection may exist.
-        let removal = if self.settings.selection.is_all() { Removal::Deleted } else { Removal::Unknown };
+        let removal = if part.scope.selection.is_all() { Removal::Deleted } else { Removal::Unknown };
         for mut change in shared.store.apply(&gone, removal, changed) {
             if initial {
                 change.occasion = Occasion::Initial;

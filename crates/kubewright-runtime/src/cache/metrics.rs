@@ -99,7 +99,7 @@ struct OfWatch {
 
 impl OfWatch {
     fn new(informer: &Informer, part: &Part) -> Self {
-        let (kind, selection) = (informer.kind().gvk(), &informer.settings().selection);
+        let (kind, selection) = (informer.kind().gvk(), &part.scope.selection);
         let metadata = if selection.metadata_only { "metadata" } else { "" };
         let selection = [&*selection.labels, &*selection.fields, metadata];
         let selection: Vec<&str> = selection.into_iter().filter(|it| !it.is_empty()).collect();
@@ -107,7 +107,7 @@ impl OfWatch {
             group: kind.group.clone(),
             version: kind.version.clone(),
             kind: kind.kind.clone(),
-            namespace: part.namespace.clone().unwrap_or_default(),
+            namespace: part.namespace().unwrap_or_default().to_owned(),
             selection: selection.join(";"),
         }
     }

@@ -2,20 +2,22 @@
 //!
 //! Options are checked once, when a [`Cache`](super::Cache) is built from them.
 
+mod namespace;
+
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::entry::Transform;
-use super::informer::Settings;
+pub use self::namespace::NamespaceOptions;
+use self::namespace::Transformer;
+use super::informer::{Scoped, Settings};
 use super::reflector::Selection;
 use crate::{Gvk, Kind, Object, Scope};
 
 /// The default resync period.
 pub const RESYNC: Duration = Duration::from_hours(10);
 
-/// The JSON of the objects that are kept decoded, per informer.
-const HOT_BYTES: usize = 1 << 20;
+/// The default of [`CacheOptions::decoded_budget`].
+pub const DECODED_BUDGET: usize = 4 << 20;
 
 /// Options that a cache cannot work with.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,12 +37,17 @@ fn of(kind: Option<&Gvk>) -> String {
 pub struct CacheOptions {
     /// The namespaces to watch; all if empty.
     pub namespaces: Vec<String>,
+    /// Options of single namespaces, for kinds without own options there. See [`CacheOptions::namespace`].
+    pub namespace_options: BTreeMap<String, NamespaceOptions>,
     /// The resync period; `None` for no resync. Must not be zero.
     pub resync: Option<Duration>,
     /// Options of kinds that have none of their own.
     pub default_kind: KindOptions,
     /// Options of single kinds, instead of `default_kind`.
     pub kinds: BTreeMap<Gvk, KindOptions>,
+    /// How much of the objects that are read repeatedly is kept decoded, for all kinds together: the bytes of their JSON.
+    /// A decoded object takes several times as much memory, a Pod about five times.
+    pub decoded_budget: usize,
     /// Seed of the jitter of retries; random if `None`.
     pub seed: Option<u64>,
 }
@@ -49,9 +56,11 @@ impl Default for CacheOptions {
     fn default() -> Self {
         Self {
             namespaces: Vec::new(),
+            namespace_options: BTreeMap::new(),
             resync: Some(RESYNC),
             default_kind: KindOptions::default(),
             kinds: BTreeMap::new(),
+            decoded_budget: DECODED_BUDGET,
             seed: None,
         }
     }
@@ -62,6 +71,16 @@ impl CacheOptions {
     #[must_use]
     pub fn kind<K: Object>(mut self, options: KindOptions) -> Self {
         self.kinds.insert(Kind::of::<K>().gvk().clone(), options);
+        self
+    }
+
+    /// Watches a namespace with options of its own, in addition to [`CacheOptions::namespaces`]. The empty name means all
+    /// namespaces that are not named.
+    #[must_use]
+    pub fn namespace(mut self, name: impl Into<String>, options: NamespaceOptions) -> Self {
+        let name = name.into();
+        self.namespaces.push(name.clone());
+        self.namespace_options.insert(name, options);
         self
     }
 
@@ -83,9 +102,9 @@ impl CacheOptions {
         self.kinds.get(kind.gvk()).unwrap_or(&self.default_kind)
     }
 
-    /// The selection of a kind: the cache's own selectors and, in addition, those of the caller. An object must match
-    /// both.
-    pub(super) fn selection(
+    /// What a caller selects of a kind, in addition to the selectors of these options. Two callers with the same
+    /// selection share an informer.
+    pub(super) fn requested(
         &self,
         kind: &Kind,
         labels: &str,
@@ -93,39 +112,79 @@ impl CacheOptions {
         metadata_only: bool,
     ) -> Selection {
         let own = self.of(kind);
-        let and = |own: &str, more: &str| match own {
-            own if own.is_empty() || own == more => more.to_owned(),
-            own if more.is_empty() => own.to_owned(),
-            // A comma is "and" in label selectors and in field selectors.
-            own => format!("{own},{more}"),
+        // A caller that repeats the selector of the kind asks for nothing more, unless a namespace has another one.
+        let repeats = |own: &str, more: &str| {
+            own == more && self.namespace_options.is_empty() && self.of(kind).namespace_options.is_empty()
         };
-        Selection { labels: and(&own.labels, labels), fields: and(&own.fields, fields), metadata_only }
+        let more = |own: &str, more: &str| if repeats(own, more) { String::new() } else { more.to_owned() };
+        Selection { labels: more(&own.labels, labels), fields: more(&own.fields, fields), metadata_only }
     }
 
-    pub(super) fn settings(&self, kind: &Kind, selection: Selection) -> Settings {
-        let own = self.of(kind).clone();
-        let mut namespaces = match kind.scope() {
-            Scope::Namespaced => own.namespaces.unwrap_or_else(|| self.namespaces.clone()),
-            Scope::Cluster => Vec::new(),
-        };
-        namespaces.sort();
-        namespaces.dedup();
-        if namespaces.iter().any(String::is_empty) {
-            // The empty name means all namespaces, as everywhere in Kubernetes.
-            namespaces.clear();
-        }
-        let metadata_only = selection.metadata_only;
+    /// The options of an informer. An object must match the selectors of these options and those of the caller.
+    pub(super) fn settings(&self, kind: &Kind, requested: &Selection) -> Settings {
+        let own = self.of(kind);
         Settings {
-            selection,
-            namespaces,
-            transform: own.transform.filter(|_| own.transforms.applies(metadata_only)),
+            metadata_only: requested.metadata_only,
+            scopes: self.scopes(kind, requested),
             keep_managed_fields: own.keep_managed_fields,
             resync: match own.resync {
                 Resync::AsAll => self.resync,
                 Resync::Own(every) => every,
             },
-            hot_bytes: HOT_BYTES,
+            keep_decoded: own.keep_decoded,
         }
+    }
+
+    /// What is watched: one scope per namespace, or one for all.
+    fn scopes(&self, kind: &Kind, requested: &Selection) -> Vec<Scoped> {
+        let own = self.of(kind);
+        let none = NamespaceOptions::default();
+        let scoped = |namespace: Option<&str>, options: &NamespaceOptions, except: Vec<String>| {
+            let labels = options.labels.as_ref().unwrap_or(&own.labels);
+            let fields = options.fields.as_ref().unwrap_or(&own.fields);
+            let metadata_only = requested.metadata_only;
+            Scoped {
+                namespace: namespace.map(str::to_owned),
+                except,
+                selection: Selection {
+                    labels: both(labels, &requested.labels),
+                    fields: both(fields, &requested.fields),
+                    metadata_only,
+                },
+                transform: options
+                    .transform
+                    .as_ref()
+                    .or(own.transform.as_ref())
+                    .and_then(|it| it.of(metadata_only)),
+            }
+        };
+        let names: &[String] = match kind.scope() {
+            Scope::Namespaced => own.namespaces.as_ref().unwrap_or(&self.namespaces),
+            Scope::Cluster => &[],
+        };
+        let options = |name: &String| {
+            let known = own.namespace_options.get(name).or_else(|| self.namespace_options.get(name));
+            (name.clone(), known.unwrap_or(&none))
+        };
+        let mut named: BTreeMap<String, &NamespaceOptions> = names.iter().map(options).collect();
+        // The empty name means all namespaces, as everywhere in Kubernetes.
+        let Some(rest) = named.remove("").or(named.is_empty().then_some(&none)) else {
+            return named.iter().map(|(name, options)| scoped(Some(name), options, Vec::new())).collect();
+        };
+        // A namespace that is kept as all the others needs no watch of its own.
+        named.retain(|_, options| !options.is_empty() || !rest.is_empty());
+        let all = scoped(None, rest, named.keys().cloned().collect());
+        let named = named.iter().map(|(name, options)| scoped(Some(name), options, Vec::new()));
+        named.chain([all]).collect()
+    }
+}
+
+/// Both selectors: a comma is "and" in label selectors and in field selectors.
+fn both(own: &str, more: &str) -> String {
+    match (own, more) {
+        (own, more) if own.is_empty() || own == more => more.to_owned(),
+        (own, "") => own.to_owned(),
+        (own, more) => format!("{own},{more}"),
     }
 }
 
@@ -146,27 +205,10 @@ pub struct KindOptions {
     labels: String,
     fields: String,
     keep_managed_fields: bool,
+    keep_decoded: bool,
     resync: Resync,
-    transform: Option<Transform>,
-    transforms: Transforms,
-}
-
-/// The informers that a transform applies to.
-#[derive(Clone, Copy, Default)]
-enum Transforms {
-    #[default]
-    All,
-    /// Those of metadata, or those of whole objects.
-    Metadata(bool),
-}
-
-impl Transforms {
-    fn applies(self, metadata_only: bool) -> bool {
-        match self {
-            Self::All => true,
-            Self::Metadata(metadata) => metadata == metadata_only,
-        }
-    }
+    transform: Option<Transformer>,
+    namespace_options: BTreeMap<String, NamespaceOptions>,
 }
 
 impl KindOptions {
@@ -179,6 +221,16 @@ impl KindOptions {
     #[must_use]
     pub fn namespaces<N: Into<String>>(mut self, namespaces: impl IntoIterator<Item = N>) -> Self {
         self.namespaces = Some(namespaces.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Watches a namespace with options of its own, in addition to [`KindOptions::namespaces`]. The empty name means all
+    /// namespaces that are not named.
+    #[must_use]
+    pub fn namespace(mut self, name: impl Into<String>, options: NamespaceOptions) -> Self {
+        let name = name.into();
+        self.namespaces.get_or_insert_default().push(name.clone());
+        self.namespace_options.insert(name, options);
         self
     }
 
@@ -205,6 +257,14 @@ impl KindOptions {
         self
     }
 
+    /// Keeps every object of this kind decoded once it was read, beside its JSON and outside of
+    /// [`CacheOptions::decoded_budget`]. For kinds that are listed often and whole: reads then decode only what changed.
+    #[must_use]
+    pub fn keep_decoded(mut self) -> Self {
+        self.keep_decoded = true;
+        self
+    }
+
     /// The resync period of this kind; `None` for no resync. Must not be zero.
     #[must_use]
     pub fn resync(mut self, every: Option<Duration>) -> Self {
@@ -221,12 +281,7 @@ impl KindOptions {
     /// logged and counted in `kubewright_cache_panics_total`.
     #[must_use]
     pub fn transform<K: Object>(mut self, change: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
-        self.transforms = Transforms::Metadata(K::metadata_api());
-        self.transform = Some(Arc::new(move |json| {
-            let mut object: K = serde_json::from_str(json)?;
-            change(&mut object);
-            serde_json::to_string(&object)
-        }));
+        self.transform = Some(Transformer::typed(change));
         self
     }
 
@@ -234,12 +289,7 @@ impl KindOptions {
     /// it can be the transform of [`CacheOptions::default_kind`].
     #[must_use]
     pub fn transform_json(mut self, change: impl Fn(&mut serde_json::Value) + Send + Sync + 'static) -> Self {
-        self.transforms = Transforms::All;
-        self.transform = Some(Arc::new(move |json| {
-            let mut object: serde_json::Value = serde_json::from_str(json)?;
-            change(&mut object);
-            serde_json::to_string(&object)
-        }));
+        self.transform = Some(Transformer::json(change));
         self
     }
 }

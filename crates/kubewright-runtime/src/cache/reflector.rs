@@ -17,7 +17,7 @@ use tracing::{debug, warn};
 
 use super::entry::Entry;
 use super::health::SHORT;
-use super::informer::{Informer, Part};
+use super::informer::{Informer, Part, Scoped};
 use super::store::Removal;
 use crate::client::Error;
 use crate::error::Chain;
@@ -186,12 +186,12 @@ impl<'a> Reflector<'a> {
             // What broke after it had worked is taken up at once, the first time.
             if failures.count == 1 && (error.is_gone() || open.is_some_and(|open| open >= SHORT)) {
                 let kind = self.informer.kind().gvk();
-                debug!(%kind, namespace = self.part.namespace, error = %Chain(&error), "watch broke; retrying at once");
+                debug!(%kind, namespace = self.part.namespace(), error = %Chain(&error), "watch broke; retrying at once");
                 continue;
             }
             warn!(
                 kind = %self.informer.kind().gvk(),
-                namespace = self.part.namespace,
+                namespace = self.part.namespace(),
                 error = %Chain(&error),
                 again_in = ?pause,
                 "{}",
@@ -333,7 +333,7 @@ impl<'a> Reflector<'a> {
 
     /// Why an object has left a watch. `object` is as the server sent it: a transform may drop its labels and its uid.
     async fn removal(&mut self, object: &str) -> Removal {
-        let selection = &self.informer.settings().selection;
+        let selection = &self.part.scope.selection;
         if selection.is_all() {
             return Removal::Deleted;
         }
@@ -371,9 +371,12 @@ impl<'a> Reflector<'a> {
     }
 
     fn query(&self) -> Query {
-        let Selection { labels, fields, .. } = &self.informer.settings().selection;
-        let mut query = Query::new(self.informer.kind().path(self.part.namespace.as_deref()));
-        for (name, value) in [("labelSelector", labels), ("fieldSelector", fields)] {
+        let Scoped { except, selection: Selection { labels, fields, .. }, .. } = &self.part.scope;
+        let mut query = Query::new(self.informer.kind().path(self.part.namespace()));
+        let except = except.iter().map(|namespace| format!("metadata.namespace!={namespace}"));
+        let fields: Vec<String> =
+            Some(fields.clone()).into_iter().filter(|it| !it.is_empty()).chain(except).collect();
+        for (name, value) in [("labelSelector", labels), ("fieldSelector", &fields.join(","))] {
             if !value.is_empty() {
                 query.push(name, value);
             }
@@ -382,8 +385,7 @@ impl<'a> Reflector<'a> {
     }
 
     fn request(&self, query: &Query, metadata: &'static str) -> Result<Request<Vec<u8>>, Error> {
-        let accept =
-            if self.informer.settings().selection.metadata_only { metadata } else { "application/json" };
+        let accept = if self.informer.settings().metadata_only { metadata } else { "application/json" };
         Request::get(query.as_str()).header(header::ACCEPT, accept).body(Vec::new()).map_err(Error::Build)
     }
 
@@ -410,7 +412,7 @@ impl<'a> Reflector<'a> {
 
     /// An object as it will be stored. One that is no Kubernetes object is logged and left out.
     fn entry(&self, object: &str) -> Option<Arc<Entry>> {
-        match self.informer.entry_of(object) {
+        match self.informer.entry_of(self.part, object) {
             Ok(entry) => Some(entry),
             Err(error) => {
                 warn!(kind = %self.informer.kind().gvk(), %error, "failed to decode object; it is left out of the cache");

@@ -3,15 +3,18 @@
 //! Index functions are user code and may be slow or panic. They never run here: the caller passes each object with its
 //! index values ([`Indexed`]).
 //!
-//! Invariants: an index has exactly the keys whose objects have the value; [`Store::apply`] reports every object that is
+//! Invariants: an index has exactly the keys whose objects have the value; so has the index of labels; [`Store::apply`] reports every object that is
 //! missing from a new list as deleted; a change never joins two objects of one name with different uids.
+
+mod labels;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use self::labels::LabelIndex;
 use super::entry::Entry;
-use crate::Key;
+use crate::{Key, LabelSelector};
 
 /// An object with its index values, one list per index, in the order of [`Store::add_index`].
 pub(crate) struct Indexed {
@@ -133,6 +136,7 @@ impl Index {
 pub(crate) struct Store {
     objects: BTreeMap<Key, Arc<Entry>>,
     indexes: Vec<(Arc<str>, Index)>,
+    labels: LabelIndex,
 }
 
 impl Store {
@@ -166,6 +170,22 @@ impl Store {
         Some(keys.into_iter().flatten().filter_map(|key| self.objects.get(key)))
     }
 
+    /// The objects that a label selector matches, in a namespace or in all, in the order of their keys.
+    pub(crate) fn select(&self, selector: &LabelSelector, namespace: Option<&str>) -> Vec<Arc<Entry>> {
+        match self.labels.candidates(selector, &within(namespace)) {
+            Some((keys, others)) => {
+                let entries = keys.iter().filter_map(|key| self.objects.get(key));
+                entries.filter(|entry| self.labels.matches(others.iter().copied(), entry)).cloned().collect()
+            }
+            None => self.iter(namespace).filter(|entry| self.matches(selector, entry)).cloned().collect(),
+        }
+    }
+
+    /// Whether a label selector matches an object of this store.
+    pub(crate) fn matches(&self, selector: &LabelSelector, entry: &Entry) -> bool {
+        self.labels.matches(selector.requirements(), entry)
+    }
+
     /// Adds an index. The caller has built it from the objects of this store.
     pub(crate) fn add_index(&mut self, name: Arc<str>, index: Index) {
         self.indexes.push((name, index));
@@ -186,6 +206,7 @@ impl Store {
             index.set(entry.key(), values);
         }
         let old = self.objects.insert(entry.key().clone(), entry.clone());
+        self.labels.replace(old.as_deref(), Some(&entry));
         Some(Change { old, new: Some(entry), occasion: Occasion::Event, removal: None })
     }
 
@@ -195,15 +216,22 @@ impl Store {
         for (_, index) in &mut self.indexes {
             index.remove(key);
         }
+        self.labels.replace(Some(&old), None);
         let old = Some(last.unwrap_or(old));
         Some(Change { old, new: None, occasion: Occasion::Event, removal: Some(removal) })
     }
 
-    /// Compares the objects of a namespace, or all objects, with a new list.
-    pub(crate) fn difference(&self, namespace: Option<&str>, now: Vec<Arc<Entry>>) -> Difference {
+    /// Compares the objects of a namespace, or of all `except` some, with a new list.
+    pub(crate) fn difference(
+        &self,
+        namespace: Option<&str>,
+        except: &[String],
+        now: Vec<Arc<Entry>>,
+    ) -> Difference {
         let keys: BTreeSet<&Key> = now.iter().map(|entry| entry.key()).collect();
-        let gone = self.iter(namespace).map(|entry| entry.key()).filter(|key| !keys.contains(key));
-        let gone = gone.cloned().collect();
+        let excepted = |key: &Key| except.iter().any(|it| key.namespace() == Some(it));
+        let gone = self.iter(namespace).map(|entry| entry.key());
+        let gone = gone.filter(|key| !keys.contains(key) && !excepted(key)).cloned().collect();
         drop(keys);
         Difference { gone, changed: now.into_iter().filter(|entry| !self.has(entry)).collect() }
     }

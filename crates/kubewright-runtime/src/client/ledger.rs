@@ -140,7 +140,7 @@ impl Ledger {
 
 /// Whether an informer will report a write: it has the object, or selects it as it is now.
 pub(super) fn tells(informer: &Informer, key: &Key, labels: Option<&BTreeMap<String, String>>) -> bool {
-    let selection = &informer.settings().selection;
+    let Some(selection) = informer.selection(key.namespace()) else { return false };
     let all = selection.labels.is_empty() && selection.fields.is_empty();
     let selected = || {
         // Only the server knows what a field selector selects. Such an object is not waited for the first time.

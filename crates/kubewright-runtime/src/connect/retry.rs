@@ -91,10 +91,20 @@ impl<B> Policy<Request<Body>, Response<B>, BoxError> for Retries {
         let (method, uri) = (request.method(), request.uri());
         let status = result.as_ref().ok().map(Response::status);
         let error = result.as_ref().err().map(|error| crate::error::Chain(&**error).to_string());
-        tracing::info!(
-            %method, path = uri.path(), attempt = self.attempts, status = status.map(|status| status.as_u16()),
-            error, ?delay, "retrying request"
-        );
+        macro_rules! log {
+            ($level:ident) => {
+                tracing::$level!(
+                    %method, path = uri.path(), attempt = self.attempts,
+                    status = status.map(|status| status.as_u16()), error, ?delay, "retrying request"
+                )
+            };
+        }
+        // One line per request: while a server is down, each request is retried several times.
+        if self.attempts == 1 {
+            log!(info);
+        } else {
+            log!(debug);
+        }
         if let Some(metrics) = &self.metrics {
             metrics.count_retry(method, observe::host_of(uri), status);
         }

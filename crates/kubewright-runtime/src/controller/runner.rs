@@ -33,7 +33,7 @@ use crate::events::Recorder;
 use crate::journal::{self, Ending, Journal, Reconciles};
 use crate::queue::{Causes, QueueMetrics, SharedQueue, Taken, jittered};
 use crate::reconcile::{Context, ContextParts, Error, Next, Outcome, ReconcileId, client_error, is_terminal};
-use crate::{Clock, Key, Kind};
+use crate::{Clock, Key, Kind, traces};
 
 /// How long a key waits for the cache to see its own writes, before it is reconciled all the same.
 const OWN_WRITES: Duration = Duration::from_secs(10);
@@ -324,6 +324,7 @@ impl Shared {
             reconcile_id = %id,
             because = field::Empty,
         );
+        traces::reconciles(&span, &key);
         let because = |causes: &Causes<Cause>| {
             span.record("because", field::display(causes));
         };
@@ -374,6 +375,7 @@ impl Shared {
         } else {
             span.in_scope(|| self.follow_up(&key, taken.priority, &end, rng))
         };
+        traces::ended(&span, || end.told());
         if let Some(trail) = trail {
             let (ending, error) = end.told();
             trail.ended(ending, again_in, error);

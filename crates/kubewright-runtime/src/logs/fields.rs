@@ -40,6 +40,10 @@ impl Fields {
         // `r#type` is a way to write `type`.
         let name = field.name();
         let name = name.strip_prefix("r#").unwrap_or(name);
+        // These configure the exporter of traces.
+        if name.starts_with("otel.") {
+            return;
+        }
         match self.0.iter_mut().find(|(existing, _)| *existing == name) {
             Some((_, existing)) => *existing = value,
             None => self.0.push((name, value)),

@@ -41,6 +41,8 @@ pub struct ManagerOptions {
     pub metrics_cert_key: String,
     /// Where `/healthz` and `/readyz` are served; nowhere if off.
     pub health_probe_bind_address: BindAddress,
+    /// Where profiles are served, without authentication; nowhere if off. See [`profiling`](crate::profiling).
+    pub pprof_bind_address: BindAddress,
     /// The defaults of all controllers.
     pub controllers: ControllerOptions,
     /// Have one of several replicas lead; every replica does everything if none.
@@ -73,6 +75,7 @@ impl ManagerOptions {
             metrics_cert_name: "tls.crt".to_owned(),
             metrics_cert_key: "tls.key".to_owned(),
             health_probe_bind_address: BindAddress::OFF,
+            pprof_bind_address: BindAddress::OFF,
             controllers: ControllerOptions::default(),
             leader_election: None,
             graceful_shutdown_timeout: Some(Duration::from_secs(30)),

@@ -1,4 +1,4 @@
-//! The servers of a manager: health probes and metrics.
+//! The servers of a manager: health probes, metrics and profiles.
 
 use tracing::info;
 
@@ -7,6 +7,7 @@ use super::{Addresses, Inner, Manager, ManagerError};
 use crate::certs::{CertificateMetrics, Certificates};
 use crate::health;
 use crate::metrics::Guard;
+use crate::profiling;
 use crate::serve::Server;
 
 impl Manager {
@@ -15,15 +16,27 @@ impl Manager {
         let Inner { options, healthz, readyz, addresses, .. } = &*self.inner;
         let health = Server::bind(&options.health_probe_bind_address, "--health-probe-bind-address").await?;
         let metrics = Server::bind(&options.metrics_bind_address, "--metrics-bind-address").await?;
+        let pprof = Server::bind(&options.pprof_bind_address, "--pprof-bind-address").await?;
         let listening = Addresses {
             health_probe: health.as_ref().map(Server::address),
             metrics: metrics.as_ref().map(Server::address),
+            pprof: pprof.as_ref().map(Server::address),
         };
         addresses.send_modify(|addresses| *addresses = Some(listening));
         if let Some(server) = health {
             info!(address = %server.address(), "serving health probes");
             let (handler, stop) = (health::handler(healthz.clone(), readyz.clone()), servers.stop.clone());
             servers.spawn("health probes", async move {
+                server.run(handler, stop.cancelled_owned()).await;
+                Ok(())
+            });
+        }
+        if let Some(server) = pprof {
+            info!(address = %server.address(), "serving profiles");
+            let cache = self.inner.cache.clone();
+            let handler = profiling::handler(move || vec![("manager".to_owned(), cache.clone())]);
+            let stop = servers.stop.clone();
+            servers.spawn("profiles", async move {
                 server.run(handler, stop.cancelled_owned()).await;
                 Ok(())
             });

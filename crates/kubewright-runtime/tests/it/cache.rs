@@ -2,8 +2,10 @@
 
 mod health;
 mod indexes;
+mod labels;
 mod large;
 mod model;
+mod namespaces;
 mod options;
 mod panics;
 mod removal;

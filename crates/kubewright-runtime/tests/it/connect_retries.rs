@@ -107,6 +107,21 @@ async fn a_request_is_sent_again_if_the_server_says_when() -> Result<()> {
     Ok(())
 }
 
+#[tokio::test]
+async fn only_the_first_retry_of_a_request_is_logged_at_info() -> Result<()> {
+    let log = Log::keep()?;
+    // Nothing listens here any more.
+    let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
+    let client = client(address, None)?;
+    send(&client, Method::GET).await.expect_err("the connection is refused");
+    let logged = log.saying("retrying request");
+    assert_eq!(logged.len(), 5, "{logged:?}");
+    let at_info: Vec<&String> = logged.iter().filter(|line| line.contains("INFO")).collect();
+    assert!(matches!(&at_info[..], [first] if first.contains("attempt=1")), "{at_info:?}");
+    assert!(logged[1..].iter().all(|line| line.contains("DEBUG")), "{logged:?}");
+    Ok(())
+}
+
 /// A server that reads the head of each request, closes the first connections, and answers on later ones.
 async fn breaking(times: usize) -> Result<(SocketAddr, Arc<AtomicUsize>, JoinSet<()>)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;

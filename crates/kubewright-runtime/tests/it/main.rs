@@ -32,10 +32,13 @@ mod manager_serving;
 mod metrics;
 mod operator;
 mod owner;
+mod profiling;
 mod queue;
 mod queue_shuttle;
 mod reconcile;
 mod seeds;
 mod serve;
+#[cfg(feature = "otlp")]
+mod traces;
 mod webhook;
 mod world;

@@ -3,12 +3,13 @@
 //! Invariants: they run without the lock that readers need, one at a time per informer, and a panic affects one object
 //! only.
 
+use std::any::TypeId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use tracing::{error, warn};
 
-use super::Informer;
+use super::{Informer, Part};
 use crate::cache::entry::{Entry, Transform};
 use crate::cache::store::{Index, Indexed};
 use crate::error::panic_message;
@@ -19,17 +20,19 @@ pub(in crate::cache) type IndexFn = Arc<dyn Fn(&Entry) -> Vec<String> + Send + S
 /// An index function and its name.
 pub(super) struct Indexer {
     name: Arc<str>,
+    /// Identifies the function; `None` if it cannot be compared with others.
+    function: Option<TypeId>,
     values: IndexFn,
 }
 
 impl Informer {
-    /// Adds an index over all objects. False if there is one of that name.
-    pub(crate) fn add_index(&self, name: &str, values: IndexFn) -> bool {
+    /// Adds an index over all objects, unless it exists. False if there is one of that name with another function.
+    pub(crate) fn add_index(&self, name: &Arc<str>, function: Option<TypeId>, values: IndexFn) -> bool {
         let mut indexers = self.indexers();
-        if indexers.iter().any(|indexer| &*indexer.name == name) {
-            return false;
+        if let Some(known) = indexers.iter().find(|indexer| indexer.name == *name) {
+            return function.is_some() && known.function == function;
         }
-        let indexer = Indexer { name: name.into(), values };
+        let indexer = Indexer { name: name.clone(), function, values };
         let entries: Vec<Arc<Entry>> = self.read().store.iter(None).cloned().collect();
         let mut index = Index::default();
         for entry in entries {
@@ -60,10 +63,10 @@ impl Informer {
     }
 
     /// Reads an object as it will be stored. If the transform fails, the object is stored as the server sent it.
-    pub(crate) fn entry_of(&self, object: &str) -> Result<Arc<Entry>, serde_json::Error> {
+    pub(crate) fn entry_of(&self, part: &Part, object: &str) -> Result<Arc<Entry>, serde_json::Error> {
         let keep = self.settings.keep_managed_fields;
-        let transformed =
-            self.settings.transform.as_ref().and_then(|transform| self.transformed(transform, object));
+        let transform = part.scope.transform.as_ref();
+        let transformed = transform.and_then(|transform| self.transformed(transform, object));
         let entry = Entry::read(transformed.as_deref().unwrap_or(object), keep)?;
         Ok(self.known(entry.key(), entry.version()).unwrap_or_else(|| Arc::new(entry)))
     }

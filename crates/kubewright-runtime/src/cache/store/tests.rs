@@ -14,7 +14,7 @@ fn entry(namespace: &str, name: &str, version: u64, color: &str) -> Arc<Entry> {
 }
 
 fn colors(entry: &Entry) -> Vec<String> {
-    entry.marks().labels.into_values().collect()
+    entry.marks().labels.remove("color").into_iter().collect()
 }
 
 /// An object with its value of the index `color`.
@@ -27,7 +27,7 @@ fn put(store: &mut Store, entry: Arc<Entry>) -> Option<Change> {
 }
 
 fn replace(store: &mut Store, namespace: Option<&str>, now: Vec<Arc<Entry>>) -> Vec<Change> {
-    let Difference { gone, changed } = store.difference(namespace, now);
+    let Difference { gone, changed } = store.difference(namespace, &[], now);
     store.apply(&gone, Removal::Deleted, changed.into_iter().map(indexed).collect())
 }
 
@@ -122,6 +122,61 @@ fn an_index_is_asked_for_one_namespace_too() {
     assert_eq!(store.find("color", "blue", Some("a")).unwrap().count(), 0);
 }
 
+/// An object with several labels, from `a=1,b=2`.
+fn labelled(namespace: &str, name: &str, version: u64, labels: &str) -> Arc<Entry> {
+    let pairs = labels.split(',').filter_map(|pair| pair.split_once('='));
+    let labels: BTreeMap<&str, &str> = pairs.collect();
+    let object = json!({
+        "metadata": {"namespace": namespace, "name": name, "resourceVersion": version.to_string(), "labels": labels},
+    });
+    Arc::new(Entry::read(&object.to_string(), false).unwrap())
+}
+
+#[test]
+fn objects_are_found_by_their_labels() {
+    let mut store = Store::default();
+    for (version, (namespace, name, labels)) in (1..).zip([
+        ("a", "x", "app=web,tier=front"),
+        ("a", "y", "app=web,tier=back"),
+        ("a-b", "x", "app=db"),
+        ("b", "x", "app=web,tier=front,old=yes"),
+        ("b", "z", ""),
+    ]) {
+        put(&mut store, labelled(namespace, name, version, labels));
+    }
+    let select = |store: &Store, selector: &str, namespace: Option<&str>| -> Vec<String> {
+        names(store.select(&selector.parse().unwrap(), namespace).iter())
+    };
+    for (selector, found) in [
+        ("", &["a/x", "a/y", "a-b/x", "b/x", "b/z"] as &[&str]),
+        ("app=web", &["a/x", "a/y", "b/x"]),
+        ("app=web,tier=front", &["a/x", "b/x"]),
+        ("app in (db,web),!old", &["a/x", "a/y", "a-b/x"]),
+        ("app in (db,db)", &["a-b/x"]),
+        ("tier", &["a/x", "a/y", "b/x"]),
+        ("tier,tier!=back", &["a/x", "b/x"]),
+        ("!app", &["b/z"]),
+        ("tier notin (front)", &["a/y", "a-b/x", "b/z"]),
+        ("app=web,app=db", &[]),
+        ("app=other", &[]),
+        ("missing", &[]),
+        ("missing!=x,app=db", &["a-b/x"]),
+    ] {
+        let mut found = found.to_vec();
+        found.sort_unstable();
+        assert_eq!(select(&store, selector, None), found, "{selector}");
+        let here: Vec<&str> = found.into_iter().filter(|key| key.starts_with("a/")).collect();
+        assert_eq!(select(&store, selector, Some("a")), here, "{selector} in a");
+    }
+    // An update moves the object, and a removal leaves nothing behind.
+    put(&mut store, labelled("a", "x", 10, "app=db,new=1"));
+    assert_eq!(select(&store, "app=web", None), ["a/y", "b/x"]);
+    assert_eq!(select(&store, "new", None), ["a/x"]);
+    store.remove(&Key::namespaced("a", "x"), None, Removal::Deleted);
+    assert!(select(&store, "new", None).is_empty());
+    assert_eq!(select(&store, "app=db", None), ["a-b/x"]);
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Put(u8, u8),
@@ -129,25 +184,50 @@ enum Step {
     Replace(Vec<(u8, u8)>),
 }
 
+/// Some of the labels of an object, by a number below [`LABELS`].
+const LABELS: u8 = 12;
+
+fn labels_of(number: u8) -> String {
+    let (color, shape) = (number % 3, number / 3);
+    match shape {
+        0 => format!("color={color}"),
+        3 => format!("shape={color}"),
+        _ => format!("color={color},shape={shape}"),
+    }
+}
+
+const SELECTORS: [&str; 10] = [
+    "color=0",
+    "color",
+    "!color",
+    "color!=1",
+    "color in (0,2)",
+    "color notin (0,2),shape",
+    "shape=1,color=2",
+    "shape,!color",
+    "color,shape in (1,2)",
+    "none",
+];
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => (0..8u8, 0..3u8).prop_map(|(name, color)| Step::Put(name, color)),
+        4 => (0..8u8, 0..LABELS).prop_map(|(name, color)| Step::Put(name, color)),
         2 => (0..8u8).prop_map(Step::Remove),
-        1 => proptest::collection::vec((0..8u8, 0..3u8), 0..8).prop_map(Step::Replace),
+        1 => proptest::collection::vec((0..8u8, 0..LABELS), 0..8).prop_map(Step::Replace),
     ]
 }
 
 proptest! {
     #![proptest_config(crate::seeds::cases(256))]
 
-    /// Whoever follows the changes knows what the store knows, and the index knows no more and no less.
+    /// A follower knows what the store knows, and indexes and labels agree with a scan over all objects.
     #[test]
     fn followers_and_indexes_agree_with_the_store(steps in proptest::collection::vec(step(), 0..60)) {
         let mut store = Store::default();
         store.add_index("color".into(), Index::default());
         let mut follower: BTreeMap<Key, u64> = BTreeMap::new();
         for (version, step) in (1u64..).zip(steps) {
-            let make = |name: u8, color: u8| entry("n", &name.to_string(), version, &color.to_string());
+            let make = |name: u8, color: u8| labelled("n", &name.to_string(), version, &labels_of(color));
             let changes: Vec<Change> = match step {
                 Step::Put(name, color) => put(&mut store, make(name, color)).into_iter().collect(),
                 Step::Remove(name) => store.remove(&Key::namespaced("n", &name.to_string()), None, Removal::Deleted).into_iter().collect(),
@@ -167,9 +247,13 @@ proptest! {
             let known: BTreeMap<Key, u64> = store.iter(None).map(|it| (it.key().clone(), it.version())).collect();
             prop_assert_eq!(&known, &follower);
             for color in ["0", "1", "2"] {
-                let scanned: Vec<String> =
-                    names(store.iter(None).filter(|it| it.marks().labels["color"] == color));
+                let scanned: Vec<String> = names(store.iter(None).filter(|it| colors(it) == [color]));
                 prop_assert_eq!(names(store.find("color", color, None).unwrap()), scanned);
+            }
+            for text in SELECTORS {
+                let selector: LabelSelector = text.parse().unwrap();
+                let scanned = names(store.iter(None).filter(|it| selector.matches(&it.marks().labels)));
+                prop_assert_eq!(names(store.select(&selector, None).iter()), scanned, "{}", text);
             }
         }
     }

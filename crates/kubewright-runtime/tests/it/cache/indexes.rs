@@ -6,8 +6,10 @@ use std::time::Duration;
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kube::api::{DeleteParams, PostParams};
+use kubewright_runtime::cache::Index;
 use kubewright_runtime::client::Error;
-use kubewright_runtime::{CacheOptions, Key, List, RegisterError};
+use kubewright_runtime::{Cache, CacheOptions, Key, List, RegisterError};
+use tokio_util::sync::CancellationToken;
 
 use crate::world::{World, eventually, pod, soon};
 
@@ -102,6 +104,55 @@ async fn a_second_index_of_the_same_name_is_refused() -> Result<()> {
     soon("the lists", running.cache.synced()).await?;
     let list = List::all().field("node", "node-1");
     assert_eq!(names(&running.cache.list::<Pod>(&list)?), ["a"]);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_index_handle_finds_objects_of_its_type() -> Result<()> {
+    let world = World::new();
+    for (name, node) in [("a", "node-1"), ("b", "node-1"), ("c", "node-2")] {
+        create(&world, name, node).await?;
+    }
+    let cache = Cache::new(CacheOptions { seed: Some(1), ..CacheOptions::default() })?;
+    // Before the cache is started; reads say so.
+    let by_node: Index<Pod> = cache.index("node", node)?;
+    assert!(matches!(by_node.get("node-1"), Err(Error::CacheNotStarted(_))));
+    let cancel = CancellationToken::new();
+    let task = tokio::spawn(cache.run(world.kube.clone(), cancel.clone()));
+    assert!(matches!(by_node.get("node-1"), Err(Error::CacheNotSynced(_))));
+    soon("the list", cache.synced()).await?;
+    assert_eq!(names(&by_node.get("node-1")?), ["a", "b"]);
+    assert_eq!(names(&by_node.list("node-1", &List::namespace("default").limit(1))?), ["a"]);
+    assert!(by_node.list("node-1", &List::all().labels("app=web"))?.is_empty());
+    assert!(by_node.get("node-3")?.is_empty());
+    // The name reads the same index, and an index that is added later has all objects.
+    assert_eq!(names(&cache.list::<Pod>(&List::all().field(by_node.name(), "node-2"))?), ["c"]);
+    let by_image = cache.index::<Pod>("image", |_| vec!["nginx".to_owned()])?;
+    assert_eq!(by_image.get("nginx")?.len(), 3);
+    create(&world, "d", "node-2").await?;
+    eventually("the event", || by_node.get("node-2").is_ok_and(|found| found.len() == 2)).await;
+    // A type that is not watched any more is an error, not an empty answer.
+    cache.remove::<Pod>();
+    assert!(matches!(by_node.get("node-1"), Err(Error::CacheStopped(_))));
+    cancel.cancel();
+    task.await?;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_function_is_indexed_once() -> Result<()> {
+    let world = World::new();
+    create(&world, "a", "node-1").await?;
+    let running = world.cache(CacheOptions::default());
+    let first: Index<Pod> = running.cache.index("node", node)?;
+    let second: Index<Pod> = running.cache.index("node", node)?;
+    soon("the list", running.cache.synced()).await?;
+    assert_eq!(names(&first.get("node-1")?), names(&second.get("node-1")?));
+    // Closures of one type that capture something may differ.
+    let constant = |value: &'static str| move |_: &Pod| vec![value.to_owned()];
+    running.cache.index("constant", constant("x"))?;
+    let error = running.cache.index("constant", constant("y")).unwrap_err();
+    assert!(matches!(error, RegisterError::IndexTaken { .. }));
     Ok(())
 }
 

@@ -1,7 +1,8 @@
 //! The cache against the server: after any writes and any failures, they agree in the end.
 //!
 //! Two of three namespaces are watched. Objects move into and out of a selection, and are transformed and indexed. At
-//! every moment an index agrees with the objects, and no object is seen in an older version than before.
+//! every moment an index agrees with the objects, a list by labels with a filter over all objects, and no object is seen
+//! in an older version than before.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kubewright_apiserver::Options;
 use kubewright_apiserver::storage::Limits;
 use kubewright_runtime::cache::{Change, Entry, Informer, Removal};
-use kubewright_runtime::{CacheOptions, Key, KindOptions, List};
+use kubewright_runtime::{CacheOptions, Key, KindOptions, LabelSelector, List};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -25,6 +26,9 @@ const NAMES: u8 = 5;
 /// The values of the label `x`. The selection has the first two.
 const VALUES: [&str; 4] = ["0", "1", "2", "3"];
 const SELECTOR: &str = "x in (0,1)";
+/// Objects with an odd value of `x` have the label `odd` with the same value.
+const LISTED: [&str; 9] =
+    ["x=1", "x in (0,3)", "x!=2", "odd", "!odd", "odd=1,x", "x notin (0,1),odd", "!odd,x in (0,1,2)", "none"];
 
 /// An object: its namespace and its name.
 type Place = (usize, u8);
@@ -162,6 +166,16 @@ impl Reader {
                 );
             }
         }
+        for (selector, namespace) in LISTED.iter().flat_map(|it| [None, Some("default")].map(|ns| (it, ns))) {
+            let list = namespace.map_or_else(List::all, List::namespace).labels(selector);
+            let selector: LabelSelector = selector.parse()?;
+            let here = |entry: &Entry| namespace.is_none_or(|it| entry.key().namespace() == Some(it));
+            let matching = all.iter().filter(|entry| here(entry) && selector.matches(&entry.marks().labels));
+            let matching: Vec<&Key> = matching.map(|entry| entry.key()).collect();
+            let found = informer.entries(&list)?;
+            let found: Vec<&Key> = found.iter().map(|entry| entry.key()).collect();
+            ensure!(found == matching, "{selector} in {namespace:?}: found {found:?}, matching {matching:?}");
+        }
         self.known = all.iter().map(|entry| (entry.key().clone(), entry.version())).collect();
         Ok(())
     }
@@ -184,6 +198,11 @@ async fn served(world: &World, setup: Setup) -> Result<(Known, BTreeSet<String>)
     Ok((known, uids))
 }
 
+/// The value of the label `odd`.
+fn odd(value: usize) -> Option<&'static str> {
+    (value % 2 == 1).then_some(VALUES[value])
+}
+
 /// Writes an object. That it exists already, or not at all, is fine.
 async fn write(world: &World, step: &Step) {
     let maps = |namespace: &usize| Api::<ConfigMap>::namespaced(world.direct.clone(), NAMESPACES[*namespace]);
@@ -192,10 +211,14 @@ async fn write(world: &World, step: &Step) {
             let mut map = config_map(&name.to_string());
             map.metadata.namespace = None;
             map.metadata.labels = Some([("x".to_owned(), VALUES[*value].to_owned())].into());
+            if let Some(odd) = odd(*value) {
+                map.metadata.labels.get_or_insert_default().insert("odd".to_owned(), odd.to_owned());
+            }
             let _ = maps(namespace).create(&PostParams::default(), &map).await;
         }
         Step::Label((namespace, name), value) => {
-            let patch = Patch::Merge(json!({"metadata": {"labels": {"x": VALUES[*value]}}}));
+            let patch =
+                Patch::Merge(json!({"metadata": {"labels": {"x": VALUES[*value], "odd": odd(*value)}}}));
             let _ = maps(namespace).patch(&name.to_string(), &PatchParams::default(), &patch).await;
         }
         Step::Delete((namespace, name)) => {

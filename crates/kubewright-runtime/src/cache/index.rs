@@ -1,0 +1,119 @@
+//! Typed index handles: finding cached objects by a value that a function computes from them.
+//!
+//! An [`Index`] is registered once per type and name, and shared by all who register the same function. It never waits
+//! and never answers with nothing instead of an error: see [`Cache::get`].
+
+use std::any::TypeId;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, Weak};
+
+use tracing::warn;
+
+use super::{Cache, Entry, Informer};
+use crate::client::Error;
+use crate::error::Chain;
+use crate::manager::RegisterError;
+use crate::{Gvk, List, Object};
+
+/// An index over the cached objects of a type. Cheap to clone. Made by [`Cache::index`].
+///
+/// ```no_run
+/// use k8s_openapi::api::core::v1::Pod;
+/// use kubewright_runtime::{Cache, List};
+///
+/// # fn example(cache: Cache) -> Result<(), Box<dyn std::error::Error>> {
+/// let by_node = cache.index::<Pod>("spec.nodeName", |pod| {
+///     pod.spec.iter().filter_map(|spec| spec.node_name.clone()).collect()
+/// })?;
+/// let pods = by_node.get("node-1")?;
+/// let web = by_node.list("node-1", &List::namespace("default").labels("app=web"))?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Index<K> {
+    /// Weak, so that [`Cache::remove`] frees the objects.
+    informer: Weak<Informer>,
+    kind: Gvk,
+    name: Arc<str>,
+    object: PhantomData<fn() -> K>,
+}
+
+impl<K: Object> Index<K> {
+    /// The name of the index, as in `List::field(name, value)`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The objects with a value, in the order of their keys. Fails if the first list is not complete, or the type is not
+    /// watched any more.
+    pub fn get(&self, value: &str) -> Result<Vec<Arc<K>>, Error> {
+        self.list(value, &List::all())
+    }
+
+    /// The objects with a value that are also in a list: in its namespace, with its labels and fields, up to its limit.
+    pub fn list(&self, value: &str, list: &List) -> Result<Vec<Arc<K>>, Error> {
+        let informer = self.informer.upgrade().ok_or_else(|| Error::CacheStopped(self.kind.to_string()))?;
+        let list = list.clone().field(&*self.name, value);
+        informer.entries(&list)?.iter().map(|entry| informer.decode(entry)).collect()
+    }
+}
+
+impl<K> Clone for Index<K> {
+    fn clone(&self) -> Self {
+        Self {
+            informer: self.informer.clone(),
+            kind: self.kind.clone(),
+            name: self.name.clone(),
+            object: PhantomData,
+        }
+    }
+}
+
+impl<K> fmt::Debug for Index<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Index({} by {})", self.kind, self.name)
+    }
+}
+
+impl Cache {
+    /// Indexes the objects of a type by a value, and watches the type. `List::field(name, value)` reads the same index.
+    ///
+    /// `values` returns the values under which an object is found: none, one or several. If it panics, the object is
+    /// kept without an entry in this index; the panic is logged and counted in `kubewright_cache_panics_total`.
+    ///
+    /// An index can be added before or after the cache is started. Adding the same function again under its name returns
+    /// the index that exists; this applies to functions and to closures that capture nothing. Fails if the type has an
+    /// index of that name with another function.
+    pub fn index<K: Object>(
+        &self,
+        name: &str,
+        values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
+    ) -> Result<Index<K>, RegisterError> {
+        let informer = self.informer::<K>();
+        let function = identity(&values);
+        let (reader, name): (_, Arc<str>) = (Arc::downgrade(&informer), name.into());
+        let index = name.clone();
+        let values = move |entry: &Entry| {
+            let Some(informer) = reader.upgrade() else { return Vec::new() };
+            // Decoded through the informer, so that the next reader can share the decoded object.
+            match informer.decode::<K>(entry) {
+                Ok(object) => values(&object),
+                Err(error) => {
+                    warn!(index = &*index, error = %Chain(&error), "failed to decode object for index; it is not indexed");
+                    Vec::new()
+                }
+            }
+        };
+        let kind = informer.kind().gvk().clone();
+        if !informer.add_index(&name, function, Arc::new(values)) {
+            return Err(RegisterError::IndexTaken { kind, index: name.to_string() });
+        }
+        Ok(Index { informer: Arc::downgrade(&informer), kind, name, object: PhantomData })
+    }
+}
+
+/// What tells a function from others. `None` if its type does not: closures of one type may capture different data.
+fn identity<F: 'static>(_: &F) -> Option<TypeId> {
+    (size_of::<F>() == 0).then(TypeId::of::<F>)
+}

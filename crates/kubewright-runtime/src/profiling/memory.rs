@@ -1,0 +1,32 @@
+//! Memory of the process, and what its caches hold, as text.
+//!
+//! These are statistics, not a profile: they tell how much there is and which kind it belongs to, and not which code
+//! allocated it.
+
+use std::fmt::Write as _;
+
+use crate::Cache;
+
+/// What Linux knows of the memory of a process: the names in `/proc/self/status`.
+const LINES: [&str; 6] = ["VmPeak:", "VmSize:", "VmHWM:", "VmRSS:", "RssAnon:", "VmSwap:"];
+
+/// The report of `/debug/memory`.
+pub(super) fn report(caches: &[(String, Cache)]) -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mut report = String::from("# memory of the process, from /proc/self/status\n");
+    for line in status.lines().filter(|line| LINES.iter().any(|name| line.starts_with(name))) {
+        report.push_str(line);
+        report.push('\n');
+    }
+    for (name, cache) in caches {
+        // Writing to a string cannot fail.
+        let _ =
+            writeln!(report, "\n# cache {name}: {} bytes of JSON are kept decoded", cache.decoded_bytes());
+        let _ = writeln!(report, "{:>10} {:>14}  kind", "objects", "JSON bytes");
+        for informer in cache.all() {
+            let (objects, bytes, kind) = (informer.len(), informer.bytes(), informer.kind().gvk());
+            let _ = writeln!(report, "{objects:>10} {bytes:>14}  {kind}");
+        }
+    }
+    report
+}

@@ -1,0 +1,112 @@
+//! The pages of `--pprof-bind-address`. These tests run on the real clock: sockets know no other.
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kubewright_runtime::{Manager, ManagerOptions};
+
+use crate::operator::{Acts, Notes, Running};
+use crate::serve::get;
+use crate::world::{World, eventually};
+
+async fn manager(world: &World) -> Result<Manager> {
+    world.config_maps(&["a", "b"]).await?;
+    let options =
+        ManagerOptions { pprof_bind_address: "127.0.0.1:0".parse()?, ..ManagerOptions::new("test") };
+    let manager = Manager::new(world.kube.clone(), options.namespaces(["default"]))?;
+    manager.controller(Acts::<ConfigMap>::noting(&Notes::new())).register()?;
+    Ok(manager)
+}
+
+#[tokio::test]
+async fn memory_statistics_have_the_process_and_the_caches() -> Result<()> {
+    let world = World::new();
+    let manager = manager(&world).await?;
+    let running = Running::start(&manager);
+    let address = manager.addresses().await.pprof.context("profiles are served")?;
+    let maps = manager.cache().informer::<ConfigMap>();
+    eventually("the list", || maps.is_synced()).await;
+    let (code, memory) = get(address, "/debug/memory").await?;
+    assert_eq!(code, 200);
+    assert!(memory.contains("VmRSS:") || !cfg!(target_os = "linux"), "{memory}");
+    let line =
+        memory.lines().find(|line| line.ends_with("v1, Kind=ConfigMap")).context("the kind has a line")?;
+    let numbers: Vec<usize> = line.split_whitespace().take(2).map(str::parse).collect::<Result<_, _>>()?;
+    assert_eq!(numbers, [2, maps.bytes()]);
+
+    let (code, index) = get(address, "/debug/pprof/").await?;
+    assert_eq!(code, 200);
+    for path in ["/debug/pprof/profile", "/debug/pprof/cmdline", "/debug/memory"] {
+        assert!(index.contains(path), "{index}");
+    }
+    let program = std::env::args().next().context("a program has a name")?;
+    assert!(get(address, "/debug/pprof/cmdline").await?.1.starts_with(&program));
+    // No page pretends to be what it is not.
+    let (code, heap) = get(address, "/debug/pprof/heap").await?;
+    assert_eq!(code, 501);
+    assert!(heap.contains("/debug/memory"), "{heap}");
+    assert_eq!(get(address, "/debug/pprof/profile?seconds=0").await?.0, 400);
+    assert_eq!(get(address, "/metrics").await?.0, 404);
+    running.end().await
+}
+
+#[cfg(not(feature = "profiling"))]
+#[tokio::test]
+async fn a_program_without_cpu_profiles_names_the_feature() -> Result<()> {
+    let world = World::new();
+    let manager = manager(&world).await?;
+    let running = Running::start(&manager);
+    let address = manager.addresses().await.pprof.context("profiles are served")?;
+    let (code, text) = get(address, "/debug/pprof/profile?seconds=1").await?;
+    assert_eq!(code, 501);
+    assert!(text.contains("`profiling`"), "{text}");
+    running.end().await
+}
+
+#[cfg(feature = "profiling")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cpu_profile_has_the_code_that_ran() -> Result<()> {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use bytes::Bytes;
+    use http_body_util::{BodyExt as _, Empty};
+    use hyper_util::client::legacy;
+    use hyper_util::rt::TokioExecutor;
+
+    #[inline(never)]
+    fn burn_cycles_for_the_profile(done: &AtomicBool) -> u64 {
+        let mut sum = 0u64;
+        while !done.load(Ordering::Relaxed) {
+            sum = std::hint::black_box(sum.wrapping_mul(31).wrapping_add(7));
+        }
+        sum
+    }
+
+    let world = World::new();
+    let manager = manager(&world).await?;
+    let running = Running::start(&manager);
+    let address = manager.addresses().await.pprof.context("profiles are served")?;
+    let done = Arc::new(AtomicBool::new(false));
+    let busy = tokio::task::spawn_blocking({
+        let done = done.clone();
+        move || burn_cycles_for_the_profile(&done)
+    });
+    let client = legacy::Client::builder(TokioExecutor::new()).build_http::<Empty<Bytes>>();
+    let response = client.get(format!("http://{address}/debug/pprof/profile?seconds=1").parse()?);
+    // One profile at a time.
+    let (response, second) = tokio::join!(response, async {
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        get(address, "/debug/pprof/profile?seconds=1").await
+    });
+    done.store(true, Ordering::Relaxed);
+    busy.await?;
+    let response = response?;
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["content-type"], "application/octet-stream");
+    let profile = response.into_body().collect().await?.to_bytes();
+    let has = |text: &str| profile.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(has("burn_cycles_for_the_profile"), "{} bytes", profile.len());
+    assert!(has("cpu") && has("nanoseconds"));
+    assert_eq!(second?.0, 409);
+    running.end().await
+}
