@@ -55,6 +55,10 @@ pub struct ControllerDeclared {
     pub owns: Vec<Resource>,
     /// Kinds that it watches for other reasons.
     pub watches: Vec<Resource>,
+    /// Finalizers that it adds to objects of its kind.
+    pub finalizers: Vec<String>,
+    /// Whether it leaves the status of its kind alone.
+    pub without_status: bool,
 }
 
 /// A kind of objects, and how paths and rights name it.
