@@ -40,6 +40,11 @@ pub(super) fn derived(declarations: &Declarations) -> Vec<Derived> {
     for controller in &declarations.controllers {
         all.extend(of_controller(controller, declarations));
     }
+    let cached = declarations.cached.iter();
+    all.extend(cached.map(|resource| Derived {
+        rule: rule(&resource.group, &resource.plural, &READ),
+        used: Used::ByAny,
+    }));
     if declarations.events {
         all.push(Derived {
             rule: rule("events.k8s.io", "events", &["create", "patch"]),
