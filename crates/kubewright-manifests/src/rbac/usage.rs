@@ -14,7 +14,7 @@ use crate::declarations::Declarations;
 use crate::declare::{Item, Rule};
 
 /// A request that an operator sent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Call {
     /// Verb, as RBAC names it.
     pub verb: String,
