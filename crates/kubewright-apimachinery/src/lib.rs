@@ -22,6 +22,7 @@ pub mod names;
 pub mod object;
 pub mod openapi;
 pub mod patch;
+pub mod permission;
 pub mod protobuf;
 pub mod quantity;
 pub mod quota;

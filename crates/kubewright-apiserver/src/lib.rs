@@ -9,6 +9,7 @@
 
 mod admission;
 mod allocate;
+pub mod audit;
 pub mod auth;
 mod body;
 mod bootstrap;

@@ -9,6 +9,7 @@ use kubewright_apimachinery::openapi::{Descriptions, NoDescriptions};
 use kubewright_apimachinery::status::ApiError;
 
 use crate::allocate::InFlight;
+use crate::audit::{Audit, Audited};
 use crate::auth::{Authorization, Modes, Rbac, User};
 use crate::body::Body;
 use crate::clock::{Clock, SystemClock};
@@ -53,6 +54,8 @@ pub struct Options {
     pub descriptions: Arc<dyn Descriptions>,
     /// The version that the server says it is. Kinds, fields and rules do not follow it.
     pub version: KubernetesVersion,
+    /// Who listens to all requests, if anybody.
+    pub audit: Option<Arc<dyn Audit>>,
 }
 
 impl Default for Options {
@@ -65,6 +68,7 @@ impl Default for Options {
             limits: Limits::default(),
             descriptions: Arc::new(NoDescriptions),
             version: KubernetesVersion::default(),
+            audit: None,
         }
     }
 }
@@ -94,6 +98,7 @@ pub(crate) struct Inner {
     pub(crate) openapi: Arc<OpenApi>,
     pub(crate) published: Published,
     pub(crate) version: KubernetesVersion,
+    audit: Option<Arc<dyn Audit>>,
     limits: Limits,
 }
 
@@ -142,6 +147,7 @@ impl ApiServer {
                 openapi: Arc::new(OpenApi::new(options.descriptions, options.version)),
                 published: Published::default(),
                 version: options.version,
+                audit: options.audit,
                 limits: options.limits,
             }),
         }
@@ -174,6 +180,7 @@ impl ApiServer {
                 openapi: inner.openapi.clone(),
                 published: Published::default(),
                 version: inner.version,
+                audit: inner.audit.clone(),
                 limits: inner.limits,
             }),
         };
@@ -227,10 +234,24 @@ impl ApiServer {
         let sender = self.inner.authenticate(&parts)?;
         let mut request = Request::new(&parts, sender);
         request.user = self.inner.acting_user(&request)?;
-        self.inner.authorize(&request)?;
+        let answer = self.answer_as(&request, body).await;
+        if let Some(audit) = &self.inner.audit {
+            let code = answer.as_ref().map_or_else(|error| error.code, |response| response.status().as_u16());
+            audit.record(Audited::new(&request, code));
+        }
+        answer
+    }
+
+    /// Answers a request whose user is known.
+    async fn answer_as<B>(&self, request: &Request, body: B) -> Result<Response<Body>, ApiError>
+    where
+        B: http_body::Body + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        self.inner.authorize(request)?;
         let head = request.method == Method::HEAD;
         let mut response = match &request.target {
-            Target::Other => self.inner.other(&request),
+            Target::Other => self.inner.other(request),
             Target::Resource(path) => {
                 let bytes = match request.method {
                     Method::GET | Method::HEAD => bytes::Bytes::new(),
@@ -242,7 +263,7 @@ impl ApiServer {
                         input::read(body).await?
                     }
                 };
-                let response = self.inner.resource(&request, path, &bytes);
+                let response = self.inner.resource(request, path, &bytes);
                 if !matches!(request.method, Method::GET | Method::HEAD) && response.is_ok() {
                     self.inner
                         .store

@@ -1,6 +1,7 @@
 //! The development loop: a cluster, an operator that runs on it, and a new operator on each save.
 //!
 //! - [`cluster`] is what it works on, kept in a [`folder`] between runs; [`definitions`] and [`samples`] get into it.
+//! - [`permissions`] has the operator run under its generated role, and reports what it was refused.
 //! - [`watcher`] tells of saves, [`builder`] has cargo build, [`operator`] runs the [`program`] that comes of it; both
 //!   are a [`group`] of processes.
 //! - [`readiness`] says whether the samples are, [`waiting`] how long to ask.
@@ -17,6 +18,7 @@ mod folder;
 mod group;
 mod operator;
 mod page;
+mod permissions;
 mod program;
 mod readiness;
 mod report;
@@ -48,6 +50,8 @@ pub(crate) struct Options {
     /// Arguments for cargo.
     pub(crate) cargo: Vec<String>,
     pub(crate) operator_args: Vec<String>,
+    /// Whether the operator runs as the user of the kubeconfig, and not under its generated role.
+    pub(crate) as_admin: bool,
     pub(crate) cluster: Where,
     /// Where to serve the page; 0 is any port that is free.
     pub(crate) page_port: u16,

@@ -3,35 +3,36 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::DynamicObject;
-use kubewright_apiserver::clock::TokioClock;
-use kubewright_apiserver::serve::{Listening, ServeError};
+use kubewright_apimachinery::permission::Permission;
+use kubewright_apiserver::serve::ServeError;
 use kubewright_apiserver::{ApiServer, Options, VersionError};
 use kubewright_manifests::crd;
 use kubewright_manifests::declare::{Item, Kind};
 use kubewright_manifests::lint::Level;
+use kubewright_manifests::rbac::Unused;
 use kubewright_runtime::{
     Client, Key, List, Manager, ManagerError, ManagerOptions, Object, Outcome, Reconciler, client,
 };
 use schemars::JsonSchema;
-use tempfile::TempDir;
 
 use crate::assets::{Assets, AssetsError};
 use crate::faults::{Faults, Target};
 use crate::install::{self, InstallError};
 use crate::mode::{Mode, ModeError};
+use crate::operator::{Operator, Operators};
+use crate::plane::Plane;
 use crate::running::Running;
 use crate::user::Rights;
 use crate::yaml::{self, FixtureError};
 
-/// When an environment with a seed begins: 2026-01-01T00:00:00Z, in microseconds.
-const SEEDED_START: i64 = 1_767_225_600_000_000;
+/// The name of the operator that is a single reconcile.
+const SINGLE: &str = "reconcile-once";
 
 /// Why an environment did not start, or something could not be put into it.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +96,9 @@ pub struct Capabilities {
     pub paused_clock: bool,
     /// Reads can be answered from the past, with [`Environment::freeze_reads`].
     pub stale_reads: bool,
+    /// Managers run under their generated role, unless [`Builder::as_admin`] was asked for. On an existing cluster they
+    /// run as the user of the kubeconfig.
+    pub generated_role: bool,
 }
 
 /// How an environment is made.
@@ -108,6 +112,7 @@ pub struct Builder {
     definition_paths: Vec<PathBuf>,
     fixtures: Vec<PathBuf>,
     https: bool,
+    as_admin: bool,
     seed: Option<u64>,
     version: Option<String>,
     server: Option<Options>,
@@ -147,6 +152,13 @@ impl Builder {
     /// Applies the objects of a YAML file, or of all YAML files of a folder.
     pub fn fixtures(mut self, path: impl Into<PathBuf>) -> Self {
         self.fixtures.push(path.into());
+        self
+    }
+
+    /// Runs managers as the administrator, and not as their ServiceAccount with the generated role. For tests that are
+    /// not about an operator as it is deployed.
+    pub fn as_admin(mut self) -> Self {
+        self.as_admin = true;
         self
     }
 
@@ -193,7 +205,7 @@ impl Builder {
 
     /// Starts the control plane, installs definitions and applies fixtures.
     pub async fn start(self) -> Result<Environment, StartError> {
-        let mut definitions = of_types(self.kinds)?;
+        let mut definitions = of_types(self.kinds.clone())?;
         definitions.extend(self.definitions);
         let mode = self.mode.map_or_else(Mode::from_env, Ok)?;
         let faults = Faults::default();
@@ -232,7 +244,7 @@ impl Builder {
                 let direct = kube::Client::new(Faults::default().connection(target.clone()), "default");
                 let cluster =
                     kubewright_cluster::Cluster::on_clock(direct, &options, plane.clock(), self.seed)?;
-                Some(Running::start(cluster.manager().clone()))
+                Some(Running::start(cluster.manager().clone(), None))
             }
             None => None,
         };
@@ -245,6 +257,9 @@ impl Builder {
             faults,
             seed: self.seed,
             namespaces: AtomicU64::new(0),
+            kinds: self.kinds,
+            operators: Operators::default(),
+            as_admin: self.as_admin || matches!(plane, Plane::Existing),
             plane,
         };
         for path in &self.definition_paths {
@@ -290,63 +305,11 @@ pub struct Environment {
     faults: Faults,
     seed: Option<u64>,
     namespaces: AtomicU64,
+    /// The types whose definitions were asked for.
+    kinds: Vec<Kind>,
+    operators: Operators,
+    as_admin: bool,
     plane: Plane,
-}
-
-enum Plane {
-    Embedded { server: ApiServer, clock: TokioClock, listening: Option<Box<(Listening, TempDir)>> },
-    Assets(Box<Assets>),
-    Existing,
-}
-
-impl Plane {
-    async fn embedded(
-        options: Options,
-        seed: Option<u64>,
-        https: bool,
-    ) -> Result<(Self, Target), StartError> {
-        let start = if seed.is_some() { SEEDED_START } else { now_micros() };
-        // Tokio's clock is the real one unless a test pauses it.
-        let clock = TokioClock::starting_at(start);
-        let server = ApiServer::new(Options { clock: Arc::new(clock), seed, ..options });
-        let listening = if https {
-            let listening = Listening::open(server.clone(), 0).await?;
-            let folder =
-                tempfile::Builder::new().prefix("kubewright-").tempdir().map_err(StartError::Kubeconfig)?;
-            std::fs::write(folder.path().join("kubeconfig"), listening.kubeconfig())
-                .map_err(StartError::Kubeconfig)?;
-            Some(Box::new((listening, folder)))
-        } else {
-            None
-        };
-        let target = Target::Embedded(server.clone());
-        Ok((Self::Embedded { server, clock, listening }, target))
-    }
-}
-
-impl Plane {
-    /// The clock that controllers of this control plane go by.
-    fn clock(&self) -> Arc<dyn kubewright_runtime::Clock> {
-        match self {
-            Self::Embedded { clock, .. } => Arc::new(ServerClock(*clock)),
-            Self::Assets(_) | Self::Existing => Arc::new(kubewright_runtime::SystemClock),
-        }
-    }
-
-    /// The authority of the API server's certificate, in PEM, if it has one that we know.
-    #[cfg(feature = "cluster")]
-    fn authority(&self) -> Option<&str> {
-        match self {
-            Self::Embedded { listening, .. } => listening.as_ref().map(|it| it.0.authority().pem()),
-            Self::Assets(assets) => Some(assets.authority().pem()),
-            Self::Existing => None,
-        }
-    }
-}
-
-fn now_micros() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
 impl Environment {
@@ -403,6 +366,7 @@ impl Environment {
                     namespace_deletion: core,
                     paused_clock: true,
                     stale_reads: true,
+                    generated_role: true,
                 }
             }
             // A bare API server has no controllers.
@@ -411,12 +375,14 @@ impl Environment {
                 namespace_deletion: false,
                 paused_clock: false,
                 stale_reads: false,
+                generated_role: true,
             },
             Plane::Existing => Capabilities {
                 garbage_collection: true,
                 namespace_deletion: true,
                 paused_clock: false,
                 stale_reads: false,
+                generated_role: false,
             },
         }
     }
@@ -472,6 +438,9 @@ impl Environment {
     }
 
     /// A manager on this environment: seeded as it is, on its clock, serving nothing. Register controllers with it.
+    ///
+    /// When it runs, it is given the ServiceAccount, the roles and the bindings that `kubewright manifests` would write
+    /// for what is registered with it, and acts as that account. Until then its client acts as the administrator.
     pub fn manager(&self, name: &str) -> Result<Manager, ManagerError> {
         self.manager_with(ManagerOptions::new(name))
     }
@@ -482,21 +451,55 @@ impl Environment {
         if let Plane::Embedded { .. } = &self.plane {
             options.clock = self.plane.clock();
         }
-        Manager::new(self.client(), options)
+        let is_single = options.name == SINGLE;
+        let operator = self.operators.of(&options.name, || Operator::new(&options.name, &self.kinds, is_single));
+        operator.elects_in(options.leader_election.as_ref().and_then(|election| election.namespace.clone()));
+        let connection = self.faults.operator_connection(self.target.clone(), operator.clone());
+        let manager = Manager::new(kube::Client::new(connection, "default"), options)?;
+        if !self.as_admin {
+            // The faults of the test do not concern the preparation.
+            let direct = kube::Client::new(Faults::default().connection(self.target.clone()), "default");
+            let admin = Client::new(direct);
+            manager.before_run(async move |outline| {
+                operator.grant(&admin, &outline).await.map_err(kubewright_runtime::Error::new)
+            });
+        }
+        Ok(manager)
+    }
+
+    /// The permissions that operators asked for and their generated roles do not grant. A refusal that was taken here no
+    /// longer fails the test.
+    pub fn refused_permissions(&self) -> Vec<Permission> {
+        self.operators.iter().flat_map(|operator| operator.take_refused()).collect()
+    }
+
+    /// The permissions of the generated roles that no call has used so far: those of `#[rbac]` one by one, and those of
+    /// registrations whose kind was not read or whose status was not written.
+    ///
+    /// A test that goes through everything that the operator does can assert that there are none.
+    pub fn unused_permissions(&self) -> Vec<Unused> {
+        self.operators.iter().flat_map(|operator| operator.unused()).collect()
     }
 
     /// Runs a manager in the background until what is returned is dropped.
     pub fn run(&self, manager: Manager) -> Running {
-        Running::start(manager)
+        let operator = self.operators.find(&manager.outline().name);
+        Running::start(manager, operator)
     }
 
     /// Runs a reconciler once for a key, as a controller would, and says what it returned.
+    ///
+    /// It may read everything, and write what `#[rbac]` declares, its status and its finalizers. One that reads indexes
+    /// needs the manager that they are registered with: [`Manager::reconcile_once`].
     pub async fn reconcile_once<R: Reconciler<Object: Object>>(
         &self,
         reconciler: &R,
         key: &Key,
     ) -> Result<Outcome, kubewright_runtime::Error> {
-        let manager = self.manager("reconcile-once").map_err(kubewright_runtime::Error::new)?;
+        let manager = self.manager(SINGLE).map_err(kubewright_runtime::Error::new)?;
+        if let Some(operator) = self.operators.find(SINGLE) {
+            operator.declare_single(&kubewright_runtime::Kind::of::<R::Object>());
+        }
         manager.reconcile_once(reconciler, key).await
     }
 
@@ -516,12 +519,11 @@ impl Environment {
     }
 }
 
-/// The clock of the server, for managers.
-struct ServerClock(TokioClock);
-
-impl kubewright_runtime::Clock for ServerClock {
-    fn now(&self) -> jiff::Timestamp {
-        let micros = kubewright_apiserver::clock::Clock::now_micros(&self.0);
-        jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::MAX)
+impl Drop for Environment {
+    fn drop(&mut self) {
+        // Those that were not run with `Environment::run`.
+        for operator in self.operators.iter() {
+            operator.check();
+        }
     }
 }

@@ -22,6 +22,7 @@ use tower_service::Service;
 
 pub use self::asked::Asked;
 use self::body::{Answer, Fate, Source, Valve};
+use crate::operator::Operator;
 
 /// What happens to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,6 +92,20 @@ struct State {
 
 /// Tells a connection how to fail. Cheap to clone; clones are of the same connection.
 ///
+/// [`Faults::operator`] concerns the operator alone, so that the test's own requests go through:
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use kubewright_envtest::{Effect, Environment};
+/// let env = Environment::start().await?;
+/// env.faults().operator().next(1, Effect::conflict(), |asked| asked.is_of("configmaps") && asked.is_write());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Without it, every client of the environment is concerned:
+///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -108,12 +123,30 @@ struct State {
 #[derive(Clone, Default)]
 pub struct Faults {
     state: Arc<Mutex<State>>,
+    /// Whether only requests of operators are looked at.
+    is_of_operator: bool,
 }
 
 impl Faults {
     /// The connection to a server, or to whatever a client reaches.
     pub(crate) fn connection(&self, target: Target) -> Connection {
-        Connection { target, faults: self.clone() }
+        Connection { target, faults: self.clone(), operator: None }
+    }
+
+    /// The connection of an operator.
+    pub(crate) fn operator_connection(&self, target: Target, operator: Arc<Operator>) -> Connection {
+        Connection { target, faults: self.clone(), operator: Some(operator) }
+    }
+
+    /// The same connection, as far as operators use it: rules made here, and what is counted here, concern requests of
+    /// the environment's managers, and not those of the test's own clients.
+    #[must_use]
+    pub fn operator(&self) -> Self {
+        Self { is_of_operator: true, ..self.clone() }
+    }
+
+    fn concerns(&self, asked: &Asked) -> bool {
+        !self.is_of_operator || asked.is_operator
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -122,12 +155,12 @@ impl Faults {
 
     /// Everything that was asked, in its order.
     pub fn asked(&self) -> Vec<Asked> {
-        self.state().asked.clone()
+        self.state().asked.iter().filter(|asked| self.concerns(asked)).cloned().collect()
     }
 
     /// How many such requests there were.
     pub fn count(&self, matches: impl Fn(&Asked) -> bool) -> usize {
-        self.state().asked.iter().filter(|asked| matches(asked)).count()
+        self.state().asked.iter().filter(|asked| self.concerns(asked) && matches(asked)).count()
     }
 
     /// Forgets what was asked.
@@ -157,16 +190,18 @@ impl Faults {
     }
 
     fn rule(&self, when: When, effect: Effect, matches: impl Fn(&Asked) -> bool + Send + 'static) {
+        let is_of_operator = self.is_of_operator;
+        let matches = move |asked: &Asked| (!is_of_operator || asked.is_operator) && matches(asked);
         self.state().rules.push(Rule { matches: Box::new(matches), when, effect });
     }
 
-    /// Forgets all rules, lets stalled watches go on and reads come from now.
+    /// Forgets all rules, those of other views too, lets stalled watches go on and reads come from now.
     pub fn heal(&self) {
         let mut state = self.state();
         state.rules.clear();
         state.past = None;
         drop(state);
-        self.meet(None, |_| true);
+        Self { is_of_operator: false, ..self.clone() }.meet(None, |_| true);
     }
 
     /// The server is gone: open watches break, and nothing can be asked until [`Faults::heal`].
@@ -197,7 +232,7 @@ impl Faults {
 
     /// How many such watches are open.
     pub fn watches(&self, matches: impl Fn(&Asked) -> bool) -> usize {
-        self.open().iter().filter(|valve| matches(&valve.asked)).count()
+        self.open().iter().filter(|valve| self.concerns(&valve.asked) && matches(&valve.asked)).count()
     }
 
     /// Answers every get and list as things are now, whatever happens from here on, until [`Faults::heal`].
@@ -213,7 +248,7 @@ impl Faults {
 
     fn meet(&self, fate: Option<Fate>, matches: impl Fn(&Asked) -> bool) -> usize {
         let valves = self.open();
-        let hit = valves.iter().filter(|valve| matches(&valve.asked));
+        let hit = valves.iter().filter(|valve| self.concerns(&valve.asked) && matches(&valve.asked));
         hit.map(|valve| valve.meet(fate)).count()
     }
 
@@ -267,6 +302,8 @@ impl Target {
 pub(crate) struct Connection {
     target: Target,
     faults: Faults,
+    /// Who asks, if it is no client of the test.
+    operator: Option<Arc<Operator>>,
 }
 
 impl Service<Request<Body>> for Connection {
@@ -278,9 +315,15 @@ impl Service<Request<Body>> for Connection {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let Self { target, faults } = self.clone();
-        let asked = Asked::new(&request);
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let Self { target, faults, operator } = self.clone();
+        let is_operator = operator.is_some();
+        // While it acts as the administrator, nothing is learned about its permissions.
+        let operator = operator.filter(|operator| operator.user().is_some());
+        if let Some(user) = operator.as_ref().and_then(|operator| operator.user()) {
+            request.headers_mut().insert("impersonate-user", user.clone());
+        }
+        let asked = Asked { is_operator, ..Asked::new(&request) };
         let (number, effect, past) = faults.note(&asked);
         Box::pin(async move {
             match effect {
@@ -293,13 +336,19 @@ impl Service<Request<Body>> for Connection {
                 Some(Effect::Hang) => std::future::pending().await,
                 Some(Effect::Delay(time)) => tokio::time::sleep(time).await,
                 Some(Effect::LoseAnswer) => {
-                    target.ask(request).await?;
+                    let response = target.ask(request).await?;
+                    if let Some(operator) = operator {
+                        operator.note(&asked, response.status().as_u16());
+                    }
                     return Err(io::ErrorKind::ConnectionReset.into());
                 }
             }
             let target = past.map_or(target, Target::Embedded);
             let response = target.ask(request).await?;
             faults.answered(number, response.status().as_u16());
+            if let Some(operator) = operator {
+                operator.note(&asked, response.status().as_u16());
+            }
             let valve = asked.is_watch().then(|| Arc::new(Valve::new(asked)));
             if let Some(valve) = &valve {
                 faults.state().watches.push(Arc::downgrade(valve));

@@ -31,6 +31,8 @@
 //! # What is in it
 //!
 //! - [`Environment`]: client, kubeconfig, a namespace per test, definitions, fixtures, users, managers.
+//! - Managers run as their ServiceAccount with the generated role, so that a missing permission fails the test; the
+//!   test's own clients are the administrator's.
 //! - [`eventually`] and [`consistently`]: what must come true, or stay true. On tokio's paused clock they cost no time.
 //! - [`matches_yaml`]: compares an object with what a YAML text says of it.
 //! - [`Faults`]: a connection that fails when told to, and remembers what was asked.
@@ -44,6 +46,8 @@ mod install;
 mod logs;
 mod metrics;
 mod mode;
+mod operator;
+mod plane;
 mod running;
 mod user;
 mod yaml;
@@ -52,6 +56,8 @@ pub use compare::{Mismatch, matches_yaml};
 pub use environment::{Builder, Capabilities, Environment, StartError};
 pub use faults::{Asked, Effect, Faults};
 pub use install::InstallError;
+pub use kubewright_apimachinery::permission::Permission;
+pub use kubewright_manifests::rbac::Unused;
 pub use kubewright_runtime::{NeverError, NotConsistentError, consistently, eventually};
 pub use logs::Logs;
 pub use metrics::Metrics;

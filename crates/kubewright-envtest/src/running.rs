@@ -1,23 +1,31 @@
 //! A manager in the background of a test.
 
+use std::sync::Arc;
+
 use kubewright_runtime::{Manager, ManagerError};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
+use crate::operator::Operator;
 
 /// A manager that runs in the background. It ends with this value, or with [`Running::stop`].
+///
+/// If the operator was refused a call under its generated role, dropping this value panics, and names the `#[rbac]`
+/// attributes to add. [`Environment::refused_permissions`](crate::Environment::refused_permissions) is for tests that
+/// expect a refusal.
 pub struct Running {
     task: Option<JoinHandle<Result<(), ManagerError>>>,
     stop: CancellationToken,
     metrics: kubewright_runtime::metrics::Metrics,
+    operator: Option<Arc<Operator>>,
 }
 
 impl Running {
-    pub(crate) fn start(manager: Manager) -> Self {
+    pub(crate) fn start(manager: Manager, operator: Option<Arc<Operator>>) -> Self {
         let (stop, metrics) = (CancellationToken::new(), manager.metrics().clone());
         let task = tokio::spawn(manager.run_until(stop.clone().cancelled_owned()));
-        Self { task: Some(task), stop, metrics }
+        Self { task: Some(task), stop, metrics, operator }
     }
 
     /// What the manager has counted so far.
@@ -48,6 +56,9 @@ impl Drop for Running {
     fn drop(&mut self) {
         if let Some(task) = &self.task {
             task.abort();
+        }
+        if let Some(operator) = &self.operator {
+            operator.check();
         }
     }
 }

@@ -40,6 +40,12 @@ pub struct Declarations {
     /// Its controllers.
     #[serde(default)]
     pub controllers: Vec<ControllerDeclared>,
+    /// Kinds that are cached without a controller, such as those that only have an index.
+    #[serde(default)]
+    pub cached: Vec<Resource>,
+    /// Paths at which its manager serves webhooks.
+    #[serde(default)]
+    pub served_webhooks: Vec<String>,
 }
 
 /// A controller that the program registers.
@@ -55,6 +61,10 @@ pub struct ControllerDeclared {
     pub owns: Vec<Resource>,
     /// Kinds that it watches for other reasons.
     pub watches: Vec<Resource>,
+    /// Finalizers that it adds to objects of its kind.
+    pub finalizers: Vec<String>,
+    /// Whether it leaves the status of its kind alone.
+    pub without_status: bool,
 }
 
 /// A kind of objects, and how paths and rights name it.
@@ -106,6 +116,8 @@ impl Declarations {
             namespaces: Vec::new(),
             declared: Vec::new(),
             controllers: Vec::new(),
+            cached: Vec::new(),
+            served_webhooks: Vec::new(),
         }
     }
 
@@ -146,11 +158,12 @@ impl Declarations {
         })
     }
 
-    /// Every kind that a controller is for, owns or watches.
+    /// Every kind that a controller is for, owns or watches, or that is cached without one.
     pub fn resources(&self) -> impl Iterator<Item = &Resource> {
-        self.controllers.iter().flat_map(|controller| {
+        let of_controllers = self.controllers.iter().flat_map(|controller| {
             std::iter::once(&controller.of).chain(&controller.owns).chain(&controller.watches)
-        })
+        });
+        of_controllers.filter(|resource| !resource.plural.is_empty()).chain(&self.cached)
     }
 
     /// The program as a whole, for findings that are of no item in particular.

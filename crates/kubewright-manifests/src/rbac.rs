@@ -4,9 +4,11 @@
 //! become one, and everything is sorted. Whatever the order of the input, exactly the rights of the input are granted,
 //! in the same bytes.
 
+mod bindings;
 mod implied;
 mod scope;
 mod support;
+mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,11 +17,13 @@ use serde_json::{Map, Value, json};
 use crate::declarations::Declarations;
 use crate::declare::Rule;
 
+pub use bindings::{Account, bound};
 pub use implied::implied_rules;
 pub use support::{
     LEADER_ELECTION_ROLE, METRICS_AUTH_ROLE, METRICS_READER, leader_election_role, metrics_auth_role,
     metrics_reader_role,
 };
+pub use usage::{Call, Unused, Usage};
 
 /// The role of the operator itself: kubebuilder's name, which its bindings have.
 pub const MANAGER_ROLE: &str = "manager-role";

@@ -23,6 +23,7 @@ mod metrics;
 mod options;
 mod reflector;
 mod store;
+mod unstarted;
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -124,14 +125,17 @@ impl Cache {
         fields: &str,
         metadata_only: bool,
     ) -> Arc<Informer> {
-        let options = &self.inner.options;
-        let id = Id { kind: kind.clone(), requested: options.requested(kind, labels, fields, metadata_only) };
+        let requested = self.inner.options.requested(kind, labels, fields, metadata_only);
+        self.informer_by(Id { kind: kind.clone(), requested })
+    }
+
+    fn informer_by(&self, id: Id) -> Arc<Informer> {
         let mut informers = self.informers();
         if let Some(running) = informers.get(&id) {
             return running.informer.clone();
         }
-        let settings = options.settings(kind, &id.requested);
-        let informer = Arc::new(Informer::new(kind.clone(), settings, self.inner.common.clone()));
+        let settings = self.inner.options.settings(&id.kind, &id.requested);
+        let informer = Arc::new(Informer::new(id.kind.clone(), settings, self.inner.common.clone()));
         let running = Running { informer: informer.clone(), cancel: CancellationToken::new() };
         informers.insert(id, running.clone());
         drop(informers);

@@ -130,6 +130,8 @@ pub struct ControllerBuilder {
     sources: Vec<KindSource>,
     channels: Vec<ChannelSource>,
     filters: Vec<Predicate<DynamicObject>>,
+    finalizers: Vec<String>,
+    without_status: bool,
     options: ControllerOptions,
 }
 
@@ -192,21 +194,25 @@ impl Manager {
     }
 
     /// Runs a reconciler once, by hand: the object is read from the server, and nothing is queued. For tests.
+    ///
+    /// What controllers registered, and indexes, are listed into a cache of this call's own, which the reconciler reads
+    /// from. Without any, it reads from the server.
     pub async fn reconcile_once<R: Reconciler<Object: Object>>(
         &self,
         reconciler: &R,
         key: &Key,
     ) -> Result<Outcome, Error> {
-        let client = self.client().uncached();
-        let object = client.get_opt::<R::Object>(key).await?;
-        let cx = self.context("reconcile-once", client, key);
-        match object {
-            Some(object) => {
-                cx.set_object(object.clone());
-                reconciler.reconcile(&object, &cx).await
+        self.once(key, async |cx| {
+            let object = cx.client().uncached().get_opt::<R::Object>(key).await?;
+            match object {
+                Some(object) => {
+                    cx.set_object(object.clone());
+                    reconciler.reconcile(&object, cx).await
+                }
+                None => reconciler.deleted(key, cx).await,
             }
-            None => reconciler.deleted(key, &cx).await,
-        }
+        })
+        .await
     }
 
     /// A controller of keys that come from [`ControllerBuilder::watches`] and [`ControllerBuilder::channel`] only.
@@ -226,6 +232,8 @@ impl ControllerBuilder {
             sources: Vec::new(),
             channels: Vec::new(),
             filters: Vec::new(),
+            finalizers: Vec::new(),
+            without_status: false,
             options,
         }
     }
@@ -315,6 +323,19 @@ impl ControllerBuilder {
         self
     }
 
+    /// Declares a finalizer that the reconciler adds to its objects, with [`finalizer::run`](crate::finalizer::run) or
+    /// otherwise: the generated RBAC rules let the operator patch them.
+    pub fn finalizer(mut self, name: impl Into<String>) -> Self {
+        self.finalizers.push(name.into());
+        self
+    }
+
+    /// Declares that the reconciler does not write the status of its objects: the generated RBAC rules leave it out.
+    pub fn without_status(mut self) -> Self {
+        self.without_status = true;
+        self
+    }
+
     /// Drops changes that do not pass, of every type that the controller watches. Of several filters, all must pass.
     ///
     /// The object is a [`DynamicObject`], since the types differ; [`Watch::filter`] has predicates for one type. Filters
@@ -399,12 +420,34 @@ impl ControllerBuilder {
 
     /// As [`ControllerBuilder::register`], and returns what changes and removes the controller later.
     pub fn build(self) -> Result<ControllerHandle, RegisterError> {
-        let Self { manager, name, kind, reconciler, sources, channels, filters, options } = self;
+        let Self {
+            manager,
+            name,
+            kind,
+            reconciler,
+            sources,
+            channels,
+            filters,
+            finalizers,
+            without_status,
+            options,
+        } = self;
         let name = name.or_else(|| kind.as_ref().map(|kind| kind.name().to_lowercase())).unwrap_or_default();
         let (added, later) = mpsc::unbounded_channel();
         let (name, handled) = (name.into(), kind.clone());
-        let controller =
-            Controller { name, kind, reconciler, sources, channels, later, filters: filters.into(), options };
+        let filters = filters.into();
+        let controller = Controller {
+            name,
+            kind,
+            reconciler,
+            sources,
+            channels,
+            later,
+            filters,
+            finalizers,
+            without_status,
+            options,
+        };
         let handle = manager.add_controller(controller)?;
         Ok(ControllerHandle { handle, kind: handled, sources: added })
     }

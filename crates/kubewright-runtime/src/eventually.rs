@@ -1,8 +1,9 @@
 //! Waiting for what an operator will have done, in tests.
 //!
 //! An operator acts some time after its cause, so a test asks until the answer is right ([`eventually`]), or asks
-//! that it stays right ([`consistently`]). Both poll by tokio's clock: on a paused runtime they cost no time, and the
-//! clock moves on only when everything else is idle.
+//! that it stays right ([`consistently`]). Both poll by tokio's clock. On a paused clock, which moves on only when
+//! everything else is idle, a poll is all that a wait costs: there the pauses grow with the time that has passed, so
+//! that ten minutes take some seventy polls and not six thousand.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,6 +14,40 @@ use tokio::time::{Instant, sleep, timeout_at};
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 /// Between later tries.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// On a paused clock a later pause is this part of the time that has passed: what is seen late is seen at most so much
+/// later.
+const PAUSED_PART: u32 = 8;
+/// How far the system's clock must move until it is known whether tokio's moves with it.
+const TICK: Duration = Duration::from_nanos(1);
+
+/// The pauses between tries.
+struct Pauses {
+    start: Instant,
+    next: Duration,
+    is_paused: bool,
+}
+
+impl Pauses {
+    fn new(start: Instant) -> Self {
+        Self { start, next: FIRST_PAUSE, is_paused: clock_is_paused() }
+    }
+
+    fn next(&mut self) -> Duration {
+        let pause = self.next;
+        let longest = if self.is_paused { self.start.elapsed() / PAUSED_PART } else { Duration::ZERO };
+        self.next = (pause * 2).min(LONGEST_PAUSE.max(longest));
+        pause
+    }
+}
+
+/// Whether tokio's clock stands still while the system's moves on.
+fn clock_is_paused() -> bool {
+    let (tokio, system) = (Instant::now(), std::time::Instant::now());
+    while system.elapsed() < TICK {
+        std::hint::spin_loop();
+    }
+    Instant::now() == tokio
+}
 
 /// Asks until the answer is `Ok`, at most for `limit`.
 ///
@@ -37,7 +72,7 @@ pub async fn eventually<T, E: fmt::Display>(
 ) -> Result<T, NeverError> {
     let start = Instant::now();
     let deadline = start + limit;
-    let mut pause = FIRST_PAUSE;
+    let mut pauses = Pauses::new(start);
     let mut tries = 0;
     let mut last_seen = None;
     loop {
@@ -52,8 +87,7 @@ pub async fn eventually<T, E: fmt::Display>(
             return Err(NeverError { waited: now - start, tries, last_seen, unanswered: false });
         }
         // The last try is at the deadline itself: what is right by then is right in time.
-        sleep(pause.min(deadline - now)).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        sleep(pauses.next().min(deadline - now)).await;
     }
 }
 
@@ -79,7 +113,7 @@ pub async fn consistently<T, E: fmt::Display>(
 ) -> Result<T, NotConsistentError> {
     let start = Instant::now();
     let deadline = start + duration;
-    let mut pause = FIRST_PAUSE;
+    let mut pauses = Pauses::new(start);
     let mut tries = 0;
     loop {
         tries += 1;
@@ -98,8 +132,7 @@ pub async fn consistently<T, E: fmt::Display>(
         if now >= deadline {
             return Ok(value);
         }
-        sleep(pause.min(deadline - now)).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        sleep(pauses.next().min(deadline - now)).await;
     }
 }
 
@@ -196,6 +229,41 @@ mod tests {
         let never = eventually(limit, async || Err::<(), _>("3 of 5 pods")).await.unwrap_err();
         insta::assert_snapshot!(never, @"not within 777ms, in 13 tries; last seen: 3 of 5 pods");
         assert_eq!(format!("{never:?}"), never.to_string());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ten_minutes_on_a_paused_clock_take_few_polls() {
+        let limit = Duration::from_mins(10);
+        let never = eventually(limit, async || Err::<(), _>("no")).await.unwrap_err();
+        assert_eq!(never.waited, limit);
+        assert!(never.tries < 100, "{never}");
+        let mut polls = 0;
+        let always = async || {
+            polls += 1;
+            Ok::<_, String>(())
+        };
+        consistently(limit, always).await.unwrap();
+        assert!(polls < 100, "{polls} polls");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_comes_late_is_seen_an_eighth_later_at_most() {
+        let start = Instant::now();
+        for seconds in [1, 10, 60, 500] {
+            let begun = Instant::now();
+            let due = Duration::from_secs(seconds);
+            let late = async || if begun.elapsed() >= due { Ok(begun.elapsed()) } else { Err("early") };
+            let seen = eventually(Duration::from_mins(10), late).await.unwrap();
+            assert!(seen <= due + due / 8 + LONGEST_PAUSE, "{due:?}: {seen:?}");
+        }
+        assert!(start.elapsed() < Duration::from_mins(12));
+    }
+
+    #[tokio::test]
+    async fn the_real_clock_is_not_paused() {
+        assert!(!clock_is_paused());
+        let mut pauses = Pauses::new(Instant::now() - Duration::from_mins(10));
+        assert_eq!(std::iter::repeat_with(|| pauses.next()).nth(10), Some(LONGEST_PAUSE));
     }
 
     #[tokio::test(start_paused = true)]

@@ -15,6 +15,7 @@ mod contest;
 mod error;
 mod group;
 mod lifecycle;
+mod once;
 mod options;
 mod outline;
 mod servers;
@@ -53,7 +54,7 @@ use crate::health::Checks;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::queue::{Causes, QueueMetrics};
-use crate::reconcile::{self, Context, ContextParts, ReconcileId};
+use crate::reconcile::{self, Context, ContextParts, Error, ReconcileId};
 
 /// Runs controllers and what they need. Cheap to clone; clones are the same manager.
 ///
@@ -116,6 +117,8 @@ struct State {
     running: Option<Running>,
     /// Who is told what would run, instead of running it.
     told: Option<outline::Told>,
+    /// What is done before the start.
+    before_run: Option<outline::BeforeRun>,
 }
 
 /// What a running manager needs to start further controllers.
@@ -190,6 +193,7 @@ impl Manager {
                     election,
                     running: None,
                     told: None,
+                    before_run: None,
                 }),
                 options,
             }),
@@ -220,7 +224,29 @@ impl Manager {
         let state = self.state();
         let controllers = state.controllers.iter().map(|(it, _)| ControllerOutline::from(it)).collect();
         let options = &self.inner.options;
-        Outline { name: options.name.clone(), controllers, namespaces: options.cache.namespaces.clone() }
+        Outline {
+            name: options.name.clone(),
+            controllers,
+            namespaces: options.cache.namespaces.clone(),
+            cached: outline::cached(&self.inner.cache),
+        }
+    }
+
+    /// Does something when the manager runs and before anything starts, with what is registered by then. If it fails,
+    /// so does the manager. For environments that prepare a cluster, such as one that grants RBAC rules to the operator.
+    pub fn before_run<F>(&self, prepare: impl FnOnce(Outline) -> F + Send + 'static)
+    where
+        F: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        self.state().before_run = Some(Box::new(|outline| prepare(outline).boxed()));
+    }
+
+    async fn prepare(&self) -> Result<(), ManagerError> {
+        let prepare = self.state().before_run.take();
+        match prepare {
+            Some(prepare) => prepare(self.outline()).await.map_err(ManagerError::BeforeRun),
+            None => Ok(()),
+        }
     }
 
     /// The client: reads from the cache where it watches, from the server otherwise.
@@ -376,6 +402,7 @@ impl Manager {
             told(self.outline());
             return Ok(());
         }
+        self.prepare().await?;
         let Started { mut groups, election, mut parts } = self.start().await?;
         let inner = &self.inner;
         let election_stop = CancellationToken::new();

@@ -15,6 +15,8 @@ pub(crate) fn declarations(outline: &Outline) -> Declarations {
         owns: controller.owns.iter().map(resource).collect(),
         // Both are cached, which takes the same permissions.
         watches: controller.watches.iter().chain(&controller.reads).map(resource).collect(),
+        finalizers: controller.finalizers.clone(),
+        without_status: controller.without_status,
     });
     Declarations {
         // Whether they are used is for flags to say, at another time and place.
@@ -24,6 +26,7 @@ pub(crate) fn declarations(outline: &Outline) -> Declarations {
         namespaces: outline.namespaces.clone(),
         declared: declare::all(),
         controllers: controllers.collect(),
+        cached: outline.cached.iter().map(resource).collect(),
         ..Declarations::new(&outline.name)
     }
 }
@@ -64,5 +67,17 @@ mod tests {
         let declared = declarations(&manager.outline());
         let watched: Vec<&str> = declared.controllers[0].watches.iter().map(|it| &*it.plural).collect();
         assert_eq!(watched, ["secrets", "namespaces"]);
+    }
+
+    #[tokio::test]
+    async fn what_a_registration_declares_is_in_the_declarations() {
+        let manager = Manager::describing(ManagerOptions::new("test"), |_| {}).unwrap();
+        manager.cache().index::<Secret>("owner", |_| Vec::new()).unwrap();
+        manager.controller(Nothing).finalizer("example.com/cleanup").without_status().register().unwrap();
+        let declared = declarations(&manager.outline());
+        assert_eq!(declared.controllers[0].finalizers, ["example.com/cleanup"]);
+        assert!(declared.controllers[0].without_status);
+        let cached: Vec<&str> = declared.cached.iter().map(|it| &*it.plural).collect();
+        assert_eq!(cached, ["secrets"]);
     }
 }

@@ -71,6 +71,10 @@ pub struct Operator {
 /// The variable by which `kubewright manifests` asks a program, whatever flags that has, to print what it declares.
 const MANIFESTS: &str = "KUBEWRIGHT_MANIFESTS";
 
+/// The variable by which `kubewright dev` has an operator act as its ServiceAccount, such as
+/// `system:serviceaccount:shop-system:shop-controller-manager`.
+const IMPERSONATE: &str = "KUBEWRIGHT_IMPERSONATE";
+
 type Configure = Box<dyn FnOnce(&mut ManagerOptions)>;
 
 impl Operator {
@@ -231,7 +235,10 @@ impl Operator {
         for configure in self.configure {
             configure(&mut manager);
         }
-        let config = connect::infer(&source).await?;
+        let mut config = connect::infer(&source).await?;
+        if let Some(user) = std::env::var(IMPERSONATE).ok().filter(|user| !user.is_empty()) {
+            config.auth_info.impersonate = Some(user);
+        }
         tracing::info!(
             operator = self.name,
             version = self.version,

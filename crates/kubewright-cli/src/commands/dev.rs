@@ -62,6 +62,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", requires = "existing_cluster")]
     context: Option<String>,
 
+    /// Run the operator as administrator, or as the user of the kubeconfig, and not under its generated role
+    #[arg(long)]
+    as_admin: bool,
+
     /// End when the samples are ready, and watch no sources
     #[arg(long)]
     once: bool,
@@ -95,6 +99,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
             bin: args.bin,
             cargo: args.cargo,
             operator_args: args.operator,
+            as_admin: args.as_admin,
             cluster,
             page_port: args.page_port,
             samples: args.samples,

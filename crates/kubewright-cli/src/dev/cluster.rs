@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use kube::config::Kubeconfig;
+use kubewright_apiserver::audit::Audit;
 use kubewright_apiserver::{Controllers, Options};
 use kubewright_runtime::connect;
 
@@ -39,28 +40,36 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts or finds it, and says which it is, before anything is written to it.
-    pub(crate) async fn start(which: Where, metadata: &Metadata, report: &Report, ui: &Ui) -> Result<Self> {
+    /// Starts or finds it, and says which it is, before anything is written to it. One in this process is listened to.
+    pub(crate) async fn start(
+        which: Where,
+        metadata: &Metadata,
+        audit: Arc<dyn Audit>,
+        report: &Report,
+        ui: &Ui,
+    ) -> Result<Self> {
         match which {
             Where::Embedded { port, nodes, fresh } => {
-                Self::embedded(
-                    port,
-                    nodes,
-                    Folder::open(&metadata.target, &metadata.name, fresh)?,
-                    report,
-                    ui,
-                )
-                .await
+                let folder = Folder::open(&metadata.target, &metadata.name, fresh)?;
+                Self::embedded(port, nodes, folder, audit, report, ui).await
             }
             Where::Existing(source) => Self::existing(source, report).await,
         }
     }
 
-    async fn embedded(port: u16, nodes: usize, folder: Folder, report: &Report, ui: &Ui) -> Result<Self> {
+    async fn embedded(
+        port: u16,
+        nodes: usize,
+        folder: Folder,
+        audit: Arc<dyn Audit>,
+        report: &Report,
+        ui: &Ui,
+    ) -> Result<Self> {
         let started = Instant::now();
         let options = Options {
             controllers: Controllers::Core,
             descriptions: Arc::new(KubernetesDescriptions),
+            audit: Some(audit),
             ..Options::default()
         };
         let kept = folder.objects().exists();
@@ -118,6 +127,11 @@ impl Cluster {
         };
         let client = connect::client(config, options).context("cannot connect to the cluster")?;
         Ok(Self { client, kubectl, arguments, variables: Vec::new(), embedded: None })
+    }
+
+    /// Whether it was there already.
+    pub(crate) fn is_existing(&self) -> bool {
+        self.embedded.is_none()
     }
 
     pub(crate) fn client(&self) -> &kube::Client {

@@ -58,6 +58,8 @@ const DEFAULTS: &[(&str, &str, &[&str])] = &[
     ("--log-format", "text", &["--zap-encoder", "--zap-devel"]),
     ("--graceful-shutdown-timeout", "5s", &[]),
 ];
+/// Whom the operator acts as.
+const IMPERSONATE: &str = "KUBEWRIGHT_IMPERSONATE";
 const HEALTH: &str = "--health-probe-bind-address";
 
 #[derive(Debug)]
@@ -106,6 +108,18 @@ pub(crate) enum Started {
 impl Operator {
     pub(crate) fn new(launch: Launch, ui: Ui) -> Self {
         Self { launch, ui, program: None, running: None, failures: 0, again: None, trouble: None }
+    }
+
+    /// Has the next start act as a user, or as whoever the kubeconfig names.
+    pub(crate) fn act_as(&mut self, user: Option<String>) {
+        self.launch.variables.retain(|(name, _)| *name != IMPERSONATE);
+        // Empty is nobody, whatever this process was given.
+        self.launch.variables.push((IMPERSONATE, user.unwrap_or_default().into()));
+    }
+
+    /// The arguments that it is given.
+    pub(crate) fn arguments(&self) -> &[String] {
+        &self.launch.arguments
     }
 
     /// Whether it was started with a program that has the same bytes.

@@ -3,19 +3,22 @@
 //! One event is handled at a time, and everything that waits can be given up, so that an end may come at any moment.
 
 mod deploy;
+mod role;
 mod summary;
 
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
+use kubewright_apimachinery::permission::Permission;
 use tokio::time::Instant;
 
 use super::Options;
 use super::builder::{Build, Builder, Built};
-use super::cluster::Cluster;
+use super::cluster::{Cluster, Where};
 use super::definitions::Definitions;
 use super::operator::{self, Launch, Operator};
 use super::page::Page;
+use super::permissions::Permissions;
 use super::readiness::tree::Standing;
 use super::report::{Report, count, shown};
 use super::waiting::Waiting;
@@ -40,6 +43,8 @@ pub(crate) struct Session {
     watcher: Option<Watcher>,
     operator: Operator,
     definitions: Definitions,
+    /// None if the operator runs as the user of the kubeconfig.
+    permissions: Option<Permissions>,
     waiting: Waiting,
     /// The build that is under way, and since when it is called for.
     build: Option<Build>,
@@ -80,6 +85,7 @@ enum Event {
     Built(Built),
     Operator(operator::Event),
     Standings(Result<Vec<Standing>>),
+    Refused(Vec<Permission>),
     TimedOut,
 }
 
@@ -95,7 +101,9 @@ impl Session {
             Some(_) => None,
             None => Some(Watcher::start(project.root(), metadata.sources.clone())?),
         };
-        let cluster = Cluster::start(options.cluster, &metadata, &report, &ui).await?;
+        let permissions = Permissions::new(&metadata.name, matches!(options.cluster, Where::Existing(_)));
+        let cluster =
+            Cluster::start(options.cluster, &metadata, permissions.audit(), &report, &ui).await?;
         let page = match options.once {
             Some(_) => None,
             None => Some(Page::start(cluster.client().clone(), options.page_port).await?),
@@ -128,6 +136,7 @@ impl Session {
             watcher,
             operator: Operator::new(launch, ui.clone()),
             definitions: Definitions::default(),
+            permissions: (!options.as_admin).then_some(permissions),
             waiting: Waiting::default(),
             build: None,
             since: started,
@@ -160,6 +169,7 @@ impl Session {
                 built = finished(&mut self.build) => Event::Built(built?),
                 event = self.operator.event() => Event::Operator(event?),
                 () = deadline(self.once.zip(self.built)) => Event::TimedOut,
+                refused = refused(self.permissions.as_ref()) => Event::Refused(refused),
                 standings = self.waiting.next(self.cluster.client(), &kinds) => Event::Standings(standings),
             };
             match event {
@@ -174,9 +184,10 @@ impl Session {
                 }
                 Event::Standings(standings) => {
                     if self.stand(standings)? && self.once.is_some() {
-                        return Ok(());
+                        return self.checked_permissions();
                     }
                 }
+                Event::Refused(permissions) => self.tell_refused(&permissions)?,
                 Event::TimedOut => return Err(self.timed_out()),
             }
         }
@@ -191,11 +202,12 @@ impl Session {
             () = signals.any() => Ok(()),
             stopped = self.operator.stop() => stopped,
         };
+        let told = self.tell_unused();
         if let Some(page) = self.page {
             page.stop().await;
         }
         let closed = self.cluster.close().await;
-        stopped.and(closed)
+        stopped.and(closed).and(told)
     }
 
     /// Starts a build.
@@ -281,6 +293,14 @@ impl Session {
 async fn changed(watcher: &mut Option<Watcher>) -> Result<()> {
     match watcher {
         Some(watcher) => watcher.changed().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for calls that were refused, if the operator has a role.
+async fn refused(permissions: Option<&Permissions>) -> Vec<Permission> {
+    match permissions {
+        Some(permissions) => permissions.refused().await,
         None => std::future::pending().await,
     }
 }

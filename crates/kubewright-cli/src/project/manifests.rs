@@ -34,6 +34,8 @@ pub(crate) struct Manifests {
     /// CustomResourceDefinitions, each with its file.
     pub(crate) definitions: Vec<(String, Value)>,
     pub(crate) changes: Changes,
+    /// What they were made from.
+    pub(crate) declarations: Declarations,
     findings: Vec<Finding>,
 }
 
@@ -51,7 +53,7 @@ impl Project {
             findings.extend(changes.findings(declarations));
         }
         lint::sort(&mut findings);
-        Ok(Manifests { definitions, changes, findings })
+        Ok(Manifests { definitions, changes, declarations: declarations.clone(), findings })
     }
 }
 

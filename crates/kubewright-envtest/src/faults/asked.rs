@@ -10,6 +10,8 @@ use tokio::time::Instant;
 pub struct Asked {
     /// Who asked: the impersonated user, or `admin`.
     pub user: String,
+    /// Whether a manager of the environment asked, and not a client of the test.
+    pub is_operator: bool,
     /// The verb, as RBAC names it: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
     pub verb: &'static str,
     /// The group; empty for the core group and for paths that are no resources.
@@ -64,6 +66,7 @@ impl Asked {
         };
         Self {
             user: header("impersonate-user").unwrap_or_else(|| "admin".to_owned()),
+            is_operator: false,
             verb,
             group: place.group,
             version: place.version,

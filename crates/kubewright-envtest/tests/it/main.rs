@@ -5,6 +5,7 @@ mod environments;
 mod faults;
 mod markdown_view;
 mod observing;
+mod permissions;
 mod spawned;
 mod tutorial;
 mod users;

@@ -6,6 +6,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
+use kubewright::rbac;
 use kubewright_runtime::condition::{ConditionUpdate, set_condition};
 use kubewright_runtime::owner::set_controller_reference;
 use kubewright_runtime::{Context, Outcome, Patch, Reconciler};
@@ -39,6 +40,8 @@ pub(crate) struct MarkdownViewStatus {
 
 pub(crate) struct Viewer;
 
+#[rbac(groups = "", resources = "configmaps, services", verbs = "create, patch")]
+#[rbac(groups = "apps", resources = "deployments", verbs = "create, patch")]
 impl Reconciler for Viewer {
     type Object = MarkdownView;
 

@@ -7,6 +7,7 @@
 mod paths;
 mod place;
 mod schemas;
+mod versions;
 
 use kubewright_apimachinery::object::Fields as _;
 use serde_json::Value;
@@ -32,6 +33,7 @@ pub(super) fn check(declarations: &Declarations, definitions: &[(String, Value)]
         let own = refusals.iter().filter(|refusal| !follows(refusal, &refusals));
         findings.extend(own.filter_map(|refusal| of.refused(refusal)));
         findings.extend(of.size());
+        findings.extend(versions::check(definition, |version| of.item(Some(version))));
         for version in definition.list_at("spec.versions") {
             let item = of.item(Some(version.str_at("name")));
             findings.extend(schemas::check(definition, version, item));

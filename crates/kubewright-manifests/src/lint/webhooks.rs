@@ -16,6 +16,7 @@ pub(super) fn check(declarations: &Declarations) -> Vec<Finding> {
     let mut names: BTreeMap<(bool, &str, &str), &Webhook> = BTreeMap::new();
     for webhook in declarations.webhooks() {
         findings.extend(address(webhook));
+        findings.extend(unserved(webhook, declarations));
         for refusal in configurations([webhook]).iter().flat_map(server::refusals) {
             let (code, field, help) = traced(refusal.field.trim_start_matches("webhooks[0]."));
             findings.push(Finding::error(code, &webhook.item, refusal.message, help).at(field));
@@ -42,6 +43,21 @@ fn address(webhook: &Webhook) -> Option<Finding> {
     };
     let help = "give either `path`, as `/validate-guestbook-example-com-v1-guestbook`, or `url`";
     Some(Finding::error("KW403", &webhook.item, message, help).at("path"))
+}
+
+/// A webhook that nothing answers refuses every request that it is for, unless its failure policy says otherwise.
+fn unserved(webhook: &Webhook, declarations: &Declarations) -> Option<Finding> {
+    if webhook.path.is_empty() || declarations.served_webhooks.contains(&webhook.path) {
+        return None;
+    }
+    let message = format!(
+        "no handler is registered for `{}`: the API server would call it, get no answer, and refuse every {} of {}",
+        webhook.path,
+        webhook.verbs.join(" and "),
+        webhook.resources.join(", "),
+    );
+    let help = "this release does not serve webhooks: take the attribute out, or give the `url` of a server that does";
+    Some(Finding::error("KW413", &webhook.item, message, help).at("path"))
 }
 
 /// The code, the argument and the remedy for a field of a webhook that is refused.

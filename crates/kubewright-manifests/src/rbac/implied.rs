@@ -1,68 +1,103 @@
-//! Rights that follow from what an operator does.
+//! Permissions that follow from what an operator registers.
 //!
-//! They are what its runtime asks for on its own account: a controller that starts must not be refused. What a
-//! reconciler does beyond that only its author knows, and says with `#[rbac]`.
+//! They are what the runtime needs for a registration: a controller that starts must not be refused. What a reconciler
+//! writes beyond that only its author knows, and declares with `#[rbac]`. Nothing is granted because it might be handy.
 
-use kubewright_apimachinery::facts;
 use kubewright_apimachinery::object::Fields as _;
 
 use crate::declarations::{ControllerDeclared, Declarations, Resource};
 use crate::declare::Rule;
 
-/// What the cache does with every kind that it has.
+/// What the cache does with every kind that it has. A `get` is sent for writes whose answer was lost, and by
+/// `Client::uncached`.
 const READ: [&str; 3] = ["get", "list", "watch"];
 
-/// The rights of the operator's own role that follow from its controllers and its events. Those for leader election
+/// A derived rule.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Derived {
+    pub(super) rule: Rule,
+    pub(super) used: Used,
+}
+
+/// When a derived rule is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Used {
+    /// One of its verbs is called: which one, the server or the code decides.
+    ByAny,
+    /// Not in every run: an event is recorded, or an admission plugin asks for it.
+    Sometimes,
+}
+
+/// The rules of the operator's own role that follow from its controllers and its events. Those for leader election
 /// and secured metrics are in roles of their own: see [`leader_election_role`](super::leader_election_role) and
 /// [`metrics_auth_role`](super::metrics_auth_role).
 pub fn implied_rules(declarations: &Declarations) -> Vec<Rule> {
-    let mut rules = Vec::new();
+    derived(declarations).into_iter().map(|derived| derived.rule).collect()
+}
+
+pub(super) fn derived(declarations: &Declarations) -> Vec<Derived> {
+    let mut all = Vec::new();
     for controller in &declarations.controllers {
-        rules.extend(of_controller(controller, declarations));
+        all.extend(of_controller(controller, declarations));
     }
+    let cached = declarations.cached.iter();
+    all.extend(cached.map(|resource| Derived {
+        rule: rule(&resource.group, &resource.plural, &READ),
+        used: Used::ByAny,
+    }));
     if declarations.events {
-        rules.push(rule(&["", "events.k8s.io"], "events", &["create", "patch"]));
+        all.push(Derived {
+            rule: rule("events.k8s.io", "events", &["create", "patch"]),
+            used: Used::Sometimes,
+        });
     }
-    rules
+    all
 }
 
-fn of_controller(controller: &ControllerDeclared, declarations: &Declarations) -> Vec<Rule> {
-    let ControllerDeclared { of, owns, watches, .. } = controller;
-    let read = |resource: &Resource| rule(&[&resource.group], &resource.plural, &READ);
-    let mut rules: Vec<Rule> = std::iter::once(of).chain(owns).chain(watches).map(read).collect();
-    if has_status(of, declarations) {
+fn of_controller(controller: &ControllerDeclared, declarations: &Declarations) -> Vec<Derived> {
+    let ControllerDeclared { of, owns, watches, finalizers, without_status, .. } = controller;
+    let by_any = |rule| Derived { rule, used: Used::ByAny };
+    // A controller of keys is for no kind.
+    let has_kind = !of.plural.is_empty();
+    let read = |resource: &Resource| by_any(rule(&resource.group, &resource.plural, &READ));
+    let own = has_kind.then_some(of);
+    let mut all: Vec<Derived> = own.into_iter().chain(owns).chain(watches).map(read).collect();
+    if !has_kind {
+        return all;
+    }
+    if !without_status && is_own_with_status(of, declarations) {
         let status = format!("{}/status", of.plural);
-        rules.push(rule(&[&of.group], &status, &["get", "update", "patch"]));
+        all.push(by_any(rule(&of.group, &status, &["update", "patch"])));
     }
-    // Children that block their owner's deletion: the API server asks whether one may set its finalizers.
-    rules.push(rule(&[&of.group], &format!("{}/finalizers", of.plural), &["update"]));
-    rules
+    if !owns.is_empty() {
+        // Children block the deletion of their owner. With OwnerReferencesPermissionEnforcement, the API server asks
+        // whether the operator may set the owner's finalizers.
+        let rule = rule(&of.group, &format!("{}/finalizers", of.plural), &["update"]);
+        all.push(Derived { rule, used: Used::Sometimes });
+    }
+    if !finalizers.is_empty() {
+        all.push(by_any(rule(&of.group, &of.plural, &["patch"])));
+    }
+    all
 }
 
-fn rule(groups: &[&str], resource: &str, verbs: &[&str]) -> Rule {
-    let strings = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+fn rule(group: &str, resource: &str, verbs: &[&str]) -> Rule {
     Rule {
-        groups: strings(groups),
+        groups: vec![group.to_owned()],
         resources: vec![resource.to_owned()],
-        verbs: strings(verbs),
+        verbs: verbs.iter().map(|&verb| verb.to_owned()).collect(),
         ..Rule::default()
     }
 }
 
-/// Whether a kind has a status to write. One that nothing is known of has.
-fn has_status(resource: &Resource, declarations: &Declarations) -> bool {
+/// Whether a kind is the operator's own and has a status subresource. The status of a kind that others define is
+/// written by its own controller.
+fn is_own_with_status(resource: &Resource, declarations: &Declarations) -> bool {
     let Resource { group, version, plural, .. } = resource;
-    let own = declarations.kinds().map(|kind| kind.definition.at("spec")).find(|spec| {
-        spec.str_at("group") == group
-            && spec.str_at("names.plural") == plural
-            && spec.list_at("versions").iter().any(|known| known.str_at("name") == version)
-    });
-    if let Some(spec) = own {
-        let known = spec.list_at("versions").iter().find(|known| known.str_at("name") == version);
-        return known.is_some_and(|version| version.has("subresources.status"));
-    }
-    let built_in = facts::resources()
-        .iter()
-        .find(|known| known.group == group && known.version == version && known.plural == plural);
-    built_in.is_none_or(|known| known.subresource("status").is_some())
+    let mut versions = declarations
+        .kinds()
+        .map(|kind| kind.definition.at("spec"))
+        .filter(|spec| spec.str_at("group") == group && spec.str_at("names.plural") == plural)
+        .flat_map(|spec| spec.list_at("versions"));
+    versions.any(|known| known.str_at("name") == version && known.has("subresources.status"))
 }

@@ -15,7 +15,7 @@ pub const METRICS_AUTH_ROLE: &str = "metrics-auth-role";
 /// The ClusterRole in `metrics_reader_role.yaml`.
 pub const METRICS_READER: &str = "metrics-reader";
 
-/// Leases, and events about them, if the operator elects a leader. The namespace is kustomize's to set unless the
+/// Leases, if the operator elects a leader. The namespace is kustomize's to set unless the
 /// operator names one.
 pub fn leader_election_role(declarations: &Declarations) -> Option<Value> {
     let mut metadata = json!({ "name": LEADER_ELECTION_ROLE });
@@ -31,9 +31,8 @@ pub fn leader_election_role(declarations: &Declarations) -> Option<Value> {
                 {
                     "apiGroups": ["coordination.k8s.io"],
                     "resources": ["leases"],
-                    "verbs": ["get", "list", "watch", "create", "update", "patch", "delete"],
+                    "verbs": ["create", "get", "update"],
                 },
-                { "apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"] },
             ],
         })
     })

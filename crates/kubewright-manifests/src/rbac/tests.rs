@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::declarations::{ControllerDeclared, Resource};
-use crate::declare::Declared;
+use crate::declare::{Declared, Item, Kind};
 
 fn words(text: &str) -> Vec<String> {
     text.split([',', ';']).filter(|word| !word.is_empty()).map(|word| word.trim().to_owned()).collect()
@@ -93,6 +93,20 @@ fn names_restrict_only_the_rule_that_has_them() {
     ");
 }
 
+/// A version of an own kind, as far as roles look at it.
+fn kind_with_status(group: &str, plural: &str) -> Kind {
+    Kind {
+        item: Item::default(),
+        definition: json!({"spec": {
+            "group": group,
+            "names": {"plural": plural},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "subresources": {"status": {}}}],
+        }}),
+        findings: Vec::new(),
+    }
+}
+
 fn guestbook() -> Declarations {
     let resource = |group: &str, kind: &str, plural: &str, namespaced| Resource {
         group: group.into(),
@@ -111,8 +125,10 @@ fn guestbook() -> Declarations {
             resource("", "Service", "services", true),
         ],
         watches: vec![resource("", "Namespace", "namespaces", false)],
+        ..ControllerDeclared::default()
     }];
     declarations.declared = vec![
+        Declared::Kind(kind_with_status("example.com", "guestbooks")),
         Declared::Rule(rule("apps|deployments|create,patch,delete")),
         Declared::Rule(Rule { urls: words("/version"), ..rule("core|nodes,secrets|get") }),
         Declared::Rule(Rule {
@@ -141,11 +157,11 @@ fn a_controller_gets_what_it_needs_without_being_told() {
     nonResourceURLs: ['/version'], verbs: ['get']
     apiGroups: [''], resources: ['namespaces', 'services'], verbs: ['get', 'list', 'watch']
     apiGroups: [''], resources: ['nodes', 'secrets'], verbs: ['get']
-    apiGroups: ['', 'events.k8s.io'], resources: ['events'], verbs: ['create', 'patch']
     apiGroups: ['apps'], resources: ['deployments'], verbs: ['create', 'delete', 'get', 'list', 'patch', 'watch']
+    apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create', 'patch']
     apiGroups: ['example.com'], resources: ['guestbooks'], verbs: ['get', 'list', 'watch']
     apiGroups: ['example.com'], resources: ['guestbooks/finalizers'], verbs: ['update']
-    apiGroups: ['example.com'], resources: ['guestbooks/status'], verbs: ['get', 'patch', 'update']
+    apiGroups: ['example.com'], resources: ['guestbooks/status'], verbs: ['patch', 'update']
     Role infra reader
     apiGroups: [''], resources: ['secrets'], verbs: ['get']
     ");
@@ -165,34 +181,99 @@ fn an_operator_of_some_namespaces_has_roles_in_those() {
     Role team-a manager-role
     apiGroups: [''], resources: ['secrets'], verbs: ['get']
     apiGroups: [''], resources: ['services'], verbs: ['get', 'list', 'watch']
-    apiGroups: ['', 'events.k8s.io'], resources: ['events'], verbs: ['create', 'patch']
     apiGroups: ['apps'], resources: ['deployments'], verbs: ['create', 'delete', 'get', 'list', 'patch', 'watch']
+    apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create', 'patch']
     apiGroups: ['example.com'], resources: ['guestbooks'], verbs: ['get', 'list', 'watch']
     apiGroups: ['example.com'], resources: ['guestbooks/finalizers'], verbs: ['update']
-    apiGroups: ['example.com'], resources: ['guestbooks/status'], verbs: ['get', 'patch', 'update']
+    apiGroups: ['example.com'], resources: ['guestbooks/status'], verbs: ['patch', 'update']
     Role team-b manager-role
     apiGroups: [''], resources: ['secrets'], verbs: ['get']
     apiGroups: [''], resources: ['services'], verbs: ['get', 'list', 'watch']
-    apiGroups: ['', 'events.k8s.io'], resources: ['events'], verbs: ['create', 'patch']
     apiGroups: ['apps'], resources: ['deployments'], verbs: ['create', 'delete', 'get', 'list', 'patch', 'watch']
+    apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create', 'patch']
     apiGroups: ['example.com'], resources: ['guestbooks'], verbs: ['get', 'list', 'watch']
     apiGroups: ['example.com'], resources: ['guestbooks/finalizers'], verbs: ['update']
-    apiGroups: ['example.com'], resources: ['guestbooks/status'], verbs: ['get', 'patch', 'update']
+    apiGroups: ['example.com'], resources: ['guestbooks/status'], verbs: ['patch', 'update']
     ");
 }
 
+/// Every derived rule, one line each.
+fn derived(declarations: &Declarations) -> Vec<String> {
+    implied_rules(declarations)
+        .iter()
+        .map(|rule| format!("{}/{}: {}", rule.groups[0], rule.resources[0], rule.verbs.join(",")))
+        .collect()
+}
+
+fn pods() -> Declarations {
+    let mut declarations = Declarations::new("auditor");
+    declarations.controllers = vec![ControllerDeclared {
+        name: "pod".into(),
+        of: Resource {
+            version: "v1".into(),
+            kind: "Pod".into(),
+            plural: "pods".into(),
+            namespaced: true,
+            ..Resource::default()
+        },
+        ..ControllerDeclared::default()
+    }];
+    declarations
+}
+
 #[test]
-fn a_kind_without_a_status_gets_no_right_to_it() {
+fn a_controller_that_only_reads_pods_may_only_read_pods() {
+    assert_eq!(derived(&pods()), ["/pods: get,list,watch"]);
+}
+
+#[test]
+fn the_status_of_an_own_kind_is_written_and_that_of_others_is_not() {
     let mut declarations = guestbook();
-    declarations.controllers[0].of = Resource {
-        version: "v1".into(),
-        kind: "ConfigMap".into(),
-        plural: "configmaps".into(),
-        ..Resource::default()
-    };
-    let rules = implied_rules(&declarations);
-    assert!(rules.iter().all(|rule| rule.resources != ["configmaps/status"]), "{rules:?}");
-    assert!(rules.iter().any(|rule| rule.resources == ["configmaps/finalizers"]), "{rules:?}");
+    declarations.controllers[0].owns.clear();
+    declarations.controllers[0].watches.clear();
+    declarations.events = false;
+    let read_and_status =
+        ["example.com/guestbooks: get,list,watch", "example.com/guestbooks/status: update,patch"];
+    assert_eq!(derived(&declarations), read_and_status);
+    declarations.controllers[0].without_status = true;
+    assert_eq!(derived(&declarations), read_and_status[..1]);
+    declarations.controllers[0].without_status = false;
+    declarations.declared.clear();
+    assert_eq!(derived(&declarations), read_and_status[..1]);
+}
+
+/// OwnerReferencesPermissionEnforcement asks for it where a child blocks its owner's deletion.
+#[test]
+fn the_owner_of_something_may_be_named_in_owner_references() {
+    let mut declarations = pods();
+    declarations.controllers[0].owns =
+        vec![Resource { version: "v1".into(), plural: "configmaps".into(), ..Resource::default() }];
+    assert_eq!(
+        derived(&declarations),
+        ["/pods: get,list,watch", "/configmaps: get,list,watch", "/pods/finalizers: update"]
+    );
+}
+
+#[test]
+fn an_object_with_a_finalizer_is_patched() {
+    let mut declarations = pods();
+    declarations.controllers[0].finalizers = vec!["example.com/cleanup".into()];
+    assert_eq!(derived(&declarations), ["/pods: get,list,watch", "/pods: patch"]);
+}
+
+#[test]
+fn a_controller_of_keys_has_no_kind_of_its_own() {
+    let mut declarations = pods();
+    declarations.controllers[0].watches = vec![std::mem::take(&mut declarations.controllers[0].of)];
+    assert_eq!(derived(&declarations), ["/pods: get,list,watch"]);
+}
+
+#[test]
+fn leader_election_may_do_what_it_does() {
+    let mut declarations = pods();
+    declarations.leader_election = true;
+    let role = leader_election_role(&declarations).unwrap();
+    insta::assert_snapshot!(told(role["rules"].as_array().unwrap()), @"apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create', 'get', 'update']");
 }
 
 #[test]

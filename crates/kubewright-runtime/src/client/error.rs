@@ -1,6 +1,7 @@
 //! What can go wrong between a caller and the API server, in a form that one can match on.
 
 use kube::core::Status;
+use kubewright_apimachinery::permission::Permission;
 
 use crate::Gvk;
 
@@ -154,15 +155,27 @@ const REASONS: [&str; 19] = [
     "ServiceUnavailable",
 ];
 
+/// The server's message. A missing permission is followed by the attribute that grants it.
 fn said(status: &Status) -> String {
     match (status.message.is_empty(), status.reason.is_empty()) {
-        (false, _) => status.message.clone(),
+        (false, _) => match Permission::refused(&status.message).filter(|_| status.code == 403) {
+            Some(missing) => {
+                format!("{}; to grant this, add {} to the operator", status.message, missing.attribute())
+            }
+            None => status.message.clone(),
+        },
         (true, false) => status.reason.clone(),
         (true, true) => format!("the API server answered {}", status.code),
     }
 }
 
 impl Error {
+    /// The permission that the caller lacks, if that is why the server refused.
+    pub fn missing_permission(&self) -> Option<Permission> {
+        let status = self.status().filter(|_| self.is_forbidden())?;
+        Permission::refused(&status.message)
+    }
+
     /// The server's own words, if it answered.
     pub fn status(&self) -> Option<&Status> {
         match self {
@@ -278,5 +291,37 @@ pub fn ignore_not_found<T>(result: Result<T, Error>) -> Result<Option<T>, Error>
         Ok(value) => Ok(Some(value)),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forbidden(message: &str) -> Error {
+        Error::Status(Box::new(Status { code: 403, ..Status::failure(message, "Forbidden") }))
+    }
+
+    #[test]
+    fn a_missing_permission_is_told_with_the_attribute_that_grants_it() {
+        let error = forbidden(
+            "deployments.apps \"web\" is forbidden: User \"system:serviceaccount:a:b\" cannot patch resource \
+             \"deployments\" in API group \"apps\" in the namespace \"a\"",
+        );
+        let told = error.to_string();
+        assert!(
+            told.ends_with(
+                r#"; to grant this, add #[rbac(groups = "apps", resources = "deployments", verbs = "patch")] to the operator"#
+            ),
+            "{told}"
+        );
+        assert_eq!(error.missing_permission(), Some(Permission::new("apps", "deployments", "patch")));
+    }
+
+    #[test]
+    fn other_refusals_are_told_as_they_are() {
+        let error = forbidden("pods \"a\" is forbidden: exceeded quota: q");
+        assert_eq!(error.to_string(), "pods \"a\" is forbidden: exceeded quota: q");
+        assert_eq!(error.missing_permission(), None);
     }
 }

@@ -54,6 +54,9 @@ pub(crate) struct Controller {
     pub(crate) later: mpsc::UnboundedReceiver<AddedSource>,
     /// Which changes of any source are dropped.
     pub(crate) filters: Arc<[Predicate<DynamicObject>]>,
+    /// The finalizers that the reconciler adds.
+    pub(crate) finalizers: Vec<String>,
+    pub(crate) without_status: bool,
     pub(crate) options: ControllerOptions,
 }
 

@@ -39,6 +39,9 @@ pub enum RegisterError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManagerError {
+    /// What was to be done before the start failed; see [`Manager::before_run`](crate::Manager::before_run).
+    #[error("the manager cannot start: {0}")]
+    BeforeRun(reconcile::Error),
     /// A port could not be had.
     #[error(transparent)]
     Bind(#[from] BindError),

@@ -8,12 +8,14 @@ use std::future::{Ready, ready};
 use std::task::{self, Poll};
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::Full;
 use kube::client::Body;
 
-use crate::Kind;
 use crate::controller::{Controller, Role};
+use crate::reconcile::Error;
+use crate::{Kind, cache};
 
 /// What a manager runs, in the order in which it was registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub struct Outline {
     pub controllers: Vec<ControllerOutline>,
     /// The namespaces that it watches; all of them if empty.
     pub namespaces: Vec<String>,
+    /// Kinds that are cached without a controller, such as those that only have an index.
+    pub cached: Vec<Kind>,
 }
 
 /// What a controller reconciles, and what makes it do so.
@@ -41,6 +45,10 @@ pub struct ControllerOutline {
     pub watches: Vec<Kind>,
     /// What is cached for reads only.
     pub reads: Vec<Kind>,
+    /// The finalizers that it adds to objects of its kind.
+    pub finalizers: Vec<String>,
+    /// Whether it leaves the status of its kind alone.
+    pub without_status: bool,
 }
 
 impl From<&Controller> for ControllerOutline {
@@ -55,12 +63,24 @@ impl From<&Controller> for ControllerOutline {
             owns: of(Role::Owned),
             watches: of(Role::Watched),
             reads: of(Role::Read),
+            finalizers: controller.finalizers.clone(),
+            without_status: controller.without_status,
         }
     }
 }
 
 /// What a manager does with its outline instead of running.
 pub(super) type Told = Box<dyn FnOnce(Outline) + Send>;
+
+/// What a manager waits for before it starts anything.
+pub(super) type BeforeRun = Box<dyn FnOnce(Outline) -> BoxFuture<'static, Result<(), Error>> + Send>;
+
+/// The kinds of a cache, each once.
+pub(super) fn cached(cache: &cache::Cache) -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = cache.registered();
+    kinds.dedup();
+    kinds
+}
 
 /// A connection to no cluster: whatever is asked is answered with what is wrong about asking.
 #[derive(Clone)]

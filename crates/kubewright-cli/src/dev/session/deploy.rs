@@ -53,6 +53,10 @@ impl Session {
             format!("{changed} of the crds {took}")
         });
 
+        if self.grant(&manifests.declarations).await? && !is_first {
+            line.push("role changed".to_owned());
+        }
+
         let is_same = self.operator.is_running() && self.operator.runs(program);
         if is_same {
             line.push("the same program, not restarted".to_owned());

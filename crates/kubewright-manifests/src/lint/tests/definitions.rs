@@ -261,3 +261,52 @@ fn an_error_in_one_version_is_of_the_type_of_that_version() {
       help: every field needs one type that is known outside `anyOf` and its like; for what has none, use an int-or-string, an untyped value that preserves unknown fields, or a struct with optional fields
     ");
 }
+
+/// A Guestbook of two versions: v1, which is not stored, and v2, which is.
+fn two_versions(v1: &Value, v2: &Value, change: impl FnOnce(&mut Value)) -> String {
+    changed(|definition| {
+        let mut old = definition["spec"]["versions"][0].clone();
+        let mut new = old.clone();
+        old["storage"] = false.into();
+        new["name"] = "v2".into();
+        for (version, spec) in [(&mut old, v1), (&mut new, v2)] {
+            version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] = spec.clone();
+        }
+        definition["spec"]["versions"] = json!([old, new]);
+        change(definition);
+    })
+}
+
+#[test]
+fn fields_that_the_stored_version_lacks_are_an_error() {
+    let text = json!({ "type": "string" });
+    let entry = |properties: Value| json!({ "type": "array", "items": { "type": "object", "properties": properties } });
+    let v1 = json!({
+        "size": text, "title": text,
+        "entries": entry(json!({ "by": text, "at": text })),
+        "labels": { "type": "object", "additionalProperties": text },
+    });
+    let v2 = json!({ "title": text, "foo": text, "entries": entry(json!({ "by": text })) });
+    insta::assert_snapshot!(two_versions(&v1, &v2, |_| {}), @r"
+    error[KW215] src/lib.rs:12 guestbook::v1::Guestbook: Guestbook v2 is stored and lacks `spec.entries[].at`, `spec.labels`, `spec.size` of v1, which is served: without conversion these fields of v1 objects are dropped when the objects are written
+      help: add the fields to v2; or store v1, with `storage = false` in the `#[kube(...)]` of v2; or stop serving v1, once no object and no client needs it
+    ");
+    assert_eq!(two_versions(&v2, &v2, |_| {}), "");
+    // What nobody can write is not lost, and what a webhook converts is the webhook's business.
+    assert_eq!(two_versions(&v1, &v2, |it| it["spec"]["versions"][0]["served"] = false.into()), "");
+    let webhook = |it: &mut Value| {
+        it["spec"]["conversion"] = json!({ "strategy": "Webhook", "webhook": {
+            "conversionReviewVersions": ["v1"], "clientConfig": { "url": "https://example.com/convert" },
+        }});
+    };
+    assert_eq!(two_versions(&v1, &v2, webhook), "");
+}
+
+#[test]
+fn a_stored_version_that_keeps_unknown_fields_loses_none() {
+    let v1 = json!({ "options": { "type": "object", "properties": { "a": { "type": "string" } } } });
+    let open = json!({ "options": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
+    assert_eq!(two_versions(&v1, &open, |_| {}), "");
+    let map = json!({ "options": { "type": "object", "additionalProperties": { "type": "string" } } });
+    assert_eq!(two_versions(&v1, &map, |_| {}), "");
+}

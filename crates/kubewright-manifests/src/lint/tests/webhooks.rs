@@ -22,8 +22,25 @@ fn webhook() -> Webhook {
 
 fn findings(webhooks: Vec<Webhook>) -> String {
     let (mut declarations, _) = guestbook(&json!({}));
+    // Each has a handler.
+    declarations.served_webhooks = webhooks.iter().map(|webhook| webhook.path.clone()).collect();
     declarations.declared.extend(webhooks.into_iter().map(|webhook| Declared::Webhook(Box::new(webhook))));
     told(&declarations, &[])
+}
+
+#[test]
+fn a_webhook_without_a_handler_is_an_error() {
+    let (mut declarations, _) = guestbook(&json!({}));
+    declarations.declared.push(Declared::Webhook(Box::new(webhook())));
+    insta::assert_snapshot!(told(&declarations, &[]), @r"
+    error[KW413] src/lib.rs:20 guestbook::webhook::Validator path: no handler is registered for `/validate-example-com-v1-guestbook`: the API server would call it, get no answer, and refuse every create and update of guestbooks
+      help: this release does not serve webhooks: take the attribute out, or give the `url` of a server that does
+    ");
+    // One on another server has its handler there.
+    let (mut declarations, _) = guestbook(&json!({}));
+    let elsewhere = Webhook { path: String::new(), url: "https://hooks.example.com/v".into(), ..webhook() };
+    declarations.declared.push(Declared::Webhook(Box::new(elsewhere)));
+    assert_eq!(told(&declarations, &[]), "");
 }
 
 fn condition(name: &str, expression: &str) -> MatchCondition {

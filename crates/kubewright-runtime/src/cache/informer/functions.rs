@@ -43,6 +43,13 @@ impl Informer {
         true
     }
 
+    /// Gives another informer, which has no objects yet, the indexes of this one.
+    pub(in crate::cache) fn copy_indexes(&self, other: &Self) {
+        for indexer in self.indexers().iter() {
+            other.add_index(&indexer.name, indexer.values.clone());
+        }
+    }
+
     /// The values of one index function. If it panics, the object has none.
     fn values(&self, indexer: &Indexer, entry: &Entry) -> Vec<String> {
         catch_unwind(AssertUnwindSafe(|| (indexer.values)(entry))).unwrap_or_else(|panic| {

@@ -1,0 +1,272 @@
+//! The operator's permissions in the development loop.
+//!
+//! The operator runs as its ServiceAccount, with the roles that are generated for it, so that a permission that is
+//! missing fails here and not in production. On the cluster in this process, every request is seen: a call that was
+//! refused is reported with the `#[rbac]` attribute to add, and permissions that no call used are listed at the end.
+//! On an existing cluster requests are not seen; the operator's own log names what was refused.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kubewright_apimachinery::permission::Permission;
+use kubewright_apiserver::audit::{Audit, Audited};
+use kubewright_manifests::declarations::Declarations;
+use kubewright_manifests::rbac::{Account, Call, Unused, Usage, bound};
+use serde_json::Value;
+use tokio::sync::Notify;
+
+/// The field manager of what is applied.
+const MANAGER: &str = "kubewright-dev";
+
+/// What the operator may do, and what it did.
+pub(crate) struct Permissions {
+    account: Account,
+    seen: Arc<Seen>,
+    /// What was applied last.
+    applied: Vec<Value>,
+}
+
+/// The requests of the operator, as the API server sees them.
+pub(crate) struct Seen {
+    user: String,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    calls: BTreeSet<Call>,
+    usage: Option<Usage>,
+    /// What was reported already.
+    told: BTreeSet<Permission>,
+}
+
+impl Audit for Seen {
+    fn record(&self, request: Audited) {
+        if request.user != self.user || request.resource.is_empty() {
+            return;
+        }
+        let call = Call {
+            verb: request.verb,
+            group: request.group,
+            resource: request.resource,
+            namespace: request.namespace,
+            name: request.name,
+            applies: request.applies,
+            code: Some(request.code),
+        };
+        let mut state = self.state();
+        if state.calls.contains(&call) {
+            return;
+        }
+        if let Some(usage) = &mut state.usage {
+            usage.note(&call);
+        }
+        state.calls.insert(call);
+        drop(state);
+        self.changed.notify_one();
+    }
+}
+
+impl Seen {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Permissions {
+    /// The permissions of an operator. On an existing cluster it may be deployed as well, under other names.
+    pub(crate) fn new(operator: &str, is_existing: bool) -> Self {
+        let account =
+            if is_existing { Account::of(&format!("{operator}-dev")) } else { Account::of(operator) };
+        let seen = Seen { user: account.user(), state: Mutex::default(), changed: Notify::new() };
+        Self { account, seen: Arc::new(seen), applied: Vec::new() }
+    }
+
+    /// Sees the requests of the operator.
+    pub(crate) fn audit(&self) -> Arc<Seen> {
+        self.seen.clone()
+    }
+
+    /// Who the operator is.
+    pub(crate) fn user(&self) -> String {
+        self.account.user()
+    }
+
+    /// Applies the ServiceAccount, its roles and their bindings, where they changed. Says whether they did.
+    pub(crate) async fn grant(&mut self, client: &kube::Client, declarations: &Declarations) -> Result<bool> {
+        let objects = bound(declarations, &self.account);
+        if objects == self.applied {
+            return Ok(false);
+        }
+        for object in &objects {
+            apply(client, object).await?;
+        }
+        self.applied = objects;
+        let mut state = self.seen.state();
+        let mut usage = Usage::new(declarations);
+        // A new program may be refused less: what matters is what it is refused from now on.
+        state.calls.retain(|call| call.code != Some(403));
+        for call in &state.calls {
+            usage.note(call);
+        }
+        state.usage = Some(usage);
+        state.told.clear();
+        Ok(true)
+    }
+
+    /// Whether the user of the kubeconfig may act as the ServiceAccount.
+    pub(crate) async fn may_impersonate(&self, client: &kube::Client) -> Result<bool> {
+        let review = SelfSubjectAccessReview {
+            spec: SelfSubjectAccessReviewSpec {
+                resource_attributes: Some(ResourceAttributes {
+                    verb: Some("impersonate".to_owned()),
+                    resource: Some("serviceaccounts".to_owned()),
+                    namespace: Some(self.account.namespace.clone()),
+                    name: Some(self.account.name()),
+                    ..ResourceAttributes::default()
+                }),
+                ..SelfSubjectAccessReviewSpec::default()
+            },
+            ..SelfSubjectAccessReview::default()
+        };
+        let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
+        let answer = reviews.create(&PostParams::default(), &review).await;
+        let answer = answer.context("cannot ask whether you may impersonate the operator's ServiceAccount")?;
+        Ok(answer.status.is_some_and(|status| status.allowed))
+    }
+
+    /// Waits for permissions that the operator asked for and does not have; each is told once.
+    pub(crate) async fn refused(&self) -> Vec<Permission> {
+        loop {
+            let fresh = self.fresh();
+            if !fresh.is_empty() {
+                return fresh;
+            }
+            self.seen.changed.notified().await;
+        }
+    }
+
+    fn fresh(&self) -> Vec<Permission> {
+        let mut state = self.seen.state();
+        let refused = state.usage.as_ref().map(Usage::refused).unwrap_or_default();
+        let fresh: Vec<Permission> = refused.into_iter().filter(|it| !state.told.contains(it)).collect();
+        state.told.extend(fresh.iter().cloned());
+        fresh
+    }
+
+    /// Everything that the operator was refused since its roles were applied.
+    pub(crate) fn all_refused(&self) -> Vec<Permission> {
+        self.seen.state().usage.as_ref().map(Usage::refused).unwrap_or_default()
+    }
+
+    /// The permissions that no call has used; none where requests are not seen.
+    pub(crate) fn unused(&self) -> Vec<Unused> {
+        let state = self.seen.state();
+        if state.calls.is_empty() {
+            return Vec::new();
+        }
+        state.usage.as_ref().map(Usage::unused).unwrap_or_default()
+    }
+}
+
+async fn apply(client: &kube::Client, object: &Value) -> Result<()> {
+    let object: DynamicObject = serde_json::from_value(object.clone()).context("a role is no object")?;
+    let types = object.types.clone().unwrap_or_default();
+    let name = object.metadata.name.clone().unwrap_or_default();
+    let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &types.kind));
+    let api: Api<DynamicObject> = match &object.metadata.namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    let params = PatchParams::apply(MANAGER).force();
+    api.patch(&name, &params, &Patch::Apply(&object))
+        .await
+        .with_context(|| format!("cannot apply the {} {name}", types.kind))?;
+    Ok(())
+}
+
+/// How a launch changes what the operator declares: which namespaces it watches, and where its Lease is.
+pub(crate) fn as_launched(mut declarations: Declarations, arguments: &[String]) -> Declarations {
+    let value = |flag: &str| {
+        let given = arguments.iter().rev();
+        given.filter_map(|argument| argument.strip_prefix(flag)?.strip_prefix('=')).next().map(str::to_owned)
+    };
+    if let Some(namespaces) = value("--namespace") {
+        declarations.namespaces = namespaces.split(',').map(|it| it.trim().to_owned()).collect();
+        declarations.namespaces.retain(|namespace| !namespace.is_empty());
+    }
+    if let Some(namespace) = value("--leader-election-namespace") {
+        declarations.leader_election_namespace = Some(namespace);
+    }
+    declarations
+}
+
+#[cfg(test)]
+mod tests {
+    use kubewright_manifests::declare::{Declared, Rule};
+
+    use super::*;
+
+    fn declarations(verbs: &[&str]) -> Declarations {
+        let mut declarations = Declarations::new("shop");
+        declarations.declared = vec![Declared::Rule(Rule {
+            groups: vec![String::new()],
+            resources: vec!["pods".into()],
+            verbs: verbs.iter().map(|&verb| verb.to_owned()).collect(),
+            ..Rule::default()
+        })];
+        declarations
+    }
+
+    async fn get_pod(server: &kubewright_apiserver::ApiServer, user: &str) -> u16 {
+        let request = http::Request::get("/api/v1/namespaces/default/pods/a").header("impersonate-user", user);
+        let request = request.body(kube::client::Body::empty()).expect("a path is a request");
+        server.handle(request).await.status().as_u16()
+    }
+
+    #[tokio::test]
+    async fn what_is_refused_is_told_once_and_what_is_granted_is_used() {
+        let mut permissions = Permissions::new("shop", false);
+        let options = kubewright_apiserver::Options {
+            audit: Some(permissions.audit()),
+            ..kubewright_apiserver::Options::default()
+        };
+        let server = kubewright_apiserver::ApiServer::new(options);
+        let client = kube::Client::new(server.clone(), "default");
+        assert!(permissions.grant(&client, &declarations(&["list"])).await.unwrap());
+        assert!(!permissions.grant(&client, &declarations(&["list"])).await.unwrap());
+
+        let user = permissions.user();
+        assert_eq!(get_pod(&server, &user).await, 403);
+        assert_eq!(get_pod(&server, "system:serviceaccount:default:other").await, 403);
+        let refused = permissions.refused().await;
+        assert_eq!(refused, [Permission::new("", "pods", "get")]);
+        assert_eq!(permissions.fresh(), []);
+        assert_eq!(permissions.all_refused(), refused);
+
+        // A new program declares what was missing.
+        assert!(permissions.grant(&client, &declarations(&["list", "get"])).await.unwrap());
+        assert_eq!(permissions.all_refused(), []);
+        assert_eq!(get_pod(&server, &user).await, 404);
+        let unused: Vec<String> = permissions.unused().iter().map(ToString::to_string).collect();
+        assert_eq!(unused, ["list pods: not used; declared by #[rbac]"]);
+        assert!(permissions.may_impersonate(&client).await.unwrap());
+    }
+
+    #[test]
+    fn a_launch_says_which_namespaces_are_watched() {
+        let arguments = ["--namespace=a, b", "--leader-election-namespace=c"].map(str::to_owned);
+        let launched = as_launched(declarations(&[]), &arguments);
+        assert_eq!(launched.namespaces, ["a", "b"]);
+        assert_eq!(launched.leader_election_namespace.as_deref(), Some("c"));
+        assert_eq!(as_launched(declarations(&[]), &[]), declarations(&[]));
+    }
+}

@@ -1,0 +1,265 @@
+//! Who an operator is in an environment, and what it may do.
+//!
+//! A manager runs as the ServiceAccount that a cluster would give it, with the roles that `kubewright manifests` would
+//! write for it, bound as `config/rbac` binds them. Owns the account, the granting, and the record of calls. Before the
+//! manager runs, what it needs is not known yet, and its client acts as the administrator.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use http::HeaderValue;
+use kube::api::DynamicObject;
+use kubewright_apimachinery::permission::{Permission, attributes};
+use kubewright_manifests::declarations::{ControllerDeclared, Declarations, Resource};
+use kubewright_manifests::declare::{self, Declared, Rule};
+use kubewright_manifests::rbac::{Account, Call, Unused, Usage, bound};
+use kubewright_runtime::{Client, ControllerOutline, Kind, Outline, Scope};
+
+use crate::faults::Asked;
+use crate::install::{self, InstallError};
+
+/// One operator of an environment. Managers of the same name are replicas of one operator.
+pub(crate) struct Operator {
+    account: Account,
+    user: HeaderValue,
+    /// Whether it acts as its ServiceAccount from now on.
+    is_granted: AtomicBool,
+    /// Whether it is a single reconcile, whose registration is not known.
+    is_single: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    declarations: Declarations,
+    calls: BTreeSet<Call>,
+}
+
+impl Operator {
+    /// `kinds` are the operator's own where the program declares none with `crds!`.
+    pub(crate) fn new(name: &str, kinds: &[declare::Kind], is_single: bool) -> Self {
+        let account = Account::of(name);
+        let user = HeaderValue::from_str(&account.user()).expect("an account has letters, digits, - and :");
+        let mut declared = declare::all();
+        if !declared.iter().any(|it| matches!(it, Declared::Kind(_))) {
+            declared.extend(kinds.iter().cloned().map(Declared::Kind));
+        }
+        let declarations = Declarations {
+            leader_election: true,
+            secure_metrics: true,
+            events: true,
+            declared,
+            ..Declarations::new(name)
+        };
+        Self {
+            account,
+            user,
+            is_granted: AtomicBool::new(false),
+            is_single,
+            state: Mutex::new(State { declarations, calls: BTreeSet::new() }),
+        }
+    }
+
+    /// Who the operator is to the API server; none while it acts as the administrator.
+    pub(crate) fn user(&self) -> Option<&HeaderValue> {
+        self.is_granted.load(Ordering::Relaxed).then_some(&self.user)
+    }
+
+    /// Takes note of where the Lease is.
+    pub(crate) fn elects_in(&self, namespace: Option<String>) {
+        if namespace.is_some() {
+            self.state().declarations.leader_election_namespace = namespace;
+        }
+    }
+
+    /// Declares a reconciler of a kind whose registration is not known: what it owns and watches may be anything.
+    pub(crate) fn declare_single(&self, kind: &Kind) {
+        let everything = || vec!["*".to_owned()];
+        let declarations = &mut self.state().declarations;
+        declarations.controllers.push(ControllerDeclared {
+            of: resource(kind),
+            finalizers: everything(),
+            ..ControllerDeclared::default()
+        });
+        declarations.declared.push(Declared::Rule(Rule {
+            groups: everything(),
+            resources: everything(),
+            verbs: ["get", "list", "watch"].map(str::to_owned).into(),
+            ..Rule::default()
+        }));
+    }
+
+    /// Creates the account with its roles, and has the operator act as it.
+    pub(crate) async fn grant(&self, admin: &Client, outline: &Outline) -> Result<(), InstallError> {
+        let objects = {
+            let declarations = &mut self.state().declarations;
+            add(declarations, outline, self.is_single);
+            bound(declarations, &self.account)
+        };
+        for object in objects {
+            let object: DynamicObject = serde_json::from_value(object).expect("roles and bindings are objects");
+            install::object(admin, object, None).await?;
+        }
+        self.is_granted.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Takes note of a call that the operator made as its ServiceAccount.
+    pub(crate) fn note(&self, asked: &Asked, code: u16) {
+        let resource = match asked.subresource.as_str() {
+            "" => asked.resource.clone(),
+            subresource => format!("{}/{subresource}", asked.resource),
+        };
+        self.state().calls.insert(Call {
+            verb: asked.verb.to_owned(),
+            group: asked.group.clone(),
+            resource,
+            namespace: asked.namespace.clone().unwrap_or_default(),
+            name: asked.name.clone().unwrap_or_default(),
+            applies: asked.content_type.contains("apply-patch"),
+            code: Some(code),
+        });
+    }
+
+    /// The permissions that the operator asked for and does not have. They are told once.
+    pub(crate) fn take_refused(&self) -> Vec<Permission> {
+        let mut state = self.state();
+        let refused = usage(&state).take_refused();
+        state.calls.retain(|call| call.code != Some(403));
+        refused
+    }
+
+    /// The permissions that no call has used.
+    pub(crate) fn unused(&self) -> Vec<Unused> {
+        let state = self.state();
+        if self.is_single || self.user().is_none() { Vec::new() } else { usage(&state).unused() }
+    }
+
+    /// Fails the test if the operator was refused something. While a test fails already, it is only told.
+    pub(crate) fn check(&self) {
+        let refused = self.take_refused();
+        if refused.is_empty() {
+            return;
+        }
+        let told = self.complaint(&refused);
+        if std::thread::panicking() {
+            tracing::error!("{told}");
+        } else {
+            panic!("{told}");
+        }
+    }
+
+    fn complaint(&self, refused: &[Permission]) -> String {
+        let mut told = format!(
+            "{} was refused calls under its generated role. Grant them on a reconciler, and run `kubewright manifests`:",
+            self.account.user()
+        );
+        for attribute in attributes(refused) {
+            let _ = write!(told, "\n  {attribute}");
+        }
+        let state = self.state();
+        let is_own = |it: &&Permission| {
+            let mut controllers = state.declarations.controllers.iter();
+            it.verb == "patch"
+                && controllers.any(|known| known.of.group == it.group && known.of.plural == it.resource)
+        };
+        if let Some(own) = refused.iter().find(is_own) {
+            let _ = write!(
+                told,
+                "\nIf `{own}` is for a finalizer, register the controller with .finalizer(\"...\") instead."
+            );
+        }
+        told.push_str("\nA test that is not about permissions can use Environment::builder().as_admin().");
+        told
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn usage(state: &State) -> Usage {
+    let mut usage = Usage::new(&state.declarations);
+    for call in &state.calls {
+        usage.note(call);
+    }
+    usage
+}
+
+/// Adds what a manager registers to what the operator declares.
+fn add(declarations: &mut Declarations, outline: &Outline, is_single: bool) {
+    let is_first = declarations.controllers.is_empty() && declarations.cached.is_empty();
+    if is_first || outline.namespaces.is_empty() {
+        declarations.namespaces.clone_from(&outline.namespaces);
+    } else if !declarations.namespaces.is_empty() {
+        declarations.namespaces.extend(outline.namespaces.iter().cloned());
+        declarations.namespaces.sort();
+        declarations.namespaces.dedup();
+    }
+    if is_single {
+        return;
+    }
+    for controller in outline.controllers.iter().map(declared) {
+        if !declarations.controllers.contains(&controller) {
+            declarations.controllers.push(controller);
+        }
+    }
+    for kind in outline.cached.iter().map(resource) {
+        if !declarations.cached.contains(&kind) {
+            declarations.cached.push(kind);
+        }
+    }
+}
+
+fn declared(controller: &ControllerOutline) -> ControllerDeclared {
+    ControllerDeclared {
+        name: controller.name.clone(),
+        of: controller.kind.as_ref().map(resource).unwrap_or_default(),
+        owns: controller.owns.iter().map(resource).collect(),
+        watches: controller.watches.iter().chain(&controller.reads).map(resource).collect(),
+        finalizers: controller.finalizers.clone(),
+        without_status: controller.without_status,
+    }
+}
+
+fn resource(kind: &Kind) -> Resource {
+    let gvk = kind.gvk();
+    Resource {
+        group: gvk.group.clone(),
+        version: gvk.version.clone(),
+        kind: gvk.kind.clone(),
+        plural: kind.plural().to_owned(),
+        namespaced: kind.scope() == Scope::Namespaced,
+    }
+}
+
+/// The operators of an environment, in the order in which they were made.
+#[derive(Default)]
+pub(crate) struct Operators(Mutex<Vec<(String, Arc<Operator>)>>);
+
+impl Operators {
+    /// The operator of a name; `make` makes it if it is new.
+    pub(crate) fn of(&self, name: &str, make: impl FnOnce() -> Operator) -> Arc<Operator> {
+        let mut all = self.all();
+        if let Some((_, operator)) = all.iter().find(|(known, _)| known == name) {
+            return operator.clone();
+        }
+        let operator = Arc::new(make());
+        all.push((name.to_owned(), operator.clone()));
+        operator
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<Operator>> {
+        self.all().iter().find(|(known, _)| known == name).map(|(_, operator)| operator.clone())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Arc<Operator>> {
+        let all: Vec<Arc<Operator>> = self.all().iter().map(|(_, operator)| operator.clone()).collect();
+        all.into_iter()
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<(String, Arc<Operator>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

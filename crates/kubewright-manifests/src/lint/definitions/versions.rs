@@ -1,0 +1,91 @@
+//! Fields that are lost between versions.
+//!
+//! Without a conversion webhook the API server changes only `apiVersion` of an object, and drops what the schema of the
+//! stored version does not have. A field that a served version has and the stored one lacks is accepted and never kept.
+
+use kubewright_apimachinery::object::Fields as _;
+use serde_json::Value;
+
+use crate::declare::Item;
+use crate::lint::Finding;
+
+/// How many paths a finding names.
+const SHOWN: usize = 10;
+
+/// Compares the stored version with all others that are served. `item` leads to the type of a version.
+pub(super) fn check<'a>(definition: &Value, item: impl Fn(&str) -> &'a Item) -> Vec<Finding> {
+    let versions = definition.list_at("spec.versions");
+    let converts = !matches!(definition.str_at("spec.conversion.strategy"), "" | "None");
+    let Some(stored) = versions.iter().find(|version| version.bool_at("storage")) else { return Vec::new() };
+    if converts {
+        return Vec::new();
+    }
+    let (kind, stored_name) = (definition.str_at("spec.names.kind"), stored.str_at("name"));
+    let served = versions.iter().filter(|version| version.bool_at("served") && !version.bool_at("storage"));
+    served
+        .filter_map(|version| {
+            let schema = "schema.openAPIV3Schema";
+            let mut lost = Vec::new();
+            compare(version.at(schema), stored.at(schema), "", &mut lost);
+            let name = version.str_at("name");
+            let shown = lost.iter().take(SHOWN).map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
+            let more = if lost.len() > SHOWN {
+                format!(" and {} more", lost.len() - SHOWN)
+            } else {
+                String::new()
+            };
+            (!lost.is_empty()).then(|| {
+                Finding::error(
+                    "KW215",
+                    item(stored_name),
+                    format!(
+                        "{kind} {stored_name} is stored and lacks {shown}{more} of {name}, which is served: without \
+                         conversion these fields of {name} objects are dropped when the objects are written"
+                    ),
+                    format!(
+                        "add the fields to {stored_name}; or store {name}, with `storage = false` in the `#[kube(...)]` \
+                         of {stored_name}; or stop serving {name}, once no object and no client needs it"
+                    ),
+                )
+            })
+        })
+        .collect()
+}
+
+/// Collects the paths of `served` that `stored` lacks; of a whole subtree, its root.
+fn compare(served: &Value, stored: &Value, path: &str, lost: &mut Vec<String>) {
+    if keeps_unknown_fields(stored) {
+        return;
+    }
+    for (name, property) in served.map_at("properties") {
+        // apiVersion, kind and metadata are the same in all versions.
+        if path.is_empty() && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
+            continue;
+        }
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        match stored.map_at("properties").get(name) {
+            Some(stored) => compare(property, stored, &path, lost),
+            // Every name is kept, and what it has is checked there.
+            None if stored.has("additionalProperties") => {
+                compare(property, stored.at("additionalProperties"), &path, lost);
+            }
+            None => lost.push(path),
+        }
+    }
+    for (keyword, suffix) in [("items", "[]"), ("additionalProperties", "[*]")] {
+        if served.at(keyword).is_object() {
+            let path = format!("{path}{suffix}");
+            if stored.at(keyword).is_object() {
+                compare(served.at(keyword), stored.at(keyword), &path, lost);
+            } else if keyword == "additionalProperties" && !stored.has(keyword) {
+                lost.push(path);
+            }
+        }
+    }
+}
+
+fn keeps_unknown_fields(schema: &Value) -> bool {
+    schema.bool_at("x-kubernetes-preserve-unknown-fields")
+        // Everything is kept of what may be anything.
+        || *schema == Value::Bool(true)
+}

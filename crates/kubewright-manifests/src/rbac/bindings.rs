@@ -1,0 +1,131 @@
+//! The roles of an operator, bound to a ServiceAccount: what `dev` and tests run it under.
+//!
+//! Owns the objects that stand for `config/rbac` where no kustomize runs. They grant what the files grant, and nothing
+//! else. Names have a prefix, so that an operator that is deployed in the same cluster keeps its own.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{API_VERSION, leader_election_role, metrics_auth_role, roles, rules};
+use crate::declarations::Declarations;
+
+/// The ServiceAccount that an operator runs as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// Namespace of the operator: its ServiceAccount, and the Lease of its leader election.
+    pub namespace: String,
+    /// Prefix of the names of all objects; the ServiceAccount is `<prefix>controller-manager`.
+    pub prefix: String,
+}
+
+impl Account {
+    /// The account of an operator as kubebuilder's kustomization names it: `<name>-system/<name>-controller-manager`.
+    pub fn of(name: &str) -> Self {
+        // Names of managers may hold what names of objects may not.
+        let name: String = name
+            .chars()
+            .map(|it| if it.is_ascii_alphanumeric() { it.to_ascii_lowercase() } else { '-' })
+            .collect();
+        let name = name.trim_matches('-');
+        let name = if name.is_empty() { "operator" } else { name };
+        Self { namespace: format!("{name}-system"), prefix: format!("{name}-") }
+    }
+
+    /// Name of the ServiceAccount.
+    pub fn name(&self) -> String {
+        format!("{}controller-manager", self.prefix)
+    }
+
+    /// The name by which the API server knows it.
+    pub fn user(&self) -> String {
+        format!("system:serviceaccount:{}:{}", self.namespace, self.name())
+    }
+}
+
+/// Namespaces, the ServiceAccount, the generated roles and their bindings, in the order in which they are created.
+///
+/// Roles of namespaces and roles with a `role_name` are bound as well: in a project, that is for the author to do.
+pub fn bound(declarations: &Declarations, account: &Account) -> Vec<Value> {
+    let mut granted = roles(&rules(declarations));
+    granted.extend(leader_election_role(declarations));
+    granted.extend(metrics_auth_role(declarations));
+    let mut namespaces = BTreeSet::from([account.namespace.clone()]);
+    let mut objects = Vec::new();
+    for mut role in granted {
+        let name = format!("{}{}", account.prefix, role["metadata"]["name"].as_str().unwrap_or_default());
+        role["metadata"]["name"] = name.as_str().into();
+        let is_namespaced = role["kind"] == "Role";
+        if is_namespaced && role["metadata"]["namespace"].is_null() {
+            role["metadata"]["namespace"] = account.namespace.as_str().into();
+        }
+        namespaces.extend(role["metadata"]["namespace"].as_str().map(str::to_owned));
+        let binding = json!({
+            "apiVersion": API_VERSION,
+            "kind": if is_namespaced { "RoleBinding" } else { "ClusterRoleBinding" },
+            "metadata": role["metadata"],
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": role["kind"], "name": name },
+            "subjects": [
+                { "kind": "ServiceAccount", "name": account.name(), "namespace": account.namespace },
+            ],
+        });
+        objects.extend([role, binding]);
+    }
+    let namespace =
+        |name: &String| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+    let mut all: Vec<Value> = namespaces.iter().map(namespace).collect();
+    all.push(json!({
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": { "name": account.name(), "namespace": account.namespace },
+    }));
+    all.extend(objects);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::declare::{Declared, Rule};
+
+    #[test]
+    fn every_role_is_bound_to_the_account() {
+        let mut declarations = Declarations::new("shop");
+        declarations.leader_election = true;
+        declarations.secure_metrics = true;
+        declarations.declared = ["", "infra"]
+            .map(|namespace| {
+                Declared::Rule(Rule {
+                    groups: vec![String::new()],
+                    resources: vec!["pods".into()],
+                    verbs: vec!["get".into()],
+                    namespace: namespace.into(),
+                    ..Rule::default()
+                })
+            })
+            .into();
+        let account = Account::of("Shop.example");
+        assert_eq!(account.user(), "system:serviceaccount:shop-example-system:shop-example-controller-manager");
+        let told: Vec<String> = bound(&declarations, &account)
+            .iter()
+            .map(|object| {
+                let metadata = &object["metadata"];
+                let namespace = metadata["namespace"].as_str().unwrap_or("-");
+                format!("{} {namespace}/{}", object["kind"].as_str().unwrap(), metadata["name"].as_str().unwrap())
+            })
+            .collect();
+        insta::assert_snapshot!(told.join("\n"), @r"
+        Namespace -/infra
+        Namespace -/shop-example-system
+        ServiceAccount shop-example-system/shop-example-controller-manager
+        ClusterRole -/shop-example-manager-role
+        ClusterRoleBinding -/shop-example-manager-role
+        Role infra/shop-example-manager-role
+        RoleBinding infra/shop-example-manager-role
+        Role shop-example-system/shop-example-leader-election-role
+        RoleBinding shop-example-system/shop-example-leader-election-role
+        ClusterRole -/shop-example-metrics-auth-role
+        ClusterRoleBinding -/shop-example-metrics-auth-role
+        ");
+    }
+}

@@ -1,0 +1,326 @@
+//! Which permissions an operator has used, and which it was refused.
+//!
+//! [`Usage`] compares the calls that an operator made with the role that is generated for it. It is fed by whoever sees
+//! the calls: a test's connection, or the API server of `kubewright dev`. It never asks a server.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use kubewright_apimachinery::permission::Permission;
+
+use super::implied::{self, Used};
+use super::{canonical_group, scope};
+use crate::declarations::Declarations;
+use crate::declare::{Item, Rule};
+
+/// A request that an operator sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Call {
+    /// Verb, as RBAC names it.
+    pub verb: String,
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Plural, with a subresource as `pods/log`; empty for a path that is no resource.
+    pub resource: String,
+    /// Namespace; empty for none.
+    pub namespace: String,
+    /// Name; empty for none.
+    pub name: String,
+    /// Whether it is a server-side apply, which creates the object if it is not there.
+    pub applies: bool,
+    /// Status of the answer, if there was one.
+    pub code: Option<u16>,
+}
+
+/// What an operator may do, and what it did.
+#[derive(Clone, Debug)]
+pub struct Usage {
+    grants: Vec<Grant>,
+    /// Rules that are there for other reasons: roles for leader election and secured metrics.
+    support: Vec<Rule>,
+    refused: BTreeSet<Permission>,
+}
+
+#[derive(Clone, Debug)]
+struct Grant {
+    rule: Rule,
+    /// None for a rule of an `#[rbac]` attribute.
+    derived: Option<Used>,
+    /// The permissions that calls used.
+    used: BTreeSet<Permission>,
+}
+
+/// A permission that no call has used.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unused {
+    /// The permissions; of several, one would have been enough.
+    pub permissions: Vec<Permission>,
+    /// The `#[rbac]` attribute that grants it; none if it follows from a registration.
+    pub declared: Option<Item>,
+}
+
+impl Usage {
+    /// No calls yet.
+    pub fn new(declarations: &Declarations) -> Self {
+        let placed = |rule: &Rule, derived: Option<Used>| {
+            let grant = |rule| Grant { rule, derived, used: BTreeSet::new() };
+            scope::placed(rule, declarations).into_iter().map(grant).collect::<Vec<_>>()
+        };
+        let mut grants: Vec<Grant> = declarations.rules().flat_map(|rule| placed(rule, None)).collect();
+        for derived in implied::derived(declarations) {
+            grants.extend(placed(&derived.rule, Some(derived.used)));
+        }
+        Self { grants, support: support(declarations), refused: BTreeSet::new() }
+    }
+
+    /// Takes note of a call.
+    pub fn note(&mut self, call: &Call) {
+        if call.resource.is_empty() {
+            return;
+        }
+        let mut verbs = vec![call.verb.as_str()];
+        // Where it creates, or is refused to, `create` was asked for as well.
+        if call.applies && !call.resource.contains('/') && matches!(call.code, Some(201 | 403)) {
+            verbs.push("create");
+        }
+        for verb in verbs {
+            let permission = Permission::new(&*call.group, &*call.resource, verb);
+            let mut is_granted = self.support.iter().any(|rule| covers(rule, call, verb));
+            for grant in self.grants.iter_mut().filter(|grant| covers(&grant.rule, call, verb)) {
+                is_granted = true;
+                grant.used.insert(permission.clone());
+            }
+            if call.code == Some(403) && !is_granted {
+                self.refused.insert(permission);
+                // The server stops at the first permission that is missing.
+                return;
+            }
+        }
+    }
+
+    /// The permissions that the operator asked for and does not have.
+    pub fn refused(&self) -> Vec<Permission> {
+        self.refused.iter().cloned().collect()
+    }
+
+    /// Forgets what was refused, and returns it.
+    pub fn take_refused(&mut self) -> Vec<Permission> {
+        std::mem::take(&mut self.refused).into_iter().collect()
+    }
+
+    /// The permissions that no call has used. Those that are needed only at times are left out: to record events, and
+    /// to be an owner under OwnerReferencesPermissionEnforcement.
+    pub fn unused(&self) -> Vec<Unused> {
+        let mut unused = BTreeSet::new();
+        for grant in &self.grants {
+            let idle = |permission: &Permission| !self.is_used(permission);
+            match grant.derived {
+                Some(Used::Sometimes) => {}
+                Some(Used::ByAny) => {
+                    let permissions = permissions(&grant.rule);
+                    if permissions.iter().all(idle) {
+                        unused.insert(Unused { permissions, declared: None });
+                    }
+                }
+                None => {
+                    for permission in permissions(&grant.rule).into_iter().filter(idle) {
+                        let declared = Some(grant.rule.item.clone());
+                        unused.insert(Unused { permissions: vec![permission], declared });
+                    }
+                }
+            }
+        }
+        unused.into_iter().collect()
+    }
+
+    /// Whether a call used the permission, in any namespace. A wildcard is used by every call that it covers.
+    fn is_used(&self, permission: &Permission) -> bool {
+        let is = |wide: &str, one: &str| wide == "*" || wide == one;
+        self.grants.iter().flat_map(|grant| &grant.used).any(|used| {
+            is(&permission.group, &used.group)
+                && is(&permission.verb, &used.verb)
+                && is_resource(&permission.resource, &used.resource)
+        })
+    }
+}
+
+impl fmt::Display for Unused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let permissions: Vec<String> = self.permissions.iter().map(ToString::to_string).collect();
+        write!(f, "{}: ", permissions.join(" or "))?;
+        match &self.declared {
+            Some(Item { file, line, .. }) if !file.is_empty() => {
+                write!(f, "not used; declared by #[rbac] at {file}:{line}")
+            }
+            Some(_) => f.write_str("not used; declared by #[rbac]"),
+            None => f.write_str("not used; derived from the registration of a controller"),
+        }
+    }
+}
+
+/// Every permission of a rule, one by one.
+fn permissions(rule: &Rule) -> Vec<Permission> {
+    let mut all = Vec::new();
+    for group in &rule.groups {
+        for resource in &rule.resources {
+            for verb in &rule.verbs {
+                all.push(Permission::new(canonical_group(group), resource, verb));
+            }
+        }
+    }
+    all
+}
+
+fn covers(rule: &Rule, call: &Call, verb: &str) -> bool {
+    let has = |words: &[String], word: &str| words.iter().any(|one| one == "*" || one == word);
+    rule.groups.iter().any(|group| group == "*" || canonical_group(group) == call.group)
+        && rule.resources.iter().any(|resource| is_resource(resource, &call.resource))
+        && has(&rule.verbs, verb)
+        && (rule.resource_names.is_empty() || rule.resource_names.contains(&call.name))
+        && (rule.namespace.is_empty() || rule.namespace == call.namespace)
+}
+
+/// Whether a resource of a rule, which may be `*` or `*/scale`, is this one.
+fn is_resource(wide: &str, one: &str) -> bool {
+    let subresource = || one.split_once('/').map(|(_, subresource)| subresource);
+    wide == "*" || wide == one || wide.strip_prefix("*/").is_some_and(|wide| Some(wide) == subresource())
+}
+
+/// What the roles for leader election and secured metrics grant.
+fn support(declarations: &Declarations) -> Vec<Rule> {
+    let roles =
+        [super::leader_election_role(declarations), super::metrics_auth_role(declarations)].into_iter();
+    let words = |value: &serde_json::Value| {
+        let words = value.as_array().into_iter().flatten();
+        words.filter_map(serde_json::Value::as_str).map(str::to_owned).collect()
+    };
+    let rules = roles.flatten().flat_map(|role| role["rules"].as_array().cloned().unwrap_or_default());
+    rules
+        .map(|rule| Rule {
+            groups: words(&rule["apiGroups"]),
+            resources: words(&rule["resources"]),
+            verbs: words(&rule["verbs"]),
+            ..Rule::default()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::declarations::{ControllerDeclared, Resource};
+    use crate::declare::Declared;
+
+    fn declarations() -> Declarations {
+        let resource = |group: &str, plural: &str| Resource {
+            group: group.into(),
+            version: "v1".into(),
+            plural: plural.into(),
+            namespaced: true,
+            ..Resource::default()
+        };
+        let mut declarations = Declarations::new("shop");
+        declarations.events = true;
+        declarations.leader_election = true;
+        declarations.controllers = vec![ControllerDeclared {
+            of: resource("example.com", "orders"),
+            owns: vec![resource("", "configmaps")],
+            ..ControllerDeclared::default()
+        }];
+        declarations.declared = vec![Declared::Rule(Rule {
+            item: Item { file: "src/order.rs".into(), line: 7, ..Item::default() },
+            groups: vec!["core".into()],
+            resources: vec!["configmaps".into()],
+            verbs: ["create", "patch", "delete"].map(str::to_owned).into(),
+            ..Rule::default()
+        })];
+        declarations
+    }
+
+    fn call(verb: &str, group: &str, resource: &str, code: u16) -> Call {
+        Call {
+            verb: verb.into(),
+            group: group.into(),
+            resource: resource.into(),
+            namespace: "a".into(),
+            name: "x".into(),
+            code: Some(code),
+            ..Call::default()
+        }
+    }
+
+    fn told(usage: &Usage) -> Vec<String> {
+        usage.unused().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_no_call_used_is_unused() {
+        let mut usage = Usage::new(&declarations());
+        usage.note(&call("watch", "example.com", "orders", 200));
+        usage.note(&call("list", "", "configmaps", 200));
+        usage.note(&Call { applies: true, ..call("patch", "", "configmaps", 200) });
+        assert_eq!(
+            told(&usage),
+            [
+                "create configmaps: not used; declared by #[rbac] at src/order.rs:7",
+                "delete configmaps: not used; declared by #[rbac] at src/order.rs:7",
+            ]
+        );
+        // An apply that creates needs both verbs.
+        usage.note(&Call { applies: true, ..call("patch", "", "configmaps", 201) });
+        assert_eq!(told(&usage), ["delete configmaps: not used; declared by #[rbac] at src/order.rs:7"]);
+        assert_eq!(usage.refused(), []);
+    }
+
+    #[test]
+    fn a_registration_whose_kind_is_never_read_is_unused() {
+        let mut usage = Usage::new(&declarations());
+        for verb in ["create", "patch", "delete", "watch"] {
+            usage.note(&call(verb, "", "configmaps", 200));
+        }
+        assert_eq!(
+            told(&usage),
+            ["get orders.example.com or list orders.example.com or watch orders.example.com: not used; derived from \
+              the registration of a controller"]
+        );
+    }
+
+    #[test]
+    fn a_refused_call_names_the_permission_that_is_missing() {
+        let mut usage = Usage::new(&declarations());
+        usage.note(&call("patch", "example.com", "orders", 403));
+        usage.note(&call("update", "", "configmaps", 403));
+        // Covered by the role: somebody else refused, such as admission or a quota.
+        usage.note(&call("create", "", "configmaps", 403));
+        usage.note(&call("update", "coordination.k8s.io", "leases", 403));
+        let refused: Vec<String> = usage.refused().iter().map(ToString::to_string).collect();
+        assert_eq!(refused, ["update configmaps", "patch orders.example.com"]);
+        assert_eq!(usage.take_refused().len(), 2);
+        assert_eq!(usage.refused(), []);
+    }
+
+    #[test]
+    fn an_apply_that_may_not_create_misses_create() {
+        let mut declarations = declarations();
+        declarations.declared = vec![Declared::Rule(Rule {
+            groups: vec![String::new()],
+            resources: vec!["secrets".into()],
+            verbs: vec!["patch".into()],
+            ..Rule::default()
+        })];
+        let mut usage = Usage::new(&declarations);
+        usage.note(&Call { applies: true, ..call("patch", "", "secrets", 403) });
+        assert_eq!(usage.refused(), [Permission::new("", "secrets", "create")]);
+    }
+
+    #[test]
+    fn a_role_of_one_namespace_grants_nothing_in_others() {
+        let mut declarations = declarations();
+        declarations.namespaces = vec!["a".into()];
+        let mut usage = Usage::new(&declarations);
+        usage.note(&Call { namespace: "b".into(), ..call("delete", "", "configmaps", 403) });
+        assert_eq!(usage.refused(), [Permission::new("", "configmaps", "delete")]);
+        usage.note(&call("delete", "", "configmaps", 200));
+        assert!(!told(&usage).iter().any(|line| line.starts_with("delete")), "{:?}", told(&usage));
+    }
+}
