@@ -9,6 +9,7 @@ mod entry;
 mod kubernetes;
 mod names;
 mod nearest;
+mod object;
 mod rbac;
 mod register;
 mod webhook;
@@ -91,4 +92,10 @@ pub fn webhook(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_derive(ApplyConfiguration, attributes(apply))]
 pub fn apply_configuration(item: TokenStream) -> TokenStream {
     apply::expand(item.into()).into()
+}
+
+/// See `kubewright::object!`.
+#[proc_macro]
+pub fn object(input: TokenStream) -> TokenStream {
+    object::expand(input.into()).into()
 }

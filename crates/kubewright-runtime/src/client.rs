@@ -99,8 +99,10 @@ pub enum FieldValidation {
     Strict,
 }
 
-/// What can be written: every [`Object`], and [`DynamicObject`].
+/// What can be written: every [`Object`], [`DynamicObject`], and [`ApplyObject`](crate::object::ApplyObject).
 pub trait Writable: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
+    /// The type of the whole object: of what a server returns for it.
+    type Stored: Writable;
     /// The metadata.
     fn object_meta(&self) -> &ObjectMeta;
     /// The metadata, to change it.
@@ -115,6 +117,8 @@ impl<K> Writable for K
 where
     K: kube::Resource<DynamicType: Naming<K>> + Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
 {
+    type Stored = <K::DynamicType as Naming<K>>::Stored;
+
     fn object_meta(&self) -> &ObjectMeta {
         self.meta()
     }
@@ -134,6 +138,8 @@ where
 
 /// Who knows the kind of an object: its type, or the object. Nothing to implement.
 pub trait Naming<K> {
+    /// The type of the whole object.
+    type Stored: Writable;
     /// The kind, if the type knows it.
     fn known() -> Option<Kind>;
     /// The kind, if the object knows it.
@@ -141,6 +147,8 @@ pub trait Naming<K> {
 }
 
 impl<K: Object> Naming<K> for () {
+    type Stored = K;
+
     fn known() -> Option<Kind> {
         Some(Kind::of::<K>())
     }
@@ -151,6 +159,8 @@ impl<K: Object> Naming<K> for () {
 }
 
 impl Naming<DynamicObject> for ApiResource {
+    type Stored = DynamicObject;
+
     fn known() -> Option<Kind> {
         None
     }

@@ -11,7 +11,7 @@
 //! - [`cache`] keeps what is watched, with indexes; [`client`] reads from it and writes to the server.
 //! - [`Election`] has one of several replicas lead, and [`Fence`] keeps the others from writing.
 //! - [`events`], [`health`], [`metrics`], [`logs`] and the [`journal`] tell what goes on.
-//! - [`owner`], [`finalizer`], [`condition`] and [`apply`] are for what most reconcilers do.
+//! - [`owner`], [`finalizer`], [`condition`], [`mod@object`] and [`apply`] are for what most reconcilers do.
 //! - [`connect`] and [`serve`] are the network on both sides.
 //!
 //! # An operator
@@ -85,6 +85,7 @@ mod list;
 pub mod logs;
 mod manager;
 pub mod metrics;
+pub mod object;
 pub mod owner;
 mod query;
 pub mod queue;
@@ -113,5 +114,6 @@ pub use manager::{
     Addresses, Cluster, ControllerOutline, Handle, Manager, ManagerError, ManagerOptions, Outline,
     RegisterError, TaskContext,
 };
+pub use object::object;
 pub use reconcile::{Context, Error, KeyReconciler, Outcome, ReconcileId, Reconciler, Result};
 pub use selector::LabelSelector;
