@@ -262,23 +262,6 @@ pub use kubewright_macros::ApplyConfiguration;
 /// returned by [`ApplyObject::check`](object::ApplyObject::check), by `client.apply` and by
 /// [`ApplyObject::complete`](object::ApplyObject::complete).
 ///
-/// # Syntax
-///
-/// | | |
-/// |---|---|
-/// | `Deployment { ... }` | a kind; the stable version, if there are others |
-/// | `apps::v1::Deployment { ... }`, `"apps/v1" Deployment { ... }` | a kind that several groups or versions have, such as Event |
-/// | `api::v1::Guestbook { ... }` | a custom resource, by its Rust type |
-/// | `key: "text"`, `3`, `1.5`, `true` | a literal |
-/// | `"app.kubernetes.io/name": ...` | a key that is no identifier |
-/// | `(expression): ...` | a computed key of a map |
-/// | `key: { ... }`, `key: [ ... ]` | an object or a map, a list |
-/// | `key: expression` | any expression; in parentheses or a block if it would be taken for a literal |
-/// | `key?: option` | left out if it is `None` |
-/// | `..` at the end of an object | required fields may be missing, because another field manager owns them |
-///
-/// A string in parentheses is an expression, and so is not compared with an enum: `type: ("NewInNextVersion")`.
-///
 /// # Custom resources
 ///
 /// The macro cannot see the fields of your own types. The object is read as the type when it is made, and a field that the

@@ -54,7 +54,7 @@ fn client() -> Client {
     Client::new(kube::Client::new(ApiServer::new(Options::default()), "default"))
 }
 
-fn web(replicas: i32, image: Option<&str>) -> ApplyObject<Deployment> {
+fn web(replicas: i32, grace: Option<i64>) -> ApplyObject<Deployment> {
     let labels = BTreeMap::from([("app".to_owned(), "web".to_owned())]);
     object! { Deployment {
         metadata: { name: "web", namespace: "default", labels: { "app.kubernetes.io/name": "web" } },
@@ -63,7 +63,10 @@ fn web(replicas: i32, image: Option<&str>) -> ApplyObject<Deployment> {
             selector: { matchLabels: &labels },
             template: {
                 metadata: { labels: labels },
-                spec: { containers: [{ name: "web", image?: image, resources: { limits: { cpu: 1, memory: "1Gi" } } }] },
+                spec: {
+                    terminationGracePeriodSeconds?: grace,
+                    containers: [{ name: "web", image: "nginx", resources: { limits: { cpu: 1, memory: "1Gi" } } }],
+                },
             },
         },
     } }
@@ -139,7 +142,7 @@ fn what_rustc_cannot_see_is_checked_when_the_object_is_made() {
 async fn a_field_manager_owns_what_is_written_and_nothing_else() {
     let client = client();
     let (a, b) = (client.field_owner("a"), client.field_owner("b"));
-    let wanted = web(3, Some("nginx"));
+    let wanted = web(3, Some(5));
     let stored: Deployment = a.apply(&wanted).await.unwrap();
     assert_eq!(stored.spec.as_ref().and_then(|spec| spec.replicas), Some(3));
     assert_eq!(ApplyObject::extract(&stored, "a").unwrap(), {
@@ -156,16 +159,16 @@ async fn a_field_manager_owns_what_is_written_and_nothing_else() {
     assert_eq!(ApplyObject::extract(&stored, "b").unwrap(), replicas);
     assert!(ApplyObject::extract(&stored, "a").unwrap().fields()["spec"].get("replicas").is_none());
 
-    // What is no longer written is given up: the image goes.
-    let stored = a.apply(&web(5, None)).await.unwrap();
-    let containers = stored.spec.unwrap().template.spec.unwrap().containers;
-    assert_eq!((containers.len(), containers[0].image.as_deref()), (1, None));
+    // A field that is no longer written is given up, and has its default again.
+    let grace = |web: Deployment| web.spec.unwrap().template.spec.unwrap().termination_grace_period_seconds;
+    assert_eq!(grace(stored), Some(5));
+    assert_eq!(grace(a.apply(&web(5, None)).await.unwrap()), Some(30));
 }
 
 #[tokio::test]
 async fn an_object_has_an_owner_a_status_and_can_be_created() {
     let client = client();
-    let owner = client.apply(&web(1, Some("nginx"))).await.unwrap();
+    let owner = client.apply(&web(1, None)).await.unwrap();
     let mut map = object! { ConfigMap { metadata: { name: "pages", namespace: "default" }, data: { "a.md": "hello" } } };
     set_controller_reference(&owner, &mut map).unwrap();
     let stored: ConfigMap = client.create(&map).await.unwrap();

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use kubewright::object::ApplyObject;
-use kubewright::{Kind, Object, object};
+use kubewright::{Object, object};
 
 /// What the type of an object says of its kind.
 fn kind<K: Object>(object: &ApplyObject<K>) -> (String, Option<&str>) {
-    let gvk = Kind::of::<K>().gvk().clone();
-    (format!("{}/{} {}", gvk.group, gvk.version, gvk.kind), object.metadata.name.as_deref())
+    let kind = format!("{}/{} {}", K::group(&()), K::version(&()), K::kind(&()));
+    (kind, object.metadata.name.as_deref())
 }
 
 macro_rules! every {
