@@ -19,11 +19,8 @@ use self::syntax::Input;
 pub(crate) fn expand(input: TokenStream) -> TokenStream {
     parsed(input).unwrap_or_else(|error| {
         let error = error.to_compile_error();
-        // Of type `!`, so that the mistake is the only error that is shown.
-        quote!({
-            #error
-            ::core::unreachable!()
-        })
+        // A block, since there may be several.
+        quote!({ #error })
     })
 }
 

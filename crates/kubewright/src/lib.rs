@@ -195,6 +195,19 @@ pub use kube::{self, CustomResource, CustomResourceExt, KubeSchema, Resource, Re
 /// `client.apply(&wanted)` sends it, and `GuestbookApply::extract` finds it again in the object: [`apply`] tells more.
 ///
 pub use kubewright_macros::ApplyConfiguration;
+/// Makes a program of an operator's main function.
+///
+/// ```no_run
+/// use kubewright::prelude::*;
+///
+/// #[kubewright::main]
+/// async fn main(manager: Manager) -> Result<()> {
+///     // Register controllers here.
+///     Ok(manager.run().await?)
+/// }
+/// ```
+///
+pub use kubewright_macros::main;
 /// Makes a Kubernetes object whose fields are checked at compile time.
 ///
 /// The kind comes first; `apiVersion` and `kind` follow from it. Then come the fields, as in YAML or JSON. The value is an
@@ -287,19 +300,6 @@ pub use kubewright_macros::ApplyConfiguration;
 /// ```
 ///
 pub use kubewright_macros::object;
-/// Makes a program of an operator's main function.
-///
-/// ```no_run
-/// use kubewright::prelude::*;
-///
-/// #[kubewright::main]
-/// async fn main(manager: Manager) -> Result<()> {
-///     // Register controllers here.
-///     Ok(manager.run().await?)
-/// }
-/// ```
-///
-pub use kubewright_macros::main;
 /// Declares a right that the operator needs, beside those that follow from its controllers.
 ///
 /// ```

@@ -66,7 +66,7 @@ impl Checked {
                 Ok(field.ty.clone())
             }
             None => {
-                // What was meant is there, if misspelt.
+                // A misspelt field is not missing as well.
                 let meant = meant(ty, name);
                 missing.retain(|field| Some(field.name) != meant.as_deref());
                 Err(unknown(ty, name, meant.as_deref()))
@@ -103,11 +103,11 @@ impl Checked {
                 Key::Computed(key) => (self.computed(key, &place.pointer), key.span()),
             };
             if place.pointer.is_empty() && matches!(&*name, "apiVersion" | "kind") {
-                self.wrong(span, format!("`{name}` follows from the kind: leave it out"));
+                self.wrong(span, format!("the macro sets `{name}`: leave it out"));
                 continue;
             }
             if !seen.insert(name.clone()) {
-                self.wrong(span, format!("`{name}` is there twice"));
+                self.wrong(span, format!("duplicate field `{name}`"));
                 continue;
             }
             let ty = match (&entry.key, field(&name)) {
@@ -156,7 +156,10 @@ impl Checked {
             },
             (Node::Object(body), FieldType::Map(of)) => {
                 if let Some(span) = body.open {
-                    self.wrong(span, format!("`{}` is a map, of which nothing is required", place.field));
+                    self.wrong(
+                        span,
+                        format!("`{}` is a map, which has no required fields: leave `..` out", place.field),
+                    );
                 }
                 self.body(body, place, |_| Ok((**of).clone()))
             }
@@ -171,12 +174,13 @@ impl Checked {
                 Value::String(text)
             }
             (Node::Text(text), FieldType::Quantity) if !is_quantity(&text.value()) => {
-                let what = format!("`{}` is not a quantity: write one such as `100m` or `1.5Gi`", text.value());
+                let what =
+                    format!("`{}` is not a quantity: write one such as `100m` or `1.5Gi`", text.value());
                 self.wrong(node.span(), what);
                 Value::Null
             }
             (Node::Text(text), FieldType::Bytes) if !is_base64(&text.value()) => {
-                self.wrong(node.span(), format!("`{}` holds base64, and this is none", place.field));
+                self.wrong(node.span(), format!("the value of `{}` must be base64", place.field));
                 Value::Null
             }
             (
@@ -203,7 +207,7 @@ impl Checked {
             (Node::Bool(flag), FieldType::Bool | FieldType::Any) => Value::Bool(flag.value),
             (Node::Null(_), FieldType::Any) => Value::Null,
             (Node::Null(span), _) => {
-                let what = "null says nothing: leave the field out, or write `key?: option`";
+                let what = "null is not a value: leave the field out, or write `key?: option`";
                 self.wrong(*span, what);
                 Value::Null
             }
@@ -217,8 +221,9 @@ impl Checked {
 
     fn list(&mut self, items: &[Node], of: &FieldType, place: &Place<'_>) -> Value {
         let items = items.iter().enumerate().map(|(index, item)| {
-            let pointer = format!("{}/{index}", place.pointer);
-            self.value(item, of, &Place { pointer, field: place.field, span: item.span() })
+            let (pointer, field) =
+                (format!("{}/{index}", place.pointer), format!("{}[{index}]", place.field));
+            self.value(item, of, &Place { pointer, field: &field, span: item.span() })
         });
         Value::Array(items.collect())
     }
@@ -299,7 +304,7 @@ fn no_such_value(text: &str, field: &str, values: &[&'static str]) -> String {
     let what = format!("`{text}` is not a value of `{field}`");
     match nearest(text, values.iter().copied()) {
         Some(near) => format!("{what}; did you mean `{near}`?"),
-        None => format!("{what}; it has {}", values.join(", ")),
+        None => format!("{what}; expected one of {}", values.join(", ")),
     }
 }
 
@@ -315,8 +320,8 @@ fn described(ty: &FieldType) -> String {
         FieldType::Quantity => "a quantity".to_owned(),
         FieldType::IntOrString => "a 32-bit integer or a string".to_owned(),
         FieldType::Time | FieldType::MicroTime => "a time in a string".to_owned(),
-        FieldType::List(of) => format!("a list whose items are {}", described(of)),
-        FieldType::Map(of) => format!("a map whose values are {}", described(of)),
+        FieldType::List(_) => "a list".to_owned(),
+        FieldType::Map(_) => "a map".to_owned(),
         FieldType::Object(name) => format!("an object ({})", name.rsplit('.').next().unwrap_or_default()),
         FieldType::Any => "any JSON".to_owned(),
     }

@@ -88,7 +88,9 @@ fn candidates(package: Option<&str>, kind: &str) -> Vec<Type> {
     let matches = |name: &&str| {
         let (of, short) = name.rsplit_once('.').unwrap_or_default();
         short == kind
-            && package.is_none_or(|package| if package.starts_with('.') { of.ends_with(package) } else { of == package })
+            && package.is_none_or(|package| {
+                if package.starts_with('.') { of.ends_with(package) } else { of == package }
+            })
     };
     table::kinds().filter(matches).filter_map(table::find).collect()
 }
@@ -114,7 +116,7 @@ fn is_stable(ty: &Type) -> bool {
 
 fn builtin(ty: Type, span: Span) -> Result<Kind, Error> {
     if !ty.is_object() {
-        let what = format!("`{}` has no metadata of an object, so it cannot be applied", ty.short());
+        let what = format!("`{}` has no ObjectMeta, so it cannot be applied", ty.short());
         return Err(Error::new(span, what));
     }
     let mut words = ty.name.split('.').map(|word| Ident::new(word, span));
@@ -169,7 +171,7 @@ mod tests {
         for (path, error) in [
             ("Event", "`Event` is ambiguous: write `core::v1::Event` or `events::v1::Event`"),
             ("apps::v1::Deploymnt", "unknown kind `Deploymnt`; did you mean `apps::v1::Deployment`?"),
-            ("PodList", "`PodList` has no metadata of an object, so it cannot be applied"),
+            ("PodList", "`PodList` has no ObjectMeta, so it cannot be applied"),
         ] {
             assert_eq!(resolved(path).unwrap_err(), error);
         }

@@ -8,7 +8,9 @@ use syn::ext::IdentExt as _;
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned as _;
 use syn::token::{Brace, Bracket, Paren};
-use syn::{Error, Expr, Ident, LitBool, LitFloat, LitInt, LitStr, Path, Token, braced, bracketed, parenthesized};
+use syn::{
+    Error, Expr, Ident, LitBool, LitFloat, LitInt, LitStr, Path, Token, braced, bracketed, parenthesized,
+};
 
 /// The whole input of the macro.
 pub(super) struct Input {

@@ -206,8 +206,9 @@ struct Variant<'a> {
 
 impl<'a> Variant<'a> {
     fn content<T>(self, read: impl FnOnce(At<'_>) -> Result<T, Error>) -> Result<T, Error> {
-        let value =
-            self.content.ok_or_else(|| Error::invalid_type(Unexpected::UnitVariant, &"a variant with content"))?;
+        let value = self
+            .content
+            .ok_or_else(|| Error::invalid_type(Unexpected::UnitVariant, &"a variant with content"))?;
         read(At { value, path: Path::Field(&self.at.path, self.name), siblings: &[], found: self.at.found })
     }
 }

@@ -153,7 +153,8 @@ async fn a_field_manager_owns_what_is_written_and_nothing_else() {
     });
 
     // A part that another field manager owns.
-    let replicas = object! { Deployment { metadata: { name: "web", namespace: "default" }, spec: { replicas: 5, .. } } };
+    let replicas =
+        object! { Deployment { metadata: { name: "web", namespace: "default" }, spec: { replicas: 5, .. } } };
     let stored = b.apply(&replicas).await.unwrap();
     assert_eq!(stored.spec.as_ref().and_then(|spec| spec.replicas), Some(5));
     assert_eq!(ApplyObject::extract(&stored, "b").unwrap(), replicas);
@@ -216,7 +217,8 @@ async fn a_custom_resource_is_read_as_its_type() {
         wrong.check().unwrap_err().to_string(),
         "Shelf a: spec.books[0].titel: unknown field; did you mean `title`?"
     );
-    let error = object::<Shelf>(json!({ "metadata": { "name": "a" }, "spec": { "mostBooks": "3" } })).unwrap_err();
+    let error =
+        object::<Shelf>(json!({ "metadata": { "name": "a" }, "spec": { "mostBooks": "3" } })).unwrap_err();
     assert_eq!(error.to_string(), "Shelf a: spec.mostBooks does not fit its Rust type");
 }
 
@@ -232,8 +234,14 @@ fn json_is_checked_at_run_time() {
         (json!({ "kind": "Secrets" }), "kind is \"Secrets\", and Secret was expected"),
         (json!({ "apiVersion": "apps/v1" }), "apiVersion is \"apps/v1\", and v1 was expected"),
         (json!([]), "Secret: the object: is not a JSON object"),
-        (json!({ "stringdata": {} }), "Secret: stringdata: unknown field of Secret; did you mean `stringData`?"),
-        (json!({ "metadata": { "creationTimestamp": "yesterday" } }), "Secret: metadata does not fit its Rust type"),
+        (
+            json!({ "stringdata": {} }),
+            "Secret: stringdata: unknown field of Secret; did you mean `stringData`?",
+        ),
+        (
+            json!({ "metadata": { "creationTimestamp": "yesterday" } }),
+            "Secret: metadata does not fit its Rust type",
+        ),
     ] {
         assert_eq!(object::<Secret>(value).unwrap_err().to_string(), error);
     }
