@@ -40,18 +40,21 @@ pub fn run(args: &FactsArgs) -> Result<()> {
         bail!("no openapi-v3-facts.json in {}: name the folder with --data DIR", args.data.display());
     }
     let sources = Sources::fetch(&crate::target_dir(&root).join("facts"))?;
-    let folder = root.join(FACTS_DIR);
     let mut stale = Vec::new();
     for (name, text) in derive(&sources, &data)? {
-        let path = folder.join(name);
-        if args.check {
-            if fs::read_to_string(&path).unwrap_or_default() != text {
-                stale.push(name);
+        // The macros read the types as well. A crate is published alone, so it has a copy.
+        let folders = if name == "types.txt" { &[FACTS_DIR, MACROS_DIR][..] } else { &[FACTS_DIR] };
+        for folder in folders {
+            let path = root.join(folder).join(name);
+            if args.check {
+                if fs::read_to_string(&path).unwrap_or_default() != text {
+                    stale.push(format!("{folder}/{name}"));
+                }
+            } else {
+                fs::create_dir_all(root.join(folder)).with_context(|| format!("create {folder}"))?;
+                fs::write(&path, &text).with_context(|| format!("write {}", path.display()))?;
+                println!("{folder}/{name}: {} lines, {} bytes", text.lines().count(), text.len());
             }
-        } else {
-            fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
-            fs::write(&path, &text).with_context(|| format!("write {}", path.display()))?;
-            println!("{FACTS_DIR}/{name}: {} lines, {} bytes", text.lines().count(), text.len());
         }
     }
     if !stale.is_empty() {
@@ -62,6 +65,8 @@ pub fn run(args: &FactsArgs) -> Result<()> {
 
 /// Where the table lives in the repo.
 pub const FACTS_DIR: &str = "crates/kubewright-apimachinery/facts";
+/// Where the macros' copy of the types is.
+const MACROS_DIR: &str = "crates/kubewright-macros/facts";
 
 fn derive(sources: &Sources, data: &Path) -> Result<Vec<(&'static str, String)>> {
     let go = golang::Structs::read(&sources.go)?;

@@ -29,11 +29,13 @@
 //!
 //! Marks of a type: `@atomic`, `@kind=group/version`, `@unions=JSON`, `@any` (holds any JSON).
 
+mod check;
 mod parse;
 mod resource;
 
 use std::sync::{LazyLock, OnceLock};
 
+pub use check::{Mismatch, mismatches};
 pub use parse::ParseError;
 pub use resource::{
     Column, Resource, Scope, Subresource, aggregated_roles, bootstrap_objects, columns, resources,

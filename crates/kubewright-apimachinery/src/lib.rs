@@ -19,6 +19,7 @@ pub mod gvk;
 pub mod json;
 mod keyed;
 pub mod names;
+pub mod nearest;
 pub mod object;
 pub mod openapi;
 pub mod patch;

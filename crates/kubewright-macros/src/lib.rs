@@ -9,6 +9,7 @@ mod entry;
 mod kubernetes;
 mod names;
 mod nearest;
+mod object;
 mod rbac;
 mod register;
 mod webhook;
@@ -91,4 +92,25 @@ pub fn webhook(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_derive(ApplyConfiguration, attributes(apply))]
 pub fn apply_configuration(item: TokenStream) -> TokenStream {
     apply::expand(item.into()).into()
+}
+
+/// # Syntax
+///
+/// | | |
+/// |---|---|
+/// | `Deployment { ... }` | a kind; the stable version, if there are others |
+/// | `apps::v1::Deployment { ... }`, `"apps/v1" Deployment { ... }` | a kind that several groups or versions have, such as Event |
+/// | `api::v1::Guestbook { ... }` | a custom resource, by its Rust type |
+/// | `key: "text"`, `3`, `1.5`, `true` | a literal |
+/// | `"app.kubernetes.io/name": ...` | a key that is no identifier |
+/// | `(expression): ...` | a computed key of a map |
+/// | `key: { ... }`, `key: [ ... ]` | an object or a map, a list |
+/// | `key: expression` | any expression; in parentheses or a block if it would be taken for a literal |
+/// | `key?: option` | left out if it is `None` |
+/// | `..` at the end of an object | required fields may be missing, because another field manager owns them |
+///
+/// A string in parentheses is an expression, and so is not compared with an enum: `type: ("NewInNextVersion")`.
+#[proc_macro]
+pub fn object(input: TokenStream) -> TokenStream {
+    object::expand(input.into()).into()
 }

@@ -5,7 +5,6 @@
 //! traced back to what was declared.
 
 mod definitions;
-mod nearest;
 mod rules;
 mod server;
 mod webhooks;

@@ -41,7 +41,7 @@ pub use self::watch::{WatchEvent, WatchStream};
 use crate::cache::Cache;
 use crate::fence::Fence;
 use crate::journal::Trail;
-use crate::owner::Referable;
+use crate::owner::{KindOf, Referable};
 use crate::query::{self, Query};
 use crate::{Gvk, Key, Kind, List, Object, Scope, traces, wire};
 
@@ -101,7 +101,8 @@ pub enum FieldValidation {
     Strict,
 }
 
-/// What can be written: every [`Object`](crate::Object), and [`DynamicObject`].
+/// What can be written: every [`Object`](crate::Object), [`DynamicObject`], and
+/// [`ApplyObject`](crate::object::ApplyObject).
 ///
 /// Implemented for all of them; there is nothing to write.
 #[diagnostic::on_unimplemented(
@@ -109,9 +110,17 @@ pub enum FieldValidation {
     note = "use a type of k8s-openapi, a type with `#[derive(CustomResource)]`, or `DynamicObject`",
     note = "pass the object itself: `&*object` for an `Arc`"
 )]
-pub trait Writable: Referable + Serialize + DeserializeOwned + Clone + Send + Sync + 'static {}
+pub trait Writable: Referable + Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
+    /// The type of the whole object, as the server returns it.
+    type Stored: Writable;
+}
 
-impl<K: Referable + Serialize + DeserializeOwned + Clone + Send + Sync + 'static> Writable for K {}
+impl<K> Writable for K
+where
+    K: kube::Resource<DynamicType: KindOf<K>> + Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    type Stored = <K::DynamicType as KindOf<K>>::Stored;
+}
 
 impl Client {
     /// A client without a cache: everything is asked of the server.

@@ -12,7 +12,7 @@
 //! - [`cache`] keeps what is watched, with indexes; [`client`] reads from it and writes to the server.
 //! - [`Election`] has one of several replicas lead, and [`Fence`] keeps the others from writing.
 //! - [`events`], [`health`], [`metrics`], [`logs`] and the [`journal`] tell what goes on.
-//! - [`owner`], [`finalizer`], [`condition`] and [`apply`] are for what most reconcilers do.
+//! - [`owner`], [`finalizer`], [`condition`], [`mod@object`] and [`apply`] are for what most reconcilers do.
 //! - [`webhook`] answers admission and conversion reviews.
 //! - [`connect`] and [`serve`] are the network on both sides.
 //!
@@ -85,6 +85,7 @@ mod list;
 pub mod logs;
 mod manager;
 pub mod metrics;
+pub mod object;
 pub mod owner;
 pub mod profiling;
 mod query;
@@ -116,6 +117,7 @@ pub use manager::{
     Addresses, Cluster, ControllerOutline, Handle, Manager, ManagerError, ManagerOptions, Outline,
     RegisterError, TaskContext,
 };
+pub use object::object;
 pub use reconcile::{
     Context, Error, FunctionReconciler, KeyReconciler, Outcome, ReconcileFunction, ReconcileId, Reconciler,
     Result, Terminal, is_terminal, reconcile_fn, terminal,

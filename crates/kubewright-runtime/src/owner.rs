@@ -8,6 +8,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::{ApiResource, DynamicObject};
 
+use crate::client::Writable;
 use crate::{Gvk, Key, Kind, Object, Scope};
 
 /// An object that others can refer to: it knows its kind and has metadata.
@@ -64,6 +65,8 @@ impl<K: kube::Resource<DynamicType: KindOf<K>>> Referable for K {
     note = "use a type of k8s-openapi, a type with `#[derive(CustomResource)]`, or `DynamicObject`"
 )]
 pub trait KindOf<K> {
+    /// The type of the whole object, as the server returns it.
+    type Stored: Writable;
     /// The kind, if the type knows it.
     fn known() -> Option<Kind>;
     /// Group, version and kind of an object.
@@ -73,6 +76,8 @@ pub trait KindOf<K> {
 }
 
 impl<K: Object> KindOf<K> for () {
+    type Stored = K;
+
     fn known() -> Option<Kind> {
         Some(Kind::of::<K>())
     }
@@ -87,6 +92,8 @@ impl<K: Object> KindOf<K> for () {
 }
 
 impl KindOf<DynamicObject> for ApiResource {
+    type Stored = DynamicObject;
+
     fn known() -> Option<Kind> {
         None
     }

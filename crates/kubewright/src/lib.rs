@@ -136,6 +136,7 @@
 //! | what to do with an object | [`Reconciler`], [`Context`], [`Outcome`], [`Error`] |
 //! | which objects, and when | [`controller`]: `owns`, `watches`, predicates, concurrency |
 //! | reading and writing | [`Client`], [`Patch`], [`Key`], [`List`], [`cache`] |
+//! | children of built-in kinds, without typos | [`object!`], [`object()`] |
 //! | writing only what is meant | [`macro@ApplyConfiguration`], [`apply`] |
 //! | owners, conditions, events | [`owner`], [`condition`], [`events`] |
 //! | kinds, rights and webhooks in the manifests | [`crds!`], [`schema`], [`macro@rbac`], [`macro@webhook`], [`declare`] |
@@ -205,6 +206,98 @@ pub use kubewright_macros::ApplyConfiguration;
 /// ```
 ///
 pub use kubewright_macros::main;
+/// Makes a Kubernetes object whose fields are checked at compile time.
+///
+/// The kind comes first; `apiVersion` and `kind` follow from it. Then come the fields, as in YAML or JSON. The value is an
+/// [`ApplyObject`](object::ApplyObject): it holds exactly these fields, so that server-side apply owns no others.
+///
+/// ```
+/// # use std::collections::BTreeMap;
+/// use kubewright::k8s_openapi::api::apps::v1::Deployment;
+/// use kubewright::object;
+/// use kubewright::object::ApplyObject;
+///
+/// fn web(name: &str, replicas: i32, image: Option<String>) -> ApplyObject<Deployment> {
+///     let labels = BTreeMap::from([("app", name)]);
+///     object! { Deployment {
+///         metadata: { name: name, namespace: "default", labels: &labels },
+///         spec: {
+///             replicas: replicas,
+///             selector: { matchLabels: &labels },
+///             template: {
+///                 metadata: { labels: &labels },
+///                 spec: {
+///                     containers: [{
+///                         name: "web",
+///                         image?: image,
+///                         args: ["--name", format!("{name}.example.com")],
+///                         ports: [{ name: "http", containerPort: 8080, protocol: "TCP" }],
+///                         resources: { limits: { cpu: "500m", memory: "1Gi" } },
+///                     }],
+///                 },
+///             },
+///         },
+///     } }
+/// }
+///
+/// let web = web("web", 3, None);
+/// assert_eq!(web.fields()["spec"]["replicas"], 3);
+/// assert!(web.fields()["spec"]["template"]["spec"]["containers"][0].get("image").is_none());
+/// let whole: Deployment = web.complete()?;
+/// assert_eq!(whole.spec.and_then(|spec| spec.replicas), Some(3));
+/// # Ok::<(), kubewright::client::Error>(())
+/// ```
+///
+/// `client.apply(&web)` sends it and returns the Deployment as the server stored it.
+///
+/// # What is checked
+///
+/// A field that the kind does not have is an error at its key:
+///
+/// ```compile_fail
+/// # use kubewright::object;
+/// // error: `DeploymentSpec` has no field `replica`; did you mean `replicas`?
+/// object! { Deployment { metadata: { name: "web" }, spec: { replica: 3, .. } } };
+/// ```
+///
+/// So is a literal of another type, a string that an enum does not have, text that is not a quantity or base64 where one
+/// belongs, a required field that is missing, and an expression of a type that does not fit:
+///
+/// ```compile_fail,E0277
+/// # use kubewright::object;
+/// let replicas = "3".to_owned();
+/// object! { Deployment { metadata: { name: "web" }, spec: { replicas: replicas, .. } } };
+/// ```
+///
+/// The content of structs and of [`serde_json::Value`] is known at run time only. It is checked then, and the error is
+/// returned by [`ApplyObject::check`](object::ApplyObject::check), by `client.apply` and by
+/// [`ApplyObject::complete`](object::ApplyObject::complete).
+///
+/// # Custom resources
+///
+/// The macro cannot see the fields of your own types. The object is read as the type when it is made, and a field that the
+/// type does not have is an error at run time, with a suggestion. For a part of a custom resource, derive
+/// [`macro@ApplyConfiguration`]. A kind without a Rust type is a [`kube::api::DynamicObject`].
+///
+/// ```
+/// use kubewright::prelude::*;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug)]
+/// #[kube(group = "example.com", version = "v1", kind = "Guestbook", namespaced)]
+/// #[serde(rename_all = "camelCase")]
+/// pub struct GuestbookSpec {
+///     page_count: i32,
+/// }
+///
+/// let book = object! { Guestbook { metadata: { name: "visitors" }, spec: { pageCont: 3 } } };
+/// assert_eq!(
+///     book.check().unwrap_err().to_string(),
+///     "Guestbook visitors: spec.pageCont: unknown field; did you mean `pageCount`?"
+/// );
+/// ```
+///
+pub use kubewright_macros::object;
 /// Declares a right that the operator needs, beside those that follow from its controllers.
 ///
 /// ```
@@ -259,6 +352,6 @@ pub use self::operator::Operator;
 pub mod prelude {
     pub use crate::{
         ApplyConfiguration, Client, Context, CustomResource, CustomResourceExt, Error, Key, KubeSchema, List,
-        Manager, Object, Outcome, Patch, Reconciler, ResourceExt, Result, rbac, webhook,
+        Manager, Object, Outcome, Patch, Reconciler, ResourceExt, Result, object, rbac, webhook,
     };
 }

@@ -22,3 +22,8 @@ fn a_webhook_that_a_server_would_refuse_is_refused_at_the_word_that_is_wrong() {
 fn a_struct_that_cannot_be_applied_in_part_is_refused_at_the_word_that_is_wrong() {
     TestCases::new().compile_fail("testdata/apply/*.rs");
 }
+
+#[test]
+fn an_object_that_does_not_fit_its_kind_is_refused_at_the_key_or_value_that_is_wrong() {
+    TestCases::new().compile_fail("testdata/object/*.rs");
+}

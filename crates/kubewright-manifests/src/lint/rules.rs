@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kubewright_apimachinery::facts;
+use kubewright_apimachinery::nearest::nearest;
 use kubewright_apimachinery::object::Fields as _;
 
-use super::nearest::nearest;
 use super::{Finding, server};
 use crate::declarations::Declarations;
 use crate::declare::Rule;

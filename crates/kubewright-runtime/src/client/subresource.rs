@@ -57,7 +57,7 @@ impl Subresource<'_> {
     }
 
     /// Server-side apply of the part, taking over what others own.
-    pub async fn apply<K: Writable>(&self, wanted: &K) -> Result<K, Error> {
+    pub async fn apply<K: Writable>(&self, wanted: &K) -> Result<K::Stored, Error> {
         self.client.send_patch(wanted, &Patch::apply(wanted)?.force(), Some(self.name)).await
     }
 

@@ -23,7 +23,7 @@ const OWNER: &str = "kubewright";
 
 impl Client {
     /// Creates an object, and returns it as the server stored it.
-    pub async fn create<K: Writable>(&self, object: &K) -> Result<K, Error> {
+    pub async fn create<K: Writable>(&self, object: &K) -> Result<K::Stored, Error> {
         let kind = self.kind_of(object).await?;
         let meta = object.metadata();
         let name = meta.name.as_deref().unwrap_or_default();
@@ -59,12 +59,13 @@ impl Client {
         self.send_patch(object, patch, None).await
     }
 
-    pub(super) async fn send_patch<K: Writable>(
+    /// Patches an object or a subresource of it, and reads the answer as `A`.
+    pub(super) async fn send_patch<K: Writable, A: Writable>(
         &self,
         object: &K,
         patch: &Patch,
         part: Option<&str>,
-    ) -> Result<K, Error> {
+    ) -> Result<A, Error> {
         let (kind, key) = self.locate(object).await?;
         let body = self.write_patch(&kind, &key, patch, part).await?;
         self.written(&kind, &Target::Object(key), &body)
@@ -93,7 +94,7 @@ impl Client {
     ///
     /// Nothing is sent if the cache shows that it would change nothing: the same was applied before, and every field
     /// of `wanted` still has the value from then. Other fields, such as a status, do not matter.
-    pub async fn apply<K: Writable>(&self, wanted: &K) -> Result<K, Error> {
+    pub async fn apply<K: Writable>(&self, wanted: &K) -> Result<K::Stored, Error> {
         let (kind, key) = self.locate(wanted).await?;
         let patch = Patch::apply(typed(&kind, wanted)?)?.force();
         let wish = Wish::new(&kind, &key, patch.value(), self.settings.field_owner.as_deref());
@@ -102,10 +103,10 @@ impl Client {
             && let Some(entry) = informer.entry(&key)
             && self.shared.applied.is_fulfilled(&wish, entry.version(), entry.json())
         {
-            return Ok((*informer.object::<K>(&entry)?).clone());
+            return Ok((*informer.object::<K::Stored>(&entry)?).clone());
         }
         let body = self.write_patch(&kind, &key, &patch, None).await?;
-        let applied: K = self.written(&kind, &Target::Object(key.clone()), &body)?;
+        let applied: K::Stored = self.written(&kind, &Target::Object(key.clone()), &body)?;
         if informer.is_some() {
             self.shared.applied.note(&wish, version(&applied), &body);
         }

@@ -113,7 +113,7 @@ impl Context {
     ///
     /// The controller reference is set, and the namespace if there is none. Then this is [`Client::apply`], which sends
     /// nothing if nothing would change.
-    pub async fn apply_owned<K: Writable>(&self, mut child: K) -> Result<K, client::Error> {
+    pub async fn apply_owned<K: Writable>(&self, mut child: K) -> Result<K::Stored, client::Error> {
         let owner = self.object()?;
         let kind = self.client().kind_of(&child).await?;
         let meta = child.metadata_mut();

@@ -4,3 +4,5 @@ mod apply;
 mod declare;
 mod flags;
 mod kinds;
+mod object;
+mod object_kinds;

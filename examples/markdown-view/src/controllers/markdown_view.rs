@@ -86,9 +86,9 @@ fn labels(key: &Key) -> [(&'static str, String); 2] {
 
 /// Applies the objects that the view owns. Nothing is sent where nothing changed.
 async fn apply(view: &MarkdownView, cx: &Context) -> Result<Deployment> {
-    cx.apply_owned(children::pages(view)?).await?;
-    cx.apply_owned(children::service(view)?).await?;
-    Ok(cx.apply_owned(children::viewers(view)?).await?)
+    cx.apply_owned(children::pages(view)).await?;
+    cx.apply_owned(children::service(view)).await?;
+    Ok(cx.apply_owned(children::viewers(view)).await?)
 }
 
 /// The conditions of the view, from its Deployment or from the error that prevented it.

@@ -4,12 +4,12 @@
 //! nothing is said.
 
 use kubewright_apimachinery::crd::jsonpath::JsonPath;
+use kubewright_apimachinery::nearest::nearest;
 use kubewright_apimachinery::object::Fields as _;
 use serde_json::Value;
 
 use crate::declare::Item;
 use crate::lint::Finding;
-use crate::lint::nearest::nearest;
 
 /// Looks at the columns and the scale of a version.
 pub(super) fn check(version: &Value, item: &Item) -> Vec<Finding> {

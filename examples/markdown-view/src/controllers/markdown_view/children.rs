@@ -1,71 +1,73 @@
 //! The objects that a MarkdownView owns, in their desired state.
 //!
 //! Pure: the same view gives the same objects, so that an apply of them is not sent again when nothing changed. The
-//! caller sets their namespace and their owner.
+//! caller sets their namespace and their owner. A typo in a field is a compile error.
+
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use kubewright::object::ApplyObject;
 use kubewright::prelude::*;
-use kubewright::serde_json::{Value, from_value, json};
 
 use crate::api::v1::MarkdownView;
 
 /// The ConfigMap with the pages.
-pub(super) fn pages(view: &MarkdownView) -> Result<ConfigMap> {
-    Ok(from_value(json!({
-        "metadata": { "name": format!("markdowns-{}", view.name_any()) },
-        "data": view.spec.markdowns,
-    }))?)
+pub(super) fn pages(view: &MarkdownView) -> ApplyObject<ConfigMap> {
+    object! { ConfigMap {
+        metadata: { name: format!("markdowns-{}", view.name_any()) },
+        data: &view.spec.markdowns,
+    } }
 }
 
 /// The Deployment of the viewers.
-pub(super) fn viewers(view: &MarkdownView) -> Result<Deployment> {
+pub(super) fn viewers(view: &MarkdownView) -> ApplyObject<Deployment> {
     let labels = labels(view);
-    Ok(from_value(json!({
-        "metadata": { "name": format!("viewer-{}", view.name_any()), "labels": labels },
-        "spec": {
-            "replicas": view.spec.replicas,
-            "selector": { "matchLabels": labels },
-            "template": {
-                "metadata": { "labels": labels },
-                "spec": {
-                    "containers": [{
-                        "name": "mdbook",
-                        "image": view.spec.viewer_image,
-                        "command": ["mdbook"],
-                        "args": ["serve", "--hostname", "0.0.0.0"],
-                        "ports": [{ "name": "http", "protocol": "TCP", "containerPort": 3000 }],
-                        "livenessProbe": { "httpGet": { "port": "http", "path": "/", "scheme": "HTTP" } },
-                        "readinessProbe": { "httpGet": { "port": "http", "path": "/", "scheme": "HTTP" } },
-                        "volumeMounts": [{ "name": "markdowns", "mountPath": "/book/src" }],
+    object! { Deployment {
+        metadata: { name: format!("viewer-{}", view.name_any()), labels: &labels },
+        spec: {
+            replicas: view.spec.replicas,
+            selector: { matchLabels: &labels },
+            template: {
+                metadata: { labels: &labels },
+                spec: {
+                    containers: [{
+                        name: "mdbook",
+                        image: &view.spec.viewer_image,
+                        command: ["mdbook"],
+                        args: ["serve", "--hostname", "0.0.0.0"],
+                        ports: [{ name: "http", protocol: "TCP", containerPort: 3000 }],
+                        livenessProbe: { httpGet: { port: "http", path: "/", scheme: "HTTP" } },
+                        readinessProbe: { httpGet: { port: "http", path: "/", scheme: "HTTP" } },
+                        volumeMounts: [{ name: "markdowns", mountPath: "/book/src" }],
                     }],
-                    "volumes": [{
-                        "name": "markdowns",
-                        "configMap": { "name": format!("markdowns-{}", view.name_any()) },
+                    volumes: [{
+                        name: "markdowns",
+                        configMap: { name: format!("markdowns-{}", view.name_any()) },
                     }],
                 },
             },
         },
-    }))?)
+    } }
 }
 
 /// The Service in front of the viewers.
-pub(super) fn service(view: &MarkdownView) -> Result<Service> {
+pub(super) fn service(view: &MarkdownView) -> ApplyObject<Service> {
     let labels = labels(view);
-    Ok(from_value(json!({
-        "metadata": { "name": format!("viewer-{}", view.name_any()), "labels": labels },
-        "spec": {
-            "type": "ClusterIP",
-            "selector": labels,
-            "ports": [{ "protocol": "TCP", "port": 80, "targetPort": "http" }],
+    object! { Service {
+        metadata: { name: format!("viewer-{}", view.name_any()), labels: &labels },
+        spec: {
+            type: "ClusterIP",
+            selector: &labels,
+            ports: [{ protocol: "TCP", port: 80, targetPort: "http" }],
         },
-    }))?)
+    } }
 }
 
-fn labels(view: &MarkdownView) -> Value {
-    json!({
-        "app.kubernetes.io/name": "mdbook",
-        "app.kubernetes.io/instance": view.name_any(),
-        "app.kubernetes.io/created-by": "markdown-view",
-    })
+fn labels(view: &MarkdownView) -> BTreeMap<&'static str, String> {
+    BTreeMap::from([
+        ("app.kubernetes.io/name", "mdbook".to_owned()),
+        ("app.kubernetes.io/instance", view.name_any()),
+        ("app.kubernetes.io/created-by", "markdown-view".to_owned()),
+    ])
 }

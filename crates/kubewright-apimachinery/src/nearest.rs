@@ -1,7 +1,10 @@
-//! Which of the known words somebody meant.
+//! Suggestions for misspelt names.
+//!
+//! Owns how far a name may be from a known one to be taken for it. A wrong suggestion misleads, so a name that is far
+//! from every known one gets none.
 
-/// The known word that differs least, if it differs little enough to be meant.
-pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// The known name that is closest to `word`, if it is close enough to be a misspelling.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = (word.chars().count() / 3).max(1);
     known
         .into_iter()
@@ -11,7 +14,7 @@ pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, known)| known)
 }
 
-/// How many letters have to be added, dropped, changed or swapped with their neighbour.
+/// The number of letters to add, drop, replace or swap with their neighbour.
 fn distance(one: &str, other: &str) -> usize {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=other.len()).collect()];
