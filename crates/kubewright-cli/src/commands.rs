@@ -13,6 +13,7 @@ pub(crate) mod edit;
 pub(crate) mod envtest;
 pub(crate) mod help;
 pub(crate) mod init;
+mod kubebuilder;
 pub(crate) mod manifests;
 pub(crate) mod version;
 

@@ -15,13 +15,16 @@ mod merge;
 pub(crate) mod names;
 mod plan;
 mod render;
+mod samples;
 mod template;
+mod versions;
 
 pub(crate) use dependency::Dependency;
 pub(crate) use foreign::{adopt, builtin};
 pub(crate) use manifests::watched;
 pub(crate) use plan::Plan;
 pub(crate) use render::{Options, Rendering, render};
+pub(crate) use versions::copy;
 
 #[cfg(test)]
 mod tests;

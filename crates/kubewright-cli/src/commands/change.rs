@@ -12,7 +12,8 @@ use crate::cli::Cli;
 use crate::error::Hint as _;
 use crate::project::Writes;
 use crate::project::project_file::{self, ProjectFile};
-use crate::scaffold::{Options, Plan, Rendering, render};
+use crate::scaffold::add::Changed;
+use crate::scaffold::{self, Options, Plan, Rendering, render};
 use crate::ui::Ui;
 
 /// How a change is to be made.
@@ -63,17 +64,15 @@ pub(crate) fn open(folder: &Path) -> Result<(PathBuf, ProjectFile)> {
     Ok((root.to_owned(), ProjectFile::load(root)?))
 }
 
-/// Makes a project in which files are as they were for one state into one for another state.
-pub(crate) fn change(
-    root: &Path,
-    before: &ProjectFile,
-    after: &ProjectFile,
-    how: How,
-    ui: &Ui,
-) -> Result<bool> {
+/// Brings the files of a project from one state of it to another.
+pub(crate) fn change(root: &Path, changed: &Changed, how: How, ui: &Ui) -> Result<bool> {
     // Both have the same, so it changes nothing.
     let options = Options::default();
-    carry_out(root, &render(before, &options), &render(after, &options), how, ui)
+    let (mut before, mut after) = (render(&changed.before, &options), render(&changed.after, &options));
+    if let Some(copied) = &changed.copied {
+        scaffold::copy(&changed.after, copied, (&mut before, &mut after), |path| read(root, path))?;
+    }
+    carry_out(root, &before, &after, how, ui)
 }
 
 /// Brings the files from one rendering to another. Tells whether they are on disk now.
@@ -84,12 +83,7 @@ pub(crate) fn carry_out(
     how: How,
     ui: &Ui,
 ) -> Result<bool> {
-    let disk = |path: &str| match fs::read(root.join(path)) {
-        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("cannot read {path}")),
-    };
-    let plan = Plan::new(before, after, disk, how.force)?
+    let plan = Plan::new(before, after, |path| read(root, path), how.force)?
         .map_err(|refusal| anyhow!(refusal))
         .hint("nothing was written; --dry-run --force shows what would be lost, and --force does it")?;
     for note in &plan.notes {
@@ -111,6 +105,15 @@ pub(crate) fn carry_out(
     writes.commit()?;
     ui.print(told.as_bytes())?;
     Ok(true)
+}
+
+/// The text of a file of the project, if there is one.
+fn read(root: &Path, path: &str) -> Result<Option<String>> {
+    match fs::read(root.join(path)) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read {path}")),
+    }
 }
 
 /// What a flag says, or what a person at a terminal answers.

@@ -23,6 +23,8 @@ pub(crate) const LAYOUT: &str = "kubewright.dev/v1";
 const VERSION: &str = "3";
 /// The setting that lists kinds which were made from definitions.
 const IMPORTED: &str = "imported";
+/// The setting with the storage versions of kinds that have several versions.
+const STORAGE_VERSIONS: &str = "storageVersions";
 const HEADER: &str = "\
 # What `kubewright` knows of this project. It writes this file; do not edit it.
 # The form is kubebuilder's: https://book.kubebuilder.io/reference/project-config.html
@@ -219,6 +221,22 @@ impl ProjectFile {
         }
     }
 
+    /// The recorded storage version of a kind. Kinds with one version have none recorded.
+    pub(crate) fn storage_version(&self, of: &Resource) -> Option<&str> {
+        self.setting(STORAGE_VERSIONS)?.get(of.kind_id())?.as_str()
+    }
+
+    /// Records the storage version of a kind; `None` removes the record.
+    pub(crate) fn set_storage_version(&mut self, of: &Resource, version: Option<&str>) {
+        let mut versions =
+            self.setting(STORAGE_VERSIONS).and_then(Value::as_object).cloned().unwrap_or_default();
+        match version {
+            Some(version) => _ = versions.insert(of.kind_id(), version.into()),
+            None => _ = versions.remove(&of.kind_id()),
+        }
+        self.set(STORAGE_VERSIONS, if versions.is_empty() { Value::Null } else { versions.into() });
+    }
+
     /// Whether a setting is on.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.setting(name).and_then(Value::as_bool).unwrap_or_default()
@@ -239,6 +257,11 @@ impl Resource {
     /// Group, version and kind, for machines.
     pub(crate) fn id(&self) -> String {
         format!("{}/{}/{}", self.full_group(), self.version, self.kind)
+    }
+
+    /// Group and kind, which all versions share: `Order.sales.example.com`.
+    pub(crate) fn kind_id(&self) -> String {
+        format!("{}.{}", self.kind, self.full_group())
     }
 
     /// Where the definition is kept that it was made from.

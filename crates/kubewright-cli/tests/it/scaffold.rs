@@ -3,6 +3,7 @@
 mod golden;
 mod image;
 mod refusals;
+mod seeds;
 mod tutorial;
 
 use std::fs;
