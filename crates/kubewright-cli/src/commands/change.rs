@@ -13,7 +13,8 @@ use crate::error::Hint as _;
 use crate::project::Writes;
 use crate::project::project_file::{self, ProjectFile};
 use crate::scaffold::add::Changed;
-use crate::scaffold::{self, Options, Plan, Rendering, render};
+use crate::scaffold::base::{self, Base};
+use crate::scaffold::{self, Options, Plan, Rendered, Rendering, diff, render};
 use crate::ui::Ui;
 
 /// How a change is to be made.
@@ -72,17 +73,34 @@ pub(crate) fn change(root: &Path, changed: &Changed, how: How, ui: &Ui) -> Resul
     if let Some(copied) = &changed.copied {
         scaffold::copy(&changed.after, copied, (&mut before, &mut after), |path| read(root, path))?;
     }
+    if let Some(base) = read(root, base::PATH)? {
+        let base = Base::read(&base)?;
+        let id = base::PATH.to_owned();
+        let followed = base.follow(&before, &after);
+        before.insert(id.clone(), base.rendered());
+        after.insert(id, followed.rendered());
+    }
     carry_out(root, &before, &after, how, ui)
 }
 
-/// Brings the files from one rendering to another. Tells whether they are on disk now.
-pub(crate) fn carry_out(
+/// Writes the files of a new project.
+pub(crate) fn start(
     root: &Path,
-    before: &Rendering,
-    after: &Rendering,
+    project: &ProjectFile,
+    options: &Options,
     how: How,
     ui: &Ui,
 ) -> Result<bool> {
+    let mut after = render(project, options);
+    // A file that was there before is the user's, and no update changes it.
+    let is_ours = |file: &Rendered| !file.yields || how.force || !root.join(&file.path).exists();
+    let base = Base::of(&after, is_ours);
+    after.insert(base::PATH.to_owned(), base.rendered());
+    carry_out(root, &Rendering::new(), &after, how, ui)
+}
+
+/// Brings the files from one rendering to another. Tells whether they are on disk now.
+fn carry_out(root: &Path, before: &Rendering, after: &Rendering, how: How, ui: &Ui) -> Result<bool> {
     let plan = Plan::new(before, after, |path| read(root, path), how.force)?
         .map_err(|refusal| anyhow!(refusal))
         .hint("nothing was written; --dry-run --force shows what would be lost, and --force does it")?;
@@ -90,25 +108,33 @@ pub(crate) fn carry_out(
         ui.note(note);
     }
     if how.dry_run {
-        ui.print(plan.diff().as_bytes())?;
+        ui.print(diff(&plan.steps).as_bytes())?;
         return Ok(false);
     }
-    let mut writes = Writes::new(root);
+    let steps: Vec<_> = plan.steps.iter().map(|step| (step.path.clone(), step.after.clone())).collect();
+    write(root, &steps)?;
     let mut told = String::new();
-    for step in &plan.steps {
-        match &step.after {
-            Some(text) => writes.write(&step.path, text)?,
-            None => writes.remove(&step.path),
-        }
-        let _ = writeln!(told, "{} {}", if step.after.is_some() { "wrote" } else { "removed" }, step.path);
+    for (path, after) in steps.iter().filter(|(path, _)| path != base::PATH) {
+        let _ = writeln!(told, "{} {path}", if after.is_some() { "wrote" } else { "removed" });
     }
-    writes.commit()?;
     ui.print(told.as_bytes())?;
     Ok(true)
 }
 
+/// Writes or removes files: all of them or none.
+pub(crate) fn write(root: &Path, steps: &[(String, Option<String>)]) -> Result<()> {
+    let mut writes = Writes::new(root);
+    for (path, text) in steps {
+        match text {
+            Some(text) => writes.write(path, text)?,
+            None => writes.remove(path),
+        }
+    }
+    writes.commit()
+}
+
 /// The text of a file of the project, if there is one.
-fn read(root: &Path, path: &str) -> Result<Option<String>> {
+pub(crate) fn read(root: &Path, path: &str) -> Result<Option<String>> {
     match fs::read(root.join(path)) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),

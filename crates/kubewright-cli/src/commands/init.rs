@@ -8,12 +8,12 @@ use anyhow::{Context as _, Result, anyhow};
 use clap::ValueEnum;
 use serde_json::Value;
 
-use super::change::{How, carry_out, required};
+use super::change::{How, required, start};
 use super::kubebuilder;
 use crate::cli::examples::examples;
 use crate::error::Hint as _;
 use crate::project::project_file::{self, ProjectFile};
-use crate::scaffold::{Dependency, Options, Rendering, add, adopt, from_crd, names, render};
+use crate::scaffold::{Dependency, Options, add, adopt, from_crd, names};
 use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
@@ -130,7 +130,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         dependency: args.kubewright.dependency()?,
         standalone: root.ancestors().skip(1).any(|above| above.join("Cargo.toml").is_file()),
     };
-    let done = carry_out(&root, &Rendering::new(), &render(&project, &options), args.how, ui)?;
+    let done = start(&root, &project, &options, args.how, ui)?;
     for what in left {
         ui.warn(&format!("not carried over: {what}"));
     }

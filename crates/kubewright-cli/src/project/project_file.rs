@@ -25,6 +25,8 @@ const VERSION: &str = "3";
 const IMPORTED: &str = "imported";
 /// The setting with the storage versions of kinds that have several versions.
 const STORAGE_VERSIONS: &str = "storageVersions";
+/// The version of the tool whose scaffold the project has, as in kubebuilder's file.
+const CLI_VERSION: &str = "cliVersion";
 const HEADER: &str = "\
 # What `kubewright` knows of this project. It writes this file; do not edit it.
 # The form is kubebuilder's: https://book.kubebuilder.io/reference/project-config.html
@@ -117,8 +119,14 @@ impl ProjectFile {
             domain: domain.to_owned(),
             project_name: name.to_owned(),
             layout: vec![LAYOUT.to_owned()],
+            other: Map::from_iter([(CLI_VERSION.to_owned(), env!("CARGO_PKG_VERSION").into())]),
             ..Self::default()
         }
+    }
+
+    /// Records the version of kubewright whose scaffold the project has.
+    pub(crate) fn set_cli_version(&mut self, version: &str) {
+        self.other.insert(CLI_VERSION.to_owned(), version.into());
     }
 
     /// Reads the file of the project in a folder.

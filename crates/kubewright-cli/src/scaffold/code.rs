@@ -27,7 +27,11 @@ pub(super) fn environment(kinds: &[String]) -> String {
     if kinds.is_empty() {
         return "Environment::start().await?".to_owned();
     }
-    let crds: Vec<String> = kinds.iter().map(|kind| format!(".crd::<{kind}>()")).collect();
+    let crd = |kind: &String| {
+        let line = format!(".crd::<{kind}>()");
+        if line.len() + 8 <= 100 { line } else { format!(".crd::<{kind}>(\n        )") }
+    };
+    let crds: Vec<String> = kinds.iter().map(crd).collect();
     let parts = ["Environment::builder()"].into_iter().chain(crds.iter().map(String::as_str));
     chain(&parts.chain([".start()", ".await?"]).collect::<Vec<_>>(), 4)
 }
@@ -73,6 +77,14 @@ pub(super) fn register(module: &str, manager: &str) -> String {
 
 /// The constant with the text of a sample.
 pub(super) fn sample_text(file: &str) -> String {
-    let (name, text) = ("const SAMPLE: &str =", format!("include_str!(\"../../config/samples/{file}\");"));
-    if name.len() + 1 + text.len() <= 100 { format!("{name} {text}") } else { format!("{name}\n    {text}") }
+    let name = "const SAMPLE: &str =";
+    let path = format!("\"../../config/samples/{file}\"");
+    let text = format!("include_str!({path});");
+    if name.len() + 1 + text.len() <= 100 {
+        format!("{name} {text}")
+    } else if text.len() + 4 <= 100 {
+        format!("{name}\n    {text}")
+    } else {
+        format!("{name} include_str!(\n    {path}\n);")
+    }
 }

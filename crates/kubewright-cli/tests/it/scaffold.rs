@@ -5,6 +5,7 @@ mod image;
 mod refusals;
 mod seeds;
 mod tutorial;
+mod update;
 
 use std::fs;
 use std::path::{Path, PathBuf};

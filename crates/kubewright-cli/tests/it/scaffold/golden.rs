@@ -18,7 +18,8 @@ fn made(lines: &[&str]) -> Files {
     for line in lines {
         folder.done(line);
     }
-    folder.files().into_iter().collect()
+    // The record of the scaffold repeats the other files.
+    folder.files().into_iter().filter(|(path, _)| !path.starts_with(".kubewright/")).collect()
 }
 
 fn place(name: &str) -> PathBuf {

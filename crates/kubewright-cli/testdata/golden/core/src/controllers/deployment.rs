@@ -1,4 +1,4 @@
-//! Follows objects of the kind Deployment, which somebody else defines.
+//! Controller for Deployment, which this project does not define.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use k8s_openapi::api::apps::v1::Deployment;
 #[derive(Debug)]
 pub struct DeploymentReconciler;
 
-/// Gives the manager the controller. What it creates and wants to follow is named here: `.owns::<ConfigMap>()`.
+/// Registers the controller. Kinds that it creates and watches are declared here: `.owns::<ConfigMap>()`.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager.controller(DeploymentReconciler).register()
 }
 
-// Rights beside reading deployments and writing their status are declared here, such as
+// Declare RBAC rules beside reading deployments here, such as
 // #[rbac(groups = "apps", resources = "deployments", verbs = "patch")]
 impl Reconciler for DeploymentReconciler {
     type Object = Deployment;
@@ -26,7 +26,7 @@ impl Reconciler for DeploymentReconciler {
         if object.metadata.deletion_timestamp.is_some() {
             return Ok(Outcome::done());
         }
-        // Bring the world to what the object wants here.
+        // Move the cluster toward the desired state here.
         info!(generation = object.metadata.generation, "reconciling");
         Ok(Outcome::done())
     }

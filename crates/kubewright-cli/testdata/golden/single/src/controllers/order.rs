@@ -32,7 +32,7 @@ impl Reconciler for OrderReconciler {
             // What it owns goes with it.
             return Ok(Outcome::done());
         }
-        info!(foo = object.spec.foo, "reconciling");
+        info!(generation = object.metadata.generation, "reconciling");
         // Bring the world to what the spec wants here: `cx.client().apply(&child).await?`.
         report(&object, cx).await?;
         Ok(Outcome::done())
