@@ -13,7 +13,7 @@ use clap::{ArgAction, Args, ColorChoice, CommandFactory, Parser, Subcommand, Val
 
 use crate::cli::examples::examples;
 use crate::commands::{
-    apiserver, completion, create, delete, dev, edit, envtest, help, init, manifests, version,
+    apiserver, completion, create, delete, dev, edit, envtest, help, init, manifests, update, version,
 };
 use crate::ui::{Verbosity, style};
 
@@ -58,6 +58,7 @@ pub(crate) enum Command {
     Envtest(envtest::Args),
     Init(init::Args),
     Manifests(manifests::Args),
+    Update(update::Args),
     Version(version::Args),
     Help(help::Args),
 }

@@ -13,7 +13,9 @@ pub(crate) mod edit;
 pub(crate) mod envtest;
 pub(crate) mod help;
 pub(crate) mod init;
+mod kubebuilder;
 pub(crate) mod manifests;
+pub(crate) mod update;
 pub(crate) mod version;
 
 use anyhow::Result;
@@ -32,6 +34,7 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Result<()> {
         Command::Envtest(args) => envtest::run(&args, ui),
         Command::Init(args) => init::run(&args, ui),
         Command::Manifests(args) => manifests::run(&args, ui),
+        Command::Update(args) => update::run(&args, ui),
         Command::Version(args) => version::run(&args, ui),
         Command::Help(args) => help::run(&args),
     }

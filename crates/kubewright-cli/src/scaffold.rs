@@ -5,6 +5,7 @@
 //! cannot be merged is refused before anything is written. No comment in a user's file marks a place for the tool.
 
 pub(crate) mod add;
+pub(crate) mod base;
 mod code;
 mod dependency;
 mod foreign;
@@ -15,13 +16,18 @@ mod merge;
 pub(crate) mod names;
 mod plan;
 mod render;
+mod samples;
 mod template;
+mod update;
+mod versions;
 
 pub(crate) use dependency::Dependency;
 pub(crate) use foreign::{adopt, builtin};
 pub(crate) use manifests::watched;
-pub(crate) use plan::Plan;
-pub(crate) use render::{Options, Rendering, render};
+pub(crate) use plan::{Plan, diff};
+pub(crate) use render::{Options, Rendered, Rendering, render};
+pub(crate) use update::{Outcome, Update};
+pub(crate) use versions::copy;
 
 #[cfg(test)]
 mod tests;

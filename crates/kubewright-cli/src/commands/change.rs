@@ -12,7 +12,9 @@ use crate::cli::Cli;
 use crate::error::Hint as _;
 use crate::project::Writes;
 use crate::project::project_file::{self, ProjectFile};
-use crate::scaffold::{Options, Plan, Rendering, render};
+use crate::scaffold::add::Changed;
+use crate::scaffold::base::{self, Base};
+use crate::scaffold::{self, Options, Plan, Rendered, Rendering, diff, render};
 use crate::ui::Ui;
 
 /// How a change is to be made.
@@ -63,54 +65,81 @@ pub(crate) fn open(folder: &Path) -> Result<(PathBuf, ProjectFile)> {
     Ok((root.to_owned(), ProjectFile::load(root)?))
 }
 
-/// Makes a project in which files are as they were for one state into one for another state.
-pub(crate) fn change(
+/// Brings the files of a project from one state of it to another.
+pub(crate) fn change(root: &Path, changed: &Changed, how: How, ui: &Ui) -> Result<bool> {
+    // Both have the same, so it changes nothing.
+    let options = Options::default();
+    let (mut before, mut after) = (render(&changed.before, &options), render(&changed.after, &options));
+    if let Some(copied) = &changed.copied {
+        scaffold::copy(&changed.after, copied, (&mut before, &mut after), |path| read(root, path))?;
+    }
+    if let Some(base) = read(root, base::PATH)? {
+        let base = Base::read(&base)?;
+        let id = base::PATH.to_owned();
+        let followed = base.follow(&before, &after);
+        before.insert(id.clone(), base.rendered());
+        after.insert(id, followed.rendered());
+    }
+    carry_out(root, &before, &after, how, ui)
+}
+
+/// Writes the files of a new project.
+pub(crate) fn start(
     root: &Path,
-    before: &ProjectFile,
-    after: &ProjectFile,
+    project: &ProjectFile,
+    options: &Options,
     how: How,
     ui: &Ui,
 ) -> Result<bool> {
-    // Both have the same, so it changes nothing.
-    let options = Options::default();
-    carry_out(root, &render(before, &options), &render(after, &options), how, ui)
+    let mut after = render(project, options);
+    // A file that was there before is the user's, and no update changes it.
+    let is_ours = |file: &Rendered| !file.yields || how.force || !root.join(&file.path).exists();
+    let base = Base::of(&after, is_ours);
+    after.insert(base::PATH.to_owned(), base.rendered());
+    carry_out(root, &Rendering::new(), &after, how, ui)
 }
 
 /// Brings the files from one rendering to another. Tells whether they are on disk now.
-pub(crate) fn carry_out(
-    root: &Path,
-    before: &Rendering,
-    after: &Rendering,
-    how: How,
-    ui: &Ui,
-) -> Result<bool> {
-    let disk = |path: &str| match fs::read(root.join(path)) {
-        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("cannot read {path}")),
-    };
-    let plan = Plan::new(before, after, disk, how.force)?
+fn carry_out(root: &Path, before: &Rendering, after: &Rendering, how: How, ui: &Ui) -> Result<bool> {
+    let plan = Plan::new(before, after, |path| read(root, path), how.force)?
         .map_err(|refusal| anyhow!(refusal))
         .hint("nothing was written; --dry-run --force shows what would be lost, and --force does it")?;
     for note in &plan.notes {
         ui.note(note);
     }
     if how.dry_run {
-        ui.print(plan.diff().as_bytes())?;
+        ui.print(diff(&plan.steps).as_bytes())?;
         return Ok(false);
     }
-    let mut writes = Writes::new(root);
+    let steps: Vec<_> = plan.steps.iter().map(|step| (step.path.clone(), step.after.clone())).collect();
+    write(root, &steps)?;
     let mut told = String::new();
-    for step in &plan.steps {
-        match &step.after {
-            Some(text) => writes.write(&step.path, text)?,
-            None => writes.remove(&step.path),
-        }
-        let _ = writeln!(told, "{} {}", if step.after.is_some() { "wrote" } else { "removed" }, step.path);
+    for (path, after) in steps.iter().filter(|(path, _)| path != base::PATH) {
+        let _ = writeln!(told, "{} {path}", if after.is_some() { "wrote" } else { "removed" });
     }
-    writes.commit()?;
     ui.print(told.as_bytes())?;
     Ok(true)
+}
+
+/// Writes or removes files: all of them or none.
+pub(crate) fn write(root: &Path, steps: &[(String, Option<String>)]) -> Result<()> {
+    let mut writes = Writes::new(root);
+    for (path, text) in steps {
+        match text {
+            Some(text) => writes.write(path, text)?,
+            None => writes.remove(path),
+        }
+    }
+    writes.commit()
+}
+
+/// The text of a file of the project, if there is one.
+pub(crate) fn read(root: &Path, path: &str) -> Result<Option<String>> {
+    match fs::read(root.join(path)) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read {path}")),
+    }
 }
 
 /// What a flag says, or what a person at a terminal answers.

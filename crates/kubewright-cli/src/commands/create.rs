@@ -1,6 +1,7 @@
 //! `kubewright create`: adds to a project.
 
 mod api;
+mod webhook;
 
 use anyhow::Result;
 
@@ -21,10 +22,12 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum What {
     Api(api::Args),
+    Webhook(webhook::Args),
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     match &args.what {
         What::Api(args) => api::run(args, ui),
+        What::Webhook(args) => webhook::run(args),
     }
 }

@@ -52,6 +52,6 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let (root, project) = open(&args.project)?;
     let [group, version, kind] = args.which.ask(&["delete", "api"], ui)?;
     let changed = add::remove(&project, &group, &version, &kind)?;
-    change(&root, &changed.before, &changed.after, args.how, ui)?;
+    change(&root, &changed, args.how, ui)?;
     Ok(())
 }

@@ -1,16 +1,19 @@
 //! `kubewright init`: the files of an operator, in a folder that has none.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::ValueEnum;
+use serde_json::Value;
 
-use super::change::{How, carry_out, required};
+use super::change::{How, required, start};
+use super::kubebuilder;
 use crate::cli::examples::examples;
 use crate::error::Hint as _;
 use crate::project::project_file::{self, ProjectFile};
-use crate::scaffold::{Dependency, Options, Rendering, add, adopt, names, render};
+use crate::scaffold::{Dependency, Options, add, adopt, from_crd, names};
 use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
@@ -62,6 +65,9 @@ pub(crate) struct Args {
     kubewright: KubewrightArgs,
 
     #[command(flatten)]
+    kubebuilder: kubebuilder::Init,
+
+    #[command(flatten)]
     how: How,
 }
 
@@ -89,6 +95,7 @@ enum License {
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
+    args.kubebuilder.note(ui);
     let root = std::path::absolute(&args.folder).context("cannot find the folder")?;
     if root.join(project_file::PATH).exists() {
         return Err(anyhow!("{} is a project already", root.display()))
@@ -123,7 +130,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         dependency: args.kubewright.dependency()?,
         standalone: root.ancestors().skip(1).any(|above| above.join("Cargo.toml").is_file()),
     };
-    let done = carry_out(&root, &Rendering::new(), &render(&project, &options), args.how, ui)?;
+    let done = start(&root, &project, &options, args.how, ui)?;
     for what in left {
         ui.warn(&format!("not carried over: {what}"));
     }
@@ -136,9 +143,30 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
 fn carried_over(file: &Path) -> Result<(ProjectFile, Vec<String>)> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let theirs = ProjectFile::read(&text).with_context(|| format!("cannot carry over {}", file.display()))?;
-    let (ours, mut left) = adopt(&theirs);
-    left.push("the Go code: types and reconcilers begin anew, as templates".to_owned());
+    let crds = crds(&file.with_file_name("config").join("crd/bases"))?;
+    let (ours, mut left) = adopt(&theirs, &crds);
+    left.push("the Go code: reconcilers start as templates".to_owned());
     Ok((ours, left))
+}
+
+/// The CRDs that `make manifests` wrote in a kubebuilder project; none where there is no such folder.
+fn crds(folder: &Path) -> Result<Vec<Value>> {
+    let failed = |path: &Path| format!("cannot read {}", path.display());
+    let mut crds = Vec::new();
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(crds),
+        entries => entries.with_context(|| failed(folder))?,
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        paths.push(entry.with_context(|| failed(folder))?.path());
+    }
+    paths.sort();
+    for path in paths.iter().filter(|path| path.extension().is_some_and(|is| is == "yaml")) {
+        let text = fs::read_to_string(path).with_context(|| failed(path))?;
+        crds.extend(from_crd::definitions(&text).with_context(|| failed(path))?);
+    }
+    Ok(crds)
 }
 
 impl KubewrightArgs {

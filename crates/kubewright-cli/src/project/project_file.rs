@@ -23,6 +23,10 @@ pub(crate) const LAYOUT: &str = "kubewright.dev/v1";
 const VERSION: &str = "3";
 /// The setting that lists kinds which were made from definitions.
 const IMPORTED: &str = "imported";
+/// The setting with the storage versions of kinds that have several versions.
+const STORAGE_VERSIONS: &str = "storageVersions";
+/// The version of the tool whose scaffold the project has, as in kubebuilder's file.
+const CLI_VERSION: &str = "cliVersion";
 const HEADER: &str = "\
 # What `kubewright` knows of this project. It writes this file; do not edit it.
 # The form is kubebuilder's: https://book.kubebuilder.io/reference/project-config.html
@@ -115,8 +119,14 @@ impl ProjectFile {
             domain: domain.to_owned(),
             project_name: name.to_owned(),
             layout: vec![LAYOUT.to_owned()],
+            other: Map::from_iter([(CLI_VERSION.to_owned(), env!("CARGO_PKG_VERSION").into())]),
             ..Self::default()
         }
+    }
+
+    /// Records the version of kubewright whose scaffold the project has.
+    pub(crate) fn set_cli_version(&mut self, version: &str) {
+        self.other.insert(CLI_VERSION.to_owned(), version.into());
     }
 
     /// Reads the file of the project in a folder.
@@ -219,6 +229,22 @@ impl ProjectFile {
         }
     }
 
+    /// The recorded storage version of a kind. Kinds with one version have none recorded.
+    pub(crate) fn storage_version(&self, of: &Resource) -> Option<&str> {
+        self.setting(STORAGE_VERSIONS)?.get(of.kind_id())?.as_str()
+    }
+
+    /// Records the storage version of a kind; `None` removes the record.
+    pub(crate) fn set_storage_version(&mut self, of: &Resource, version: Option<&str>) {
+        let mut versions =
+            self.setting(STORAGE_VERSIONS).and_then(Value::as_object).cloned().unwrap_or_default();
+        match version {
+            Some(version) => _ = versions.insert(of.kind_id(), version.into()),
+            None => _ = versions.remove(&of.kind_id()),
+        }
+        self.set(STORAGE_VERSIONS, if versions.is_empty() { Value::Null } else { versions.into() });
+    }
+
     /// Whether a setting is on.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.setting(name).and_then(Value::as_bool).unwrap_or_default()
@@ -239,6 +265,11 @@ impl Resource {
     /// Group, version and kind, for machines.
     pub(crate) fn id(&self) -> String {
         format!("{}/{}/{}", self.full_group(), self.version, self.kind)
+    }
+
+    /// Group and kind, which all versions share: `Order.sales.example.com`.
+    pub(crate) fn kind_id(&self) -> String {
+        format!("{}.{}", self.kind, self.full_group())
     }
 
     /// Where the definition is kept that it was made from.

@@ -47,12 +47,21 @@ pub(crate) struct External {
 pub(crate) struct Changed {
     pub(crate) before: ProjectFile,
     pub(crate) after: ProjectFile,
+    /// The version that was added, if it starts as a copy of another one.
+    pub(crate) copied: Option<Copied>,
+}
+
+/// A version that starts as a copy of another version of its kind.
+#[derive(Clone, Debug)]
+pub(crate) struct Copied {
+    pub(crate) from: Resource,
+    pub(crate) to: Resource,
 }
 
 /// Adds what is asked for.
 pub(crate) fn add(project: &ProjectFile, request: &Request) -> Result<Changed> {
     check(request)?;
-    let mut changed = Changed { before: project.clone(), after: project.clone() };
+    let mut changed = Changed { before: project.clone(), after: project.clone(), copied: None };
     let known = changed.after.resources.iter_mut().find(|known| {
         is_called(known, &request.group, &request.version, &request.kind)
             && wants_a_controller(request, known)
@@ -75,7 +84,19 @@ pub(crate) fn add(project: &ProjectFile, request: &Request) -> Result<Changed> {
         changed.before.resources.remove(at);
         changed.before.import(&entry.id(), None);
     }
-    changed.after.import(&entry.id(), request.definition.as_ref());
+    let mut definition = request.definition.clone();
+    if let Some(stored) = stored_sibling(project, &entry) {
+        // Objects stay in the version that they are stored in, unless the CRD on the cluster stores the new one.
+        let stores_new = request.definition.as_ref().is_some_and(from_crd::is_stored);
+        let version = if stores_new { &entry.version } else { &stored.version };
+        changed.after.set_storage_version(&entry, Some(version));
+        if definition.is_none() && at.is_none() {
+            let of_stored = project.imported.get(&stored.id());
+            definition = of_stored.map(|definition| from_crd::as_version(definition, &entry.version));
+            changed.copied = Some(Copied { from: stored.clone(), to: entry.clone() });
+        }
+    }
+    changed.after.import(&entry.id(), definition.as_ref());
     match at {
         Some(at) => changed.after.resources[at] = entry,
         None => changed.after.resources.push(entry),
@@ -84,11 +105,39 @@ pub(crate) fn add(project: &ProjectFile, request: &Request) -> Result<Changed> {
     Ok(changed)
 }
 
+/// The version of a kind that is stored while the project gets another one.
+fn stored_sibling<'a>(project: &'a ProjectFile, entry: &Resource) -> Option<&'a Resource> {
+    entry.api.as_ref()?;
+    let stored = kinds::storage_version(project, entry).filter(|stored| *stored != entry.version)?;
+    siblings(project, entry).into_iter().find(|known| known.api.is_some() && known.version == stored)
+}
+
+/// Makes another version of a kind the one that is stored.
+pub(crate) fn store(project: &ProjectFile, group: &str, kind: &str, version: &str) -> Result<Changed> {
+    let known = project.resources.iter().filter(|known| {
+        known.api.is_some() && known.kind == kind && is_called(known, group, &known.version, kind)
+    });
+    let known: Vec<&Resource> = known.collect();
+    let Some(first) = known.first() else {
+        return Err(anyhow!("this project does not define a kind {kind} in the group {group}"));
+    };
+    if !known.iter().any(|known| known.version == version) {
+        let versions: Vec<&str> = known.iter().map(|known| known.version.as_str()).collect();
+        return Err(anyhow!("{kind} has no version {version}"))
+            .hint(format!("it has {}", versions.join(", ")));
+    }
+    let mut after = project.clone();
+    if known.len() > 1 {
+        after.set_storage_version(first, Some(version));
+    }
+    Ok(Changed { before: project.clone(), after, copied: None })
+}
+
 /// Adds several kinds at once: all of them or none.
 pub(crate) fn add_all(project: &ProjectFile, requests: &[Request]) -> Result<Changed> {
-    let mut all = Changed { before: project.clone(), after: project.clone() };
+    let mut all = Changed { before: project.clone(), after: project.clone(), copied: None };
     for request in requests {
-        let Changed { before, after } = add(&all.after, request)?;
+        let Changed { before, after, .. } = add(&all.after, request)?;
         let made_again = |known: &Resource| !before.resources.iter().any(|kept| kept.id() == known.id());
         for known in all.after.resources.iter().filter(|known| made_again(known)) {
             all.before.resources.retain(|kept| kept.id() != known.id());
@@ -131,8 +180,23 @@ pub(crate) fn remove(project: &ProjectFile, group: &str, version: &str, kind: &s
     }
     let mut after = project.clone();
     let gone = after.resources.remove(at);
+    let mut left = after
+        .resources
+        .iter()
+        .filter(|known| gone.api.is_some() && known.api.is_some() && kinds::is_same_kind(known, &gone));
+    match (left.next(), left.next()) {
+        (Some(other), _) if kinds::storage_version(project, &gone) == Some(version) => {
+            let edit = format!("kubewright edit api --group {group} --kind {kind}");
+            return Err(anyhow!("{} is the storage version of {kind}", gone.shown())).hint(format!(
+                "store another one first: `{edit} --storage-version {}`, then migrate the stored objects",
+                other.version
+            ));
+        }
+        (_, None) => after.set_storage_version(&gone, None),
+        _ => {}
+    }
     after.import(&gone.id(), None);
-    Ok(Changed { before: project.clone(), after })
+    Ok(Changed { before: project.clone(), after, copied: None })
 }
 
 fn check(request: &Request) -> Result<()> {
@@ -175,10 +239,10 @@ fn entry(project: &ProjectFile, request: &Request) -> Result<Resource> {
             version: version.clone(),
             ..Resource::default()
         }
-    } else if let (Some(known), None | Some(false)) = (builtin(group, version, kind), request.resource) {
+    } else if let (Some(known), Some(false)) = (builtin(group, version, kind), request.resource) {
         builtin_entry(known)
     } else if request.resource == Some(false) {
-        let error = anyhow!("{group}/{version}, {kind} is no kind of Kubernetes v1.36");
+        let error = anyhow!("{group}/{version}, {kind} is not a built-in kind of Kubernetes v1.36");
         return Err(error).hint(
             "a kind of a crate is named with --external-api-path and --external-api-domain; leave out \
              --resource=false for a kind of your own",
@@ -201,8 +265,10 @@ fn entry(project: &ProjectFile, request: &Request) -> Result<Resource> {
 
 fn own_entry(project: &ProjectFile, request: &Request) -> Result<Resource> {
     if is_builtin_group(&request.group) && request.group.contains('.') || request.group == "core" {
-        return Err(anyhow!("the group {} belongs to Kubernetes", request.group))
-            .hint("choose a group of your own; the domain of the project is added to it");
+        return Err(anyhow!("the group {} belongs to Kubernetes", request.group)).hint(
+            "--resource=false adds a controller for a built-in kind; a kind of your own needs another group, to which \
+             the domain of the project is added",
+        );
     }
     let (group, domain) = if request.definition.is_some() {
         split(&request.group, &project.domain)

@@ -2,10 +2,16 @@
 
 use super::kinds::{Controller, Kind};
 
-/// How rustfmt writes calls on calls: in one line, if that is short.
-fn chain(parts: &[&str]) -> String {
+/// A method chain as rustfmt formats it: on one line if that is short. `indent` is that of the statement.
+fn chain(parts: &[&str], indent: usize) -> String {
     let line = parts.concat();
-    if line.len() <= 60 { line } else { parts.join("\n        ") }
+    // rustfmt's `chain_width`; a final `?` takes part, and leaves less room.
+    let width = if line.ends_with('?') { 59 } else { 60 };
+    if line.len() <= width {
+        return line;
+    }
+    // `Environment::builder()` and `manager` alone stay on the first line.
+    parts.join(&format!("\n{}", " ".repeat(indent + 4)))
 }
 
 /// How a controller is given to the manager.
@@ -13,23 +19,32 @@ pub(super) fn registration(controller: &Controller) -> String {
     let of = format!(".controller({})", controller.reconciler);
     let named = controller.named.as_ref().map(|name| format!(".named(\"{name}\")"));
     let parts = ["manager", &of].into_iter().chain(named.as_deref()).chain([".register()"]);
-    chain(&parts.collect::<Vec<_>>())
+    chain(&parts.collect::<Vec<_>>(), 4)
 }
 
-/// How a test starts its control plane.
-pub(super) fn environment(kind: &Kind<'_>, versions: usize) -> String {
-    let definitions = if versions > 1 {
-        ".crds_from(\"config/crd/bases\")".to_owned()
-    } else {
-        format!(".crd::<{}>()", kind.resource.kind)
+/// How a test starts its control plane, with the CRDs of the types `kinds`.
+pub(super) fn environment(kinds: &[String]) -> String {
+    if kinds.is_empty() {
+        return "Environment::start().await?".to_owned();
+    }
+    let crd = |kind: &String| {
+        let line = format!(".crd::<{kind}>()");
+        if line.len() + 8 <= 100 { line } else { format!(".crd::<{kind}>(\n        )") }
     };
-    chain(&["Environment::builder()", &definitions, ".start()", ".await?"])
+    let crds: Vec<String> = kinds.iter().map(crd).collect();
+    let parts = ["Environment::builder()"].into_iter().chain(crds.iter().map(String::as_str));
+    chain(&parts.chain([".start()", ".await?"]).collect::<Vec<_>>(), 4)
+}
+
+/// How a test reads an object, in a statement with this indentation.
+pub(super) fn get(kind: &Kind<'_>, indent: usize) -> String {
+    chain(&["client", &format!(".get::<{}>(&key)", kind.object_name()), ".await?"], indent)
 }
 
 /// The head of a reconciler's function, in as many lines as rustfmt gives it.
 pub(super) fn signature(kind: &Kind<'_>) -> String {
     let reports = kind.own && kind.imported.as_ref().is_none_or(|imported| imported.has_conditions);
-    let (object, cx) = (format!("object: &{}", kind.resource.kind), if reports { "cx" } else { "_cx" });
+    let (object, cx) = (format!("object: &{}", kind.object_name()), if reports { "cx" } else { "_cx" });
     let line = format!("async fn reconcile(&self, {object}, {cx}: &Context) -> Result<Outcome>");
     // With its indentation and the brace.
     if line.len() + 6 <= 100 {
@@ -38,4 +53,38 @@ pub(super) fn signature(kind: &Kind<'_>) -> String {
     format!(
         "async fn reconcile(\n        &self,\n        {object},\n        {cx}: &Context,\n    ) -> Result<Outcome>"
     )
+}
+
+/// The head of the function that writes the status.
+pub(super) fn report(kind: &Kind<'_>) -> String {
+    let object = kind.object_name();
+    let line = format!("async fn report(object: &{object}, cx: &Context) -> Result<()>");
+    // With the brace.
+    if line.len() + 2 <= 100 {
+        return line;
+    }
+    format!("async fn report(\n    object: &{object},\n    cx: &Context,\n) -> Result<()>")
+}
+
+/// A statement that registers a controller, in a function.
+pub(super) fn register(module: &str, manager: &str) -> String {
+    let line = format!("{module}::register({manager})?;");
+    if line.len() + 4 <= 100 {
+        return line;
+    }
+    format!("{module}::register(\n        {manager},\n    )?;")
+}
+
+/// The constant with the text of a sample.
+pub(super) fn sample_text(file: &str) -> String {
+    let name = "const SAMPLE: &str =";
+    let path = format!("\"../../config/samples/{file}\"");
+    let text = format!("include_str!({path});");
+    if name.len() + 1 + text.len() <= 100 {
+        format!("{name} {text}")
+    } else if text.len() + 4 <= 100 {
+        format!("{name}\n    {text}")
+    } else {
+        format!("{name} include_str!(\n    {path}\n);")
+    }
 }

@@ -30,20 +30,27 @@ impl Dependency {
 
     /// What templates fill in.
     pub(super) fn values(&self) -> Value {
-        let crates = |of: &dyn Fn(&str) -> String| (of("kubewright"), of("kubewright-envtest"));
         let quoted = |text: &str| Value::from(text).to_string();
-        let ((kubewright, envtest), path, install) = match self {
+        let (of, path, install): (Box<dyn Fn(&str) -> String>, _, _) = match self {
             Self::Version(version) => {
-                (crates(&|_| quoted(version)), None, Some(format!("--version {version}")))
+                let version_of = format!("version = {}", quoted(version));
+                (Box::new(move |_| version_of.clone()), None, Some(format!("--version {version}")))
             }
             Self::Git(url) => {
-                (crates(&|_| format!("{{ git = {} }}", quoted(url))), None, Some(format!("--git {url}")))
+                let git = format!("git = {}", quoted(url));
+                (Box::new(move |_| git.clone()), None, Some(format!("--git {url}")))
             }
             Self::Path(root) => {
-                let of = |name: &str| format!("{{ path = {} }}", quoted(&format!("{root}/crates/{name}")));
-                (crates(&of), Some(root), None)
+                let of = move |name: &str| format!("path = {}", quoted(&format!("{root}/crates/{name}")));
+                (Box::new(of), Some(root), None)
             }
         };
+        let kubewright = match self {
+            Self::Version(version) => quoted(version),
+            _ => format!("{{ {} }}", of("kubewright")),
+        };
+        // `cluster`: Deployments get Pods in tests.
+        let envtest = format!("{{ {}, features = [\"cluster\"] }}", of("kubewright-envtest"));
         json!({ "kubewright": kubewright, "envtest": envtest, "path": path, "install": install })
     }
 }

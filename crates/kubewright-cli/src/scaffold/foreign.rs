@@ -3,7 +3,8 @@
 use kubewright_apimachinery::facts;
 use serde_json::Value;
 
-use super::names;
+use super::from_crd::{self, Wanted};
+use super::{kinds, names};
 use crate::project::project_file::{ProjectFile, Resource};
 
 /// A kind of Kubernetes itself. Its group may be given as people say it: `core`, `apps`, `networking`.
@@ -58,8 +59,9 @@ pub(super) fn builtin_entry(known: &facts::Resource) -> Resource {
     }
 }
 
-/// A project of kubebuilder's as one of ours, and what of it is left behind.
-pub(crate) fn adopt(theirs: &ProjectFile) -> (ProjectFile, Vec<String>) {
+/// A kubebuilder project as one of ours, and what of it is not carried over. `crds` are the CRDs of that project: the
+/// types are made from them, so that no field of an existing object is pruned.
+pub(crate) fn adopt(theirs: &ProjectFile, crds: &[Value]) -> (ProjectFile, Vec<String>) {
     let mut ours = ProjectFile::new(&theirs.domain, &theirs.project_name);
     ours.multigroup = theirs.multigroup;
     ours.namespaced = theirs.namespaced;
@@ -109,7 +111,47 @@ pub(crate) fn adopt(theirs: &ProjectFile) -> (ProjectFile, Vec<String>) {
             api.other.clear();
         }
         (entry.controller, entry.controllers) = controllers;
+        if entry.api.is_some() {
+            match version_of(crds, &entry) {
+                Some(crd) => ours.import(&entry.id(), Some(&crd)),
+                None => left.push(format!(
+                    "the types of {shown}: they start as a template, since config/crd/bases has no CRD of it"
+                )),
+            }
+        }
         ours.resources.push(entry);
     }
+    for entry in ours.resources.clone() {
+        let versions = ours.resources.iter().filter(|other| kinds::is_same_kind(other, &entry));
+        let versions: Vec<Resource> = versions.filter(|other| other.api.is_some()).cloned().collect();
+        if versions.len() > 1 {
+            ours.set_storage_version(&entry, Some(&stored(theirs, crds, &versions)));
+        }
+    }
     (ours, left)
+}
+
+/// The CRD of a kind with one of its versions.
+fn version_of(crds: &[Value], entry: &Resource) -> Option<Value> {
+    let wanted = Wanted {
+        group: Some(entry.full_group()),
+        version: Some(entry.version.clone()),
+        kind: Some(entry.kind.clone()),
+        ..Wanted::default()
+    };
+    let chosen = from_crd::choose(crds, &wanted).ok()?;
+    chosen.into_iter().find(|chosen| chosen.group == entry.full_group()).map(|chosen| chosen.definition)
+}
+
+/// The storage version of a kind: that of its CRD, otherwise the hub of its conversion, otherwise the first in PROJECT.
+fn stored(theirs: &ProjectFile, crds: &[Value], versions: &[Resource]) -> String {
+    let in_crd = |one: &&Resource| version_of(crds, one).as_ref().is_some_and(from_crd::is_stored);
+    let is_hub = |one: &&Resource| {
+        let theirs = theirs.resources.iter().find(|known| known.id() == one.id());
+        theirs
+            .and_then(|known| known.other.get("webhooks")?.get("conversion"))
+            .is_some_and(|conversion| conversion == true)
+    };
+    let found = versions.iter().find(in_crd).or_else(|| versions.iter().find(is_hub));
+    found.or(versions.first()).map(|one| one.version.clone()).unwrap_or_default()
 }

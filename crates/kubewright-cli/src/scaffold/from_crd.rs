@@ -161,6 +161,27 @@ pub(crate) fn choose(definitions: &[Value], wanted: &Wanted) -> Result<Vec<Chose
     Ok(chosen)
 }
 
+/// Whether a CRD with one version stores it.
+pub(crate) fn is_stored(definition: &Value) -> bool {
+    definition.pointer("/spec/versions/0/storage") == Some(&Value::Bool(true))
+}
+
+/// A CRD with one version under the name of another version, which is not stored.
+pub(crate) fn as_version(definition: &Value, name: &str) -> Value {
+    let mut definition = definition.clone();
+    if let Some(version) = definition.pointer_mut("/spec/versions/0") {
+        version["name"] = name.into();
+        version["served"] = true.into();
+        version["storage"] = false.into();
+        for key in ["deprecated", "deprecationWarning"] {
+            if let Some(version) = version.as_object_mut() {
+                version.remove(key);
+            }
+        }
+    }
+    definition
+}
+
 /// What is kept of the metadata: who does not belong to the group must not use it without this.
 fn metadata(definition: &Value) -> Value {
     const APPROVED: &str = "api-approved.kubernetes.io";

@@ -46,10 +46,7 @@ pub(super) fn kinds(project: &ProjectFile) -> Vec<Kind<'_>> {
 
 fn kind<'a>(project: &'a ProjectFile, resource: &'a Resource) -> Kind<'a> {
     let singular = resource.kind.to_lowercase();
-    let versions =
-        project.resources.iter().filter(|other| other.api.is_some() && is_same_kind(other, resource));
-    let newest = versions.max_by_key(|other| priority(&other.version));
-    let stored = newest.is_none_or(|newest| newest.version == resource.version);
+    let stored = storage_version(project, resource).is_none_or(|stored| stored == resource.version);
     let imported = project.imported.get(&resource.id());
     let mut versions = project.resources.iter().filter(|other| is_same_kind(other, resource));
     let names = versions.find_map(|other| project.imported.get(&other.id())?.pointer("/spec/names"));
@@ -99,6 +96,16 @@ fn controller(resource: &Resource, singular: &str, name: String) -> Controller {
     }
 }
 
+/// The storage version of a kind that the project defines: the recorded one, otherwise the newest.
+pub(super) fn storage_version<'a>(project: &'a ProjectFile, of: &Resource) -> Option<&'a str> {
+    let versions = || {
+        let own = project.resources.iter().filter(|other| other.api.is_some() && is_same_kind(other, of));
+        own.map(|other| other.version.as_str())
+    };
+    let recorded = project.storage_version(of).filter(|recorded| versions().any(|one| one == *recorded));
+    recorded.or_else(|| versions().max_by_key(|version| priority(version)))
+}
+
 /// Whether two entries are versions of one kind.
 pub(super) fn is_same_kind(one: &Resource, other: &Resource) -> bool {
     one.kind == other.kind && one.full_group() == other.full_group()
@@ -123,11 +130,22 @@ impl Kind<'_> {
         if multigroup { format!("api::{}::{version}", self.group_module) } else { format!("api::{version}") }
     }
 
-    /// What a controller imports.
-    pub(super) fn type_path(&self, multigroup: bool) -> String {
+    /// What a controller or a test imports; `root` is the path of the crate.
+    pub(super) fn type_path(&self, root: &str, multigroup: bool) -> String {
         let module =
-            if self.own { format!("crate::{}", self.api(multigroup)) } else { self.resource.path.clone() };
-        format!("{module}::{}", self.resource.kind)
+            if self.own { format!("{root}::{}", self.api(multigroup)) } else { self.resource.path.clone() };
+        let (name, alias) = (self.struct_name(), self.object_name());
+        if name == alias { format!("{module}::{name}") } else { format!("{module}::{name} as {alias}") }
+    }
+
+    /// Its Rust type.
+    pub(super) fn struct_name(&self) -> String {
+        if self.own { names::struct_name(&self.resource.kind) } else { self.resource.kind.clone() }
+    }
+
+    /// Its Rust type, as its controllers and tests call it.
+    pub(super) fn object_name(&self) -> String {
+        names::object_name(&self.resource.kind)
     }
 
     /// Where its controllers are in the crate.

@@ -10,7 +10,6 @@ use kubewright_manifests::files::{Files, Plan};
 use serde_json::{Map, Value, json};
 
 use super::kinds::Kind;
-use super::names;
 use super::template::fill;
 use crate::project::project_file::ProjectFile;
 
@@ -71,7 +70,7 @@ fn declared(kind: &Kind<'_>) -> DeclaredKind {
     let name = &kind.resource.kind;
     let schema = fill(
         include_str!("../../templates/config/crd/schema.json.j2"),
-        &json!({ "kind": name, "plural": kind.plural, "article": names::article(name) }),
+        &json!({ "kind": name, "plural": kind.plural }),
     );
     let mut schema: Value = serde_json::from_str(&schema).expect("the template is JSON");
     for (name, property) in common() {

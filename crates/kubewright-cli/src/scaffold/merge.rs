@@ -48,6 +48,89 @@ pub(crate) fn merge(base: &str, user: &str, tool: &str) -> Result<String, usize>
     Ok(text)
 }
 
+/// Merges as [`merge`] does, and marks lines that both sides changed as git does. Tells how many places it marked.
+pub(crate) fn merge_marked(base: &str, user: &str, tool: &str, label: &str) -> (String, usize) {
+    if let Ok(text) = merge(base, user, tool) {
+        return (text, 0);
+    }
+    let lines: Vec<&str> = base.split_inclusive('\n').collect();
+    let (theirs, ours) = (hunks(&lines, user), hunks(&lines, tool));
+    let (mut text, mut marked, mut at) = (String::new(), 0, 0);
+    for (start, end) in regions(&theirs, &ours).into_iter().chain([(lines.len(), lines.len() + 1)]) {
+        // Up to the next conflict, both sides' changes go together.
+        let [base, user, tool] = [&[], theirs.as_slice(), &ours].map(|side| applied(&lines, side, at, start));
+        match merge(&base, &user, &tool) {
+            Ok(merged) => text.push_str(&merged),
+            Err(_) => marked += mark(&mut text, &user, &tool, label),
+        }
+        let [user, tool] = [&theirs, &ours].map(|side| applied(&lines, side, start, end));
+        if start < lines.len() {
+            marked += mark(&mut text, &user, &tool, label);
+        } else {
+            // Both sides' additions at the end.
+            match merge("", &user, &tool) {
+                Ok(merged) => text.push_str(&merged),
+                Err(_) => marked += mark(&mut text, &user, &tool, label),
+            }
+        }
+        at = end;
+    }
+    (text, marked)
+}
+
+/// Writes both sides between the markers of git.
+fn mark(text: &mut String, user: &str, tool: &str, label: &str) -> usize {
+    let line = |side: &str| if side.is_empty() || side.ends_with('\n') { "" } else { "\n" };
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let (after_user, after_tool) = (line(user), line(tool));
+    text.push_str(&format!("<<<<<<< yours\n{user}{after_user}=======\n{tool}{after_tool}>>>>>>> {label}\n"));
+    1
+}
+
+/// Stretches of the base that both sides changed differently, each as wide as the changes that reach into it.
+fn regions(theirs: &[Hunk<'_>], ours: &[Hunk<'_>]) -> Vec<(usize, usize)> {
+    let overlap = |(start, end): (usize, usize), hunk: &Hunk<'_>| start.max(hunk.start) < end.min(hunk.end);
+    let mut regions: Vec<(usize, usize)> = Vec::new();
+    for one in theirs {
+        for other in ours.iter().filter(|other| *other != one && overlap((one.start, one.end), other)) {
+            regions.push((one.start.min(other.start), one.end.max(other.end)));
+        }
+    }
+    for region in &mut regions {
+        while let Some(hunk) = theirs
+            .iter()
+            .chain(ours)
+            .find(|hunk| overlap(*region, hunk) && (hunk.start < region.0 || hunk.end > region.1))
+        {
+            *region = (region.0.min(hunk.start), region.1.max(hunk.end));
+        }
+    }
+    regions.sort_unstable();
+    let mut joined: Vec<(usize, usize)> = Vec::new();
+    for (start, end) in regions {
+        match joined.last_mut() {
+            Some(last) if start < last.1 => last.1 = last.1.max(end),
+            _ => joined.push((start, end)),
+        }
+    }
+    joined
+}
+
+/// Lines `start..end` of the base with the changes of one side that begin there.
+fn applied(lines: &[&str], side: &[Hunk<'_>], start: usize, end: usize) -> String {
+    let mut text = String::new();
+    let mut at = start;
+    for hunk in side.iter().filter(|hunk| (start..end).contains(&hunk.start)) {
+        text.extend(lines[at..hunk.start.max(at)].iter().copied());
+        text.extend(hunk.lines.iter().copied());
+        at = at.max(hunk.end);
+    }
+    text.extend(lines[at.min(lines.len())..end.clamp(at.min(lines.len()), lines.len())].iter().copied());
+    text
+}
+
 fn hunks<'a>(base: &[&str], side: &'a str) -> Vec<Hunk<'a>> {
     let side: Vec<&str> = side.split_inclusive('\n').collect();
     capture_diff_slices(Algorithm::Myers, base, &side)
@@ -82,6 +165,41 @@ mod tests {
     fn lines_that_both_changed_are_told_and_not_guessed() {
         assert_eq!(merge("a\nb\nc\n", "a\nuser\nc\n", "a\ntool\nc\n"), Err(2));
         assert_eq!(merge("a\nb\nc\n", "a\n", "a\nb\ntool\n"), Err(2));
+    }
+
+    #[test]
+    fn conflicts_are_marked_as_git_does_and_the_rest_is_merged() {
+        let (text, marked) =
+            merge_marked("a\nb\nc\nd\ne\n", "A\nb\nuser\nd\ne\nmore\n", "a\nb\ntool\nd\nE\n", "kubewright 2");
+        assert_eq!(
+            (text.as_str(), marked),
+            ("A\nb\n<<<<<<< yours\nuser\n=======\ntool\n>>>>>>> kubewright 2\nd\nE\nmore\n", 1)
+        );
+        let (text, marked) = merge_marked("a\nb\n", "x", "y\nb\n", "kubewright 2");
+        assert_eq!((text.as_str(), marked), ("<<<<<<< yours\nx\n=======\ny\nb\n>>>>>>> kubewright 2\n", 1));
+        assert_eq!(merge_marked("a\n", "a\nb\n", "a\n", "k"), ("a\nb\n".to_owned(), 0));
+    }
+
+    #[test]
+    fn no_line_of_either_side_is_lost_in_a_marked_merge() {
+        let mut random = fastrand::Rng::with_seed(20);
+        let text = |random: &mut fastrand::Rng, side: char| {
+            let mut text = String::new();
+            for line in 0..random.usize(0..12) {
+                let kept = random.bool();
+                text += &if kept { format!("{}\n", random.u8(0..12)) } else { format!("{side}{line}\n") };
+            }
+            text
+        };
+        for _ in 0..2_000 {
+            let base: String = (0..random.usize(0..12)).map(|line| format!("{line}\n")).collect();
+            let (user, tool) = (text(&mut random, 'u'), text(&mut random, 't'));
+            let (merged, _) = merge_marked(&base, &user, &tool, "kubewright 2");
+            let added = user.lines().chain(tool.lines()).filter(|line| !base.lines().any(|one| one == *line));
+            for line in added {
+                assert!(merged.lines().any(|one| one == line), "{line} of {user:?} {tool:?}: {merged:?}");
+            }
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) fn check_domain(what: &'static str, name: &str) -> Result<(), Invalid
     if name.split('.').all(is_label) {
         return Ok(());
     }
-    refuse(what, name, "is no DNS name: lower-case letters, digits and `-`, with dots between the parts")
+    refuse(what, name, "is not a DNS name such as example.com: use lower-case letters, digits, `-` and dots")
 }
 
 /// `v1`, `v1beta2`, `v2alpha1`.
@@ -46,49 +46,90 @@ pub(crate) fn check_kind(name: &str) -> Result<(), InvalidName> {
     if name.len() > 63 {
         return refuse("kind", name, "is longer than 63 characters");
     }
-    // Names that the generated files import, or that every file has.
-    let taken = [
+    if name == "Self" {
+        return refuse("kind", name, "is a word of the language Rust");
+    }
+    Ok(())
+}
+
+/// The Rust type of a kind: its name, unless a type of that name would hide one that the file of the types needs.
+pub(crate) fn struct_name(kind: &str) -> String {
+    // The prelude of Rust, whose names derive macros use, and what the file of the types imports.
+    const NEEDED: &[&str] = &[
+        "AsMut",
+        "AsRef",
+        "AsyncFn",
+        "AsyncFnMut",
+        "AsyncFnOnce",
+        "Box",
+        "Clone",
+        "Condition",
+        "Copy",
+        "Default",
+        "Deserialize",
+        "DoubleEndedIterator",
+        "Drop",
+        "Eq",
+        "ExactSizeIterator",
+        "Extend",
+        "Fn",
+        "FnMut",
+        "FnOnce",
+        "From",
+        "FromIterator",
+        "Future",
+        "Into",
+        "IntoFuture",
+        "IntoIterator",
+        "Iterator",
+        "JsonSchema",
+        "Option",
+        "Ord",
+        "PartialEq",
+        "PartialOrd",
+        "Result",
+        "Send",
+        "Serialize",
+        "Sized",
+        "String",
+        "Sync",
+        "ToOwned",
+        "ToString",
+        "TryFrom",
+        "TryInto",
+        "Unpin",
+        "Vec",
+    ];
+    if NEEDED.contains(&kind) { format!("{kind}Object") } else { kind.to_owned() }
+}
+
+/// What a controller and its test call the type of a kind: an alias, where they need its name for something else.
+pub(crate) fn object_name(kind: &str) -> String {
+    // What the controller and its test import, from `kubewright::prelude` or by name.
+    const IMPORTED: &[&str] = &[
         "ApplyConfiguration",
         "Arc",
         "Client",
-        "Clone",
-        "Condition",
         "ConditionUpdate",
         "Context",
         "CustomResource",
         "CustomResourceExt",
-        "Debug",
-        "Default",
-        "Deserialize",
         "Duration",
         "Environment",
-        "Err",
         "Error",
-        "JsonSchema",
         "Key",
         "KubeSchema",
         "List",
         "Manager",
-        "None",
         "Object",
-        "Ok",
-        "Option",
         "Outcome",
         "Patch",
         "Reconciler",
         "RegisterError",
+        "Resource",
         "ResourceExt",
-        "Result",
-        "Self",
-        "Serialize",
-        "Some",
-        "String",
-        "Vec",
     ];
-    if taken.contains(&name) {
-        return refuse("kind", name, "is the name of something else in every controller or its test");
-    }
-    Ok(())
+    if IMPORTED.contains(&kind) { format!("{kind}Object") } else { struct_name(kind) }
 }
 
 /// A plural in paths: `markdownviews`.
@@ -277,12 +318,23 @@ mod tests {
         assert!(
             ["1", "v", "vbeta1", "v1gamma1", "V1", "v1beta"].iter().all(|name| check_version(name).is_err())
         );
-        assert!(["markdownView", "Markdown-View", "", "Option"].iter().all(|name| check_kind(name).is_err()));
+        assert!(["markdownView", "Markdown-View", "", "Self"].iter().all(|name| check_kind(name).is_err()));
         assert!(["kube", "type", "Shop", "1st"].iter().all(|name| check_project(name).is_err()));
         assert_eq!(
             check_kind("order").unwrap_err().to_string(),
             "the kind `order` is not like MarkdownView: a capital letter, then letters and digits"
         );
+    }
+
+    #[test]
+    fn a_kind_that_is_named_like_something_that_is_needed_gets_another_type_or_an_alias() {
+        assert_eq!((struct_name("Order"), object_name("Order")), ("Order".to_owned(), "Order".to_owned()));
+        assert_eq!(
+            (struct_name("Client"), object_name("Client")),
+            ("Client".to_owned(), "ClientObject".to_owned())
+        );
+        assert_eq!(struct_name("Option"), "OptionObject");
+        assert_eq!(object_name("Option"), "OptionObject");
     }
 
     #[test]

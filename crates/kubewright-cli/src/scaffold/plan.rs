@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use super::base;
 use super::merge::merge;
 use super::render::{Rendered, Rendering};
 
@@ -140,18 +141,18 @@ impl Plan {
     fn step(&mut self, path: &str, before: Option<String>, after: Option<String>) {
         self.steps.push(Step { path: path.to_owned(), before, after });
     }
+}
 
-    /// The plan as a unified diff.
-    pub(crate) fn diff(&self) -> String {
-        let mut text = String::new();
-        for Step { path, before, after } in &self.steps {
-            let name = |side: &str, there: &Option<String>| {
-                if there.is_some() { format!("{side}/{path}") } else { "/dev/null".to_owned() }
-            };
-            let (old, new) = (before.as_deref().unwrap_or_default(), after.as_deref().unwrap_or_default());
-            let lines = similar::TextDiff::from_lines(old, new);
-            let _ = write!(text, "{}", lines.unified_diff().header(&name("a", before), &name("b", after)));
-        }
-        text
+/// Steps as a unified diff. The record of the scaffold repeats what the other files say, and is left out.
+pub(crate) fn diff(steps: &[Step]) -> String {
+    let mut text = String::new();
+    for Step { path, before, after } in steps.iter().filter(|step| step.path != base::PATH) {
+        let name = |side: &str, there: &Option<String>| {
+            if there.is_some() { format!("{side}/{path}") } else { "/dev/null".to_owned() }
+        };
+        let (old, new) = (before.as_deref().unwrap_or_default(), after.as_deref().unwrap_or_default());
+        let lines = similar::TextDiff::from_lines(old, new);
+        let _ = write!(text, "{}", lines.unified_diff().header(&name("a", before), &name("b", after)));
     }
+    text
 }

@@ -6,11 +6,11 @@ use std::path::Path;
 use kubewright_manifests::{rbac, yaml};
 use serde_json::{Value, json};
 
-use super::code::{environment, registration, signature};
+use super::code::{environment, get, register, registration, report, sample_text, signature};
 use super::dependency::Dependency;
 use super::kinds::{self, Controller, Kind};
 use super::template::fill;
-use super::{from_crd, manifests, names};
+use super::{from_crd, manifests, names, samples};
 use crate::project::project_file::{self, ProjectFile};
 
 macro_rules! template {
@@ -138,7 +138,7 @@ impl Output {
         self.fixed("README.md", template!("README.md.j2"));
         self.fixed("AGENTS.md", template!("AGENTS.md.j2"));
         self.fixed(".github/workflows/test.yml", template!("github/test.yml.j2"));
-        self.fixed(".github/workflows/lint.yml", template!("github/lint.yml"));
+        self.fixed(".github/workflows/lint.yml", template!("github/lint.yml.j2"));
     }
 
     fn sources(&mut self, kinds: &[Kind<'_>]) {
@@ -153,11 +153,12 @@ impl Output {
         let types: Vec<String> = kinds
             .iter()
             .filter(|kind| kind.own)
-            .map(|kind| format!("{}::{}", kind.api(self.multigroup), kind.resource.kind))
+            .map(|kind| format!("{}::{}", kind.api(self.multigroup), kind.struct_name()))
             .collect();
         let controllers: Vec<String> = with_controllers(kinds)
             .map(|(kind, controller)| {
-                format!("{}::{}", kind.controllers_module(self.multigroup), controller.module)
+                let module = format!("{}::{}", kind.controllers_module(self.multigroup), controller.module);
+                register(&module, "manager")
             })
             .collect();
         let values = json!({ "kinds": types, "controllers": controllers });
@@ -174,7 +175,7 @@ impl Output {
         let multigroup = self.multigroup;
         let top =
             own.iter().map(|kind| if multigroup { &*kind.group_module } else { &*kind.resource.version });
-        self.modules("src/api.rs", "src/api.rs", "The kinds of this operator.", top);
+        self.modules("src/api.rs", "src/api.rs", "API types of this operator.", top);
         let mut versions: BTreeMap<(&str, &str, &str), Vec<&Kind<'_>>> = BTreeMap::new();
         for kind in &own {
             let key = (kind.group_module.as_str(), kind.group.as_str(), kind.resource.version.as_str());
@@ -191,7 +192,7 @@ impl Output {
                 self.modules(
                     &format!("api/{group}"),
                     &path,
-                    &format!("The kinds of {group}."),
+                    &format!("API types of the group {group}."),
                     inside.into_iter(),
                 );
             }
@@ -224,7 +225,7 @@ impl Output {
                     if multigroup { kind.group_module.as_str() } else { controller.module.as_str() }
                 },
             );
-        self.modules("src/controllers.rs", "src/controllers.rs", "The controllers of this operator.", top);
+        self.modules("src/controllers.rs", "src/controllers.rs", "Controllers of this operator.", top);
         if multigroup {
             let groups: BTreeMap<&str, &str> = all
                 .iter()
@@ -232,7 +233,7 @@ impl Output {
                 .collect();
             for (module, group) in groups {
                 let inside = all.iter().filter(|(kind, _)| kind.group_module == module);
-                let about = format!("The controllers of the group {group}.");
+                let about = format!("Controllers of the group {group}.");
                 let path = format!("src/controllers/{module}.rs");
                 let inside = inside.map(|(_, controller)| controller.module.as_str());
                 self.modules(&format!("controllers/{group}"), &path, &about, inside);
@@ -242,10 +243,11 @@ impl Output {
             let folder = kind.controllers_module(multigroup).replace("::", "/");
             let path = format!("src/{folder}/{}.rs", controller.module);
             let mut values = values_of(kind);
-            values["type_path"] = kind.type_path(multigroup).into();
+            values["type_path"] = kind.type_path("crate", multigroup).into();
             values["reconciler"] = controller.reconciler.as_str().into();
             values["registration"] = registration(controller).into();
             values["signature"] = signature(kind).into();
+            values["report"] = report(kind).into();
             values["condition"] = controller.condition.as_str().into();
             let id = format!("controller/{}/{}", kind.id(), controller.module);
             let template = if kind.own {
@@ -260,28 +262,53 @@ impl Output {
     fn tests(&mut self, kinds: &[Kind<'_>]) {
         let mut modules = BTreeSet::from(["operator".to_owned()]);
         self.fixed("tests/it/operator.rs", template!("tests/operator.rs.j2"));
-        for (kind, controller) in with_controllers(kinds).filter(|(kind, _)| kind.own) {
+        let root = self.base["crate"].as_str().unwrap_or_default().to_owned();
+        let mut samples = Vec::new();
+        for (kind, controller) in with_controllers(kinds).filter(|(kind, _)| !kind.resource.external) {
             let module = if self.multigroup {
                 format!("{}_{}", kind.group_module, controller.module)
             } else {
                 controller.module.clone()
             };
+            // All versions of the kind are in one CRD.
+            let versions = kinds.iter().filter(|other| kinds::is_same_kind(other.resource, kind.resource));
+            let types = versions.filter(|version| version.own).map(|version| {
+                if version.id() == kind.id() {
+                    kind.object_name()
+                } else {
+                    format!("{root}::{}::{}", version.api(self.multigroup), version.struct_name())
+                }
+            });
+            let object_yaml = samples::object(&kind.group, &kind.resource.version, &kind.resource.kind);
             let mut values = values_of(kind);
-            values["api"] = kind.api(self.multigroup).into();
-            values["controller"] =
-                format!("{}::{}", kind.controllers_module(self.multigroup), controller.module).into();
-            let versions =
-                kinds.iter().filter(|other| kinds::is_same_kind(other.resource, kind.resource)).count();
-            values["versions"] = versions.into();
-            values["environment"] = environment(kind, versions).into();
-            values["sample"] = sample(kind).into();
+            values["own"] = kind.own.into();
+            values["type_path"] = kind.type_path(&root, self.multigroup).into();
+            let module_path = format!("{}::{}", kind.controllers_module(self.multigroup), controller.module);
+            values["register"] = register(&module_path, "&manager").into();
+            values["controller_name"] = controller.named.as_ref().unwrap_or(&kind.singular).as_str().into();
+            values["environment"] = environment(&types.collect::<Vec<_>>()).into();
+            values["sample_text"] = sample_text(&sample(kind)).into();
             values["condition"] = controller.condition.as_str().into();
+            values["object_yaml"] = object_yaml.clone().unwrap_or_default().into();
+            let (test, indent) = match (kind.own, object_yaml) {
+                (true, _) => test_of(kind),
+                (false, Some(_)) => (template!("tests/controller_foreign.rs.j2"), 0),
+                (false, None) => (template!("tests/controller_runs.rs.j2"), 0),
+            };
+            values["get"] = get(kind, indent).into();
             let id = format!("test/{}/{}", kind.id(), controller.module);
-            self.put(id, &format!("tests/it/{module}.rs"), test_of(kind), &values);
+            self.put(id, &format!("tests/it/{module}.rs"), test, &values);
             modules.insert(module);
+            let reports =
+                kind.imported.as_ref().is_none_or(|made| made.is_sample_taken && made.has_conditions);
+            if kind.own && reports {
+                samples.push(json!({ "file": sample(kind), "condition": controller.condition }));
+            }
         }
         let values = json!({ "modules": modules });
         self.put("tests/it/main.rs", "tests/it/main.rs", template!("tests/main.rs.j2"), &values);
+        let values = json!({ "samples": samples });
+        self.put("tests/e2e/main.rs", "tests/e2e/main.rs", template!("tests/e2e.rs.j2"), &values);
     }
 
     fn config(&mut self, kinds: &[Kind<'_>]) {
@@ -307,7 +334,7 @@ impl Output {
         let bases: BTreeSet<String> =
             own.iter().map(|kind| format!("bases/{}_{}.yaml", kind.group, kind.plural)).collect();
         let crd = "config/crd/kustomization.yaml";
-        let about = "The definitions, which come from the code: `kubewright manifests`.";
+        let about = "CRDs that `kubewright manifests` generates from the code.";
         self.put(crd, crd, template!("config/list.yaml.j2"), &json!({ "about": about, "files": bases }));
         let samples: Vec<String> = own.iter().map(|kind| sample(kind)).collect();
         let path = "config/samples/kustomization.yaml";
@@ -317,7 +344,7 @@ impl Output {
             let mut values = values_of(kind);
             let fields = match &kind.imported {
                 Some(imported) => imported.sample.clone().into(),
-                None => json!({ "spec": { "foo": "bar" } }),
+                None => json!({ "spec": {} }),
             };
             values["fields"] = yaml::document(&fields).trim_start_matches("---\n").trim_end().into();
             values["taken"] = kind.imported.as_ref().is_none_or(|imported| imported.is_sample_taken).into();
@@ -398,31 +425,32 @@ impl Output {
 const YIELDING: [&str; 4] = [".gitignore", "AGENTS.md", "LICENSE", "README.md"];
 
 const IMPORTED: &str = "\
-# What the kind was made from. `kubewright` merges later changes with what it made of this; do not edit it.
-# The definition that a cluster gets is in ../bases.
+# The CRD that the types were made from. `kubewright` merges later changes with it; do not edit it.
+# The CRD that is deployed is in ../bases.
 ";
 
-/// Who works with the objects of a kind, and what they may do.
+/// Roles for users of a kind.
 const PEOPLE: &[(&str, &str, &[&str])] = &[
-    ("admin", "Grants everything on KINDS, also to hand on.", &["*"]),
+    ("admin", "Grants full permissions on KINDS.", &["*"]),
     (
         "editor",
-        "Grants to make, change and delete KINDS.",
+        "Grants permissions to create, update and delete KINDS.",
         &["create", "delete", "get", "list", "patch", "update", "watch"],
     ),
-    ("viewer", "Grants to see KINDS.", &["get", "list", "watch"]),
+    ("viewer", "Grants read-only access to KINDS.", &["get", "list", "watch"]),
 ];
 
 fn with_controllers<'a>(kinds: &'a [Kind<'a>]) -> impl Iterator<Item = (&'a Kind<'a>, &'a Controller)> {
     kinds.iter().flat_map(|kind| kind.controllers.iter().map(move |controller| (kind, controller)))
 }
 
-/// The test of a controller: that it reports, or that it takes the sample, or that it runs at all.
-fn test_of(kind: &Kind<'_>) -> &'static str {
+/// The test of a controller: the sample becomes ready, or is accepted, or the controller starts. With the indentation
+/// of the statement in it that reads the object.
+fn test_of(kind: &Kind<'_>) -> (&'static str, usize) {
     match &kind.imported {
-        Some(imported) if !imported.is_sample_taken => template!("tests/controller_runs.rs.j2"),
-        Some(imported) if !imported.has_conditions => template!("tests/controller_silent.rs.j2"),
-        _ => template!("tests/controller.rs.j2"),
+        Some(imported) if !imported.is_sample_taken => (template!("tests/controller_runs.rs.j2"), 0),
+        Some(imported) if !imported.has_conditions => (template!("tests/controller_silent.rs.j2"), 4),
+        _ => (template!("tests/controller.rs.j2"), 8),
     }
 }
 
@@ -438,12 +466,13 @@ fn values_of(kind: &Kind<'_>) -> Value {
         "group": kind.group,
         "version": kind.resource.version,
         "kind": name,
+        "struct": kind.struct_name(),
+        "object": kind.object_name(),
         "plural": kind.plural,
         "singular": kind.singular,
         "stored": kind.stored,
         "namespaced": kind.namespaced(),
         "article": article,
-        "article_upper": names::type_name(article),
         "names": kind.names.map(from_crd::name_attributes).unwrap_or_default(),
         "imported": kind.imported.is_some(),
         "conditions": kind.imported.as_ref().is_none_or(|imported| imported.has_conditions),

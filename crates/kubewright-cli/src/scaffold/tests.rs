@@ -32,8 +32,17 @@ fn files(project: &ProjectFile) -> Disk {
 }
 
 fn plan(disk: &Disk, before: &ProjectFile, after: &ProjectFile, force: bool) -> Result<Plan, String> {
-    let (before, after) = (render(before, &Options::default()), render(after, &Options::default()));
+    let changed = Changed { before: before.clone(), after: after.clone(), copied: None };
+    plan_of(disk, &changed, force)
+}
+
+fn plan_of(disk: &Disk, changed: &Changed, force: bool) -> Result<Plan, String> {
+    let options = Options::default();
+    let (mut before, mut after) = (render(&changed.before, &options), render(&changed.after, &options));
     let read = |path: &str| Ok::<_, Infallible>(disk.get(path).cloned());
+    if let Some(copied) = &changed.copied {
+        let Ok(()) = copy(&changed.after, copied, (&mut before, &mut after), read);
+    }
     let Ok(plan) = Plan::new(&before, &after, read, force);
     plan.map_err(|refusal| refusal.to_string())
 }
@@ -52,7 +61,7 @@ fn done(disk: &Disk, plan: &Plan) -> Disk {
 
 #[track_caller]
 fn apply(disk: &Disk, changed: &Changed) -> Disk {
-    done(disk, &plan(disk, &changed.before, &changed.after, false).unwrap())
+    done(disk, &plan_of(disk, changed, false).unwrap())
 }
 
 fn edited(disk: &mut Disk, path: &str, from: &str, to: &str) {
@@ -74,7 +83,7 @@ fn a_project_made_step_by_step_is_the_same_as_one_made_at_once() {
         request("sales", "v1", "Customer"),
         request("sales", "v2", "Order"),
         Request { controller_name: Some("order-backup".into()), ..order() },
-        request("apps", "v1", "Deployment"),
+        Request { resource: Some(false), ..request("apps", "v1", "Deployment") },
     ] {
         let changed = add(&at, &request).unwrap();
         disk = apply(&disk, &changed);
@@ -93,16 +102,87 @@ fn a_project_made_step_by_step_is_the_same_as_one_made_at_once() {
 }
 
 #[test]
-fn the_newest_version_is_stored_and_the_controller_stays() {
+fn the_old_storage_version_and_the_controller_stay_when_a_version_is_added() {
+    for added in ["v2", "v1alpha1"] {
+        let both = with(&with(&project(), &order()), &request("sales", added, "Order"));
+        let files = files(&both);
+        assert!(files[&format!("src/api/{added}/order.rs")].contains("storage = false"));
+        assert!(!files["src/api/v1/order.rs"].contains("storage"));
+        assert!(files["src/controllers/order.rs"].contains("use crate::api::v1::Order;"));
+        let crd = &files["config/crd/bases/sales.example.com_orders.yaml"];
+        assert_eq!(crd.matches("storage: true").count(), 1);
+        assert!(files["PROJECT"].contains("storageVersions:\n      Order.sales.example.com: v1\n"));
+    }
+}
+
+#[test]
+fn the_storage_version_is_changed_on_request_only() {
     let both = with(&with(&project(), &order()), &request("sales", "v2", "Order"));
-    let files = files(&both);
-    assert!(files["src/api/v1/order.rs"].contains("storage = false"));
-    assert!(!files["src/api/v2/order.rs"].contains("storage"));
-    assert!(files["src/controllers/order.rs"].contains("use crate::api::v1::Order;"));
-    let definition = &files["config/crd/bases/sales.example.com_orders.yaml"];
-    assert_eq!(definition.matches("storage: true").count(), 1);
-    let older = with(&with(&project(), &order()), &request("sales", "v1alpha1", "Order"));
-    assert!(self::files(&older)["src/api/v1alpha1/order.rs"].contains("storage = false"));
+    let mut disk = files(&both);
+    edited(&mut disk, "src/api/v1/order.rs", "pub foo: Option<String>", "pub amount: i64");
+    edited(&mut disk, "src/api/v2/order.rs", "pub foo: Option<String>", "pub amount: i64");
+    let changed = add::store(&both, "sales", "Order", "v2").unwrap();
+    let after = apply(&disk, &changed);
+    assert!(after["src/api/v1/order.rs"].contains("storage = false,\n"));
+    assert!(after["src/api/v1/order.rs"].contains("pub amount: i64"));
+    assert!(!after["src/api/v2/order.rs"].contains("storage"));
+    assert!(after["PROJECT"].contains("Order.sales.example.com: v2\n"));
+    let told = [
+        add::store(&both, "sales", "Order", "v3").unwrap_err(),
+        add::store(&both, "stock", "Order", "v2").unwrap_err(),
+        remove(&both, "sales", "v1", "Order").unwrap_err(),
+    ];
+    insta::assert_snapshot!(told.map(|error| said(&error)).join("\n"), @"
+    Order has no version v3
+    this project does not define a kind Order in the group stock
+    sales.example.com/v1, Order is the storage version of Order
+    ");
+}
+
+#[test]
+fn a_new_version_starts_as_a_copy_of_the_stored_one_as_it_is_on_disk() {
+    let one = with(&project(), &order());
+    let mut disk = files(&one);
+    let foo =
+        "    #[serde(default, skip_serializing_if = \"Option::is_none\")]\n    pub foo: Option<String>,\n";
+    let own = "    pub amount: i64,\n    pub address: super::Address,\n";
+    edited(&mut disk, "src/api/v1/order.rs", foo, own);
+    edited(&mut disk, "config/samples/sales_v1_order.yaml", "spec: {}", "spec:\n  amount: 3");
+    let crd = "config/crd/bases/sales.example.com_orders.yaml";
+    edited(&mut disk, crd, "              foo:\n", "              amount:\n");
+
+    let changed = add(&one, &request("sales", "v2", "Order")).unwrap();
+    let after = apply(&disk, &changed);
+    let v1 = &disk["src/api/v1/order.rs"];
+    let expected = v1
+        .replace("version v1 of", "version v2 of")
+        .replace("version = \"v1\"", "version = \"v2\"")
+        .replace("    namespaced,\n", "    storage = false,\n    namespaced,\n")
+        .replace("super::Address", "crate::api::v1::Address");
+    assert_eq!(after["src/api/v2/order.rs"], expected);
+    assert_eq!(after["src/api/v1/order.rs"], *v1);
+    let sample = &after["config/samples/sales_v2_order.yaml"];
+    assert!(
+        sample.contains("apiVersion: sales.example.com/v2\n") && sample.contains("amount: 3"),
+        "{sample}"
+    );
+    // The CRD on disk came from the compiled operator; the new version has the schema of the old one.
+    let crd: serde_json::Value = serde_saphyr::from_str(&after[crd]).unwrap();
+    let versions = crd["spec"]["versions"].as_array().unwrap();
+    let told =
+        |at: usize| (versions[at]["name"].as_str().unwrap(), versions[at]["storage"].as_bool().unwrap());
+    assert_eq!([told(0), told(1)], [("v1", true), ("v2", false)]);
+    assert_eq!(versions[0]["schema"], versions[1]["schema"]);
+    assert!(versions[1]["schema"].to_string().contains("amount"));
+
+    // An attribute that was rewritten by hand is renamed all the same.
+    let mut rewritten = files(&one);
+    let types = rewritten.get_mut("src/api/v1/order.rs").unwrap();
+    *types =
+        "#[kube(group = \"sales.example.com\", version = \"v1\", kind = \"Order\")]\nstruct OrderSpec;\n"
+            .into();
+    let after = apply(&rewritten, &changed);
+    assert!(after["src/api/v2/order.rs"].contains("version = \"v2\", storage = false, kind"));
 }
 
 #[test]
@@ -120,7 +200,7 @@ fn what_the_user_wrote_is_merged() {
     let changed = add(&one, &request("sales", "v2", "Order")).unwrap();
     let after = apply(&disk, &changed);
     assert!(after["src/controllers.rs"].contains("mod money;"));
-    let types = &after["src/api/v1/order.rs"];
+    let types = &after["src/api/v2/order.rs"];
     assert!(types.contains("pub amount: i64") && types.contains("storage = false"), "{types}");
     assert!(after["config/default/kustomization.yaml"].contains("- mine.yaml"));
 }
@@ -173,13 +253,13 @@ fn a_command_that_failed_half_way_can_be_repeated() {
     let plan = plan(&disk, &changed.before, &changed.after, false).unwrap();
     assert_eq!(plan.steps.last().unwrap().path, "PROJECT");
     for steps in 0..plan.steps.len() {
-        let half = Plan { steps: plan.steps[..steps].iter().map(copy).collect(), notes: Vec::new() };
+        let half = Plan { steps: plan.steps[..steps].iter().map(again).collect(), notes: Vec::new() };
         let half = done(&disk, &half);
         assert_eq!(apply(&half, &changed), files(&changed.after), "after {steps} steps");
     }
 }
 
-fn copy(step: &plan::Step) -> plan::Step {
+fn again(step: &plan::Step) -> plan::Step {
     plan::Step { path: step.path.clone(), before: step.before.clone(), after: step.after.clone() }
 }
 
@@ -196,7 +276,10 @@ fn groups_get_folders_with_what_the_user_wrote_and_lose_them_again() {
     let back = done(&moved, &plan(&moved, &many, &one, false).unwrap());
     assert_eq!(back, disk);
     let two = with(&many, &request("stock", "v1", "Item"));
-    assert_eq!(apply(&files(&many), &Changed { before: many, after: two.clone() }), files(&two));
+    assert_eq!(
+        apply(&files(&many), &Changed { before: many, after: two.clone(), copied: None }),
+        files(&two)
+    );
 }
 
 #[test]
@@ -218,7 +301,10 @@ fn kinds_and_names_that_clash_are_refused_before_anything_is_written() {
         refused(&one, &request("sales", "v1", "Operator")),
         refused(&one, &request("sales", "v1", "OrderSpec")),
         refused(&one, &request("networking.k8s.io", "v1", "Item")),
-        refused(&ProjectFile { namespaced: true, ..project() }, &request("core", "v1", "Node")),
+        refused(
+            &ProjectFile { namespaced: true, ..project() },
+            &Request { resource: Some(false), ..request("core", "v1", "Node") },
+        ),
     ];
     insta::assert_snapshot!(told.join("\n"), @"
     sales.example.com/v1, Order is in this project already
@@ -226,7 +312,7 @@ fn kinds_and_names_that_clash_are_refused_before_anything_is_written() {
     sales.example.com/v1, Order has objects in namespaces, and all versions share that
     Order and Command have the same plural orders
     sales.example.com/v1, Order has a controller order already
-    mail/v1, Letter is no kind of Kubernetes v1.36
+    mail/v1, Letter is not a built-in kind of Kubernetes v1.36
     the version `1` is not like v1, v1beta1 or v2alpha1
     two things would be in tests/it/operator.rs: test/sales.example.com/v1/Operator/operator and tests/it/operator.rs
     OrderSpec is a type of the kind Order already, and cannot be a kind
@@ -266,10 +352,17 @@ fn kinds_of_kubernetes_are_found_by_the_names_that_people_use() {
         ("rbac", "v1", "Role", "k8s_openapi::api::rbac::v1"),
         ("batch", "v1", "CronJob", "k8s_openapi::api::batch::v1"),
     ] {
-        let project = with(&project(), &request(group, version, kind));
+        let project = with(&project(), &Request { resource: Some(false), ..request(group, version, kind) });
         assert!(project.resources[0].core);
         assert_eq!(project.resources[0].path, path);
     }
+}
+
+#[test]
+fn a_kind_with_the_name_of_a_built_in_kind_is_the_projects_own() {
+    let project = with(&project(), &request("batch", "v1", "CronJob"));
+    assert_eq!(project.resources[0].full_group(), "batch.example.com");
+    assert!(files(&project)["src/api/v1/cron_job.rs"].contains("group = \"batch.example.com\""));
 }
 
 #[test]
@@ -304,14 +397,23 @@ fn a_kind_of_a_definition_keeps_its_group_and_grows_as_others_do() {
     edited(&mut disk, types, "pub viewer_image: String", "pub image: String");
     let two = add(&one, &self::request("view", "v2", "MarkdownView")).unwrap();
     disk = apply(&disk, &two);
-    assert!(disk[types].contains("storage = false") && disk[types].contains("pub image: String"));
+    let copied = &disk["src/api/v2/markdown_view.rs"];
+    assert!(copied.contains("storage = false") && copied.contains("pub image: String"), "{copied}");
     let many = ProjectFile { multigroup: true, ..two.after.clone() };
     let moved = done(&disk, &plan(&disk, &two.after, &many, false).unwrap());
     assert!(moved["src/api/view/v1/markdown_view.rs"].contains("pub image: String"));
-    edited(&mut disk, types, "pub image: String", "pub viewer_image: String");
-    let gone = remove(&two.after, "view", "v1", "MarkdownView").unwrap();
+    for version in ["v1", "v2"] {
+        let types = format!("src/api/{version}/markdown_view.rs");
+        edited(&mut disk, &types, "pub image: String", "pub viewer_image: String");
+    }
+    let stored = add::store(&two.after, "view", "MarkdownView", "v2").unwrap();
+    let disk = apply(&disk, &stored);
+    let gone = remove(&stored.after, "view", "v1", "MarkdownView").unwrap();
     let disk = apply(&disk, &gone);
-    assert!(!disk.keys().any(|path| path.starts_with("config/crd/imported")));
+    let imported: Vec<&String> = disk.keys().filter(|path| path.starts_with("config/crd/imported")).collect();
+    assert_eq!(imported, ["config/crd/imported/view.example.com_markdownview_v2.yaml"]);
+    assert!(!gone.after.to_text().contains("storageVersions"));
+    let gone = remove(&gone.after, "view", "v2", "MarkdownView").unwrap();
     assert!(gone.after.imported.is_empty() && !gone.after.to_text().contains("imported"));
 }
 
@@ -395,7 +497,7 @@ fn an_operator_for_its_own_namespace_becomes_one_for_all_with_what_the_user_wrot
 #[test]
 fn a_project_of_kubebuilder_is_carried_over_and_the_rest_is_told() {
     let theirs = ProjectFile::read(include_str!("../../testdata/kubebuilder/PROJECT")).unwrap();
-    let (ours, left) = adopt(&theirs);
+    let (ours, left) = adopt(&theirs, &[]);
     add::check_project(&ours).unwrap();
     let kinds: Vec<String> = ours.resources.iter().map(Resource::shown).collect();
     insta::assert_snapshot!(kinds.join("\n"), @"
@@ -409,9 +511,38 @@ fn a_project_of_kubebuilder_is_carried_over_and_the_rest_is_told() {
     the plugin deploy-image.go.kubebuilder.io/v1-alpha: kubewright has no such plugin
     the plugin grafana.kubebuilder.io/v1-alpha: kubewright has no such plugin
     `ssa` of cache.example.com/v1alpha1, Memcached: derive ApplyConfiguration on its types instead
+    the types of cache.example.com/v1alpha1, Memcached: they start as a template, since config/crd/bases has no CRD of it
     the webhooks of world.example.com/v1, Region: defaulting, conversion
+    the types of world.example.com/v1, Region: they start as a template, since config/crd/bases has no CRD of it
     cert-manager.io/v1, Certificate, which github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1 defines: add it with `create api --external-api-path` and a Rust crate
     ");
+}
+
+#[test]
+fn a_project_of_kubebuilder_keeps_its_types_and_its_storage_version() {
+    let versions = |hub: &str| {
+        let entry = |version: &str| {
+            let conversion = if version == hub { "\n  webhooks: {conversion: true}" } else { "" };
+            format!(
+                "- api: {{crdVersion: v1}}\n  domain: example.com\n  group: lab\n  kind: Oddity\n  \
+                 plural: oddities\n  version: {version}{conversion}\n"
+            )
+        };
+        let head = "version: '3'\ndomain: example.com\nlayout: go.kubebuilder.io/v4\nresources:\n";
+        ProjectFile::read(&format!("{head}{}{}", entry("v1alpha1"), entry("v1"))).unwrap()
+    };
+    let stored = |(ours, _): (ProjectFile, Vec<String>)| {
+        ours.storage_version(&ours.resources[0]).map(str::to_owned).unwrap()
+    };
+    // The hub of a conversion is the storage version; without one, it is the version that came first.
+    assert_eq!(stored(adopt(&versions("none"), &[])), "v1alpha1");
+    assert_eq!(stored(adopt(&versions("v1"), &[])), "v1");
+    let crds = from_crd::definitions(include_str!("../../testdata/crds/odd.yaml")).unwrap();
+    let (ours, left) = adopt(&versions("v1alpha1"), &crds);
+    assert_eq!(ours.imported.len(), 2);
+    assert!(!left.iter().any(|what| what.contains("types")), "{left:?}");
+    assert!(files(&ours)["src/api/v1/oddity.rs"].contains("pub strategy: "));
+    assert_eq!(stored((ours, left)), "v1");
 }
 
 #[test]
@@ -427,4 +558,56 @@ fn the_versions_in_the_template_are_those_of_this_workspace() {
     {
         assert_eq!(version(made, name), version(workspace, name), "{name}");
     }
+}
+
+/// A project with a kind of each length that a name may have, with two versions and two controllers each.
+fn every_length() -> ProjectFile {
+    let mut project = project();
+    for length in 1..=63 {
+        let kind = format!("K{}", "k".repeat(length - 1));
+        for version in ["v1", "v1beta1"] {
+            let controllers = match version {
+                "v1" => vec![kind.to_lowercase(), format!("{}-two", kind.to_lowercase())],
+                _ => Vec::new(),
+            };
+            project.resources.push(Resource {
+                api: Some(crate::project::project_file::Api { namespaced: true, ..Default::default() }),
+                controller: version == "v1",
+                controllers: controllers
+                    .into_iter()
+                    .map(|name| crate::project::project_file::Controller { name })
+                    .collect(),
+                domain: "example.com".into(),
+                group: "sales".into(),
+                kind: kind.clone(),
+                version: version.into(),
+                ..Resource::default()
+            });
+        }
+    }
+    for (group, version, kind) in
+        [("apps", "v1", "Deployment"), ("autoscaling", "v2", "HorizontalPodAutoscaler")]
+    {
+        let request = Request { resource: Some(false), ..request(group, version, kind) };
+        project.resources.extend(with(&self::project(), &request).resources);
+    }
+    project
+}
+
+#[test]
+fn rustfmt_has_nothing_to_change_however_long_a_name_is() {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in files(&every_length()) {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let output = std::process::Command::new("cargo")
+        .args(["fmt", "--check"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = said.lines().take(60).collect();
+    assert!(output.status.success(), "{}\n{}", lines.join("\n"), String::from_utf8_lossy(&output.stderr));
 }

@@ -24,6 +24,7 @@ fn help_of_kubewright_says_what_it_is_and_what_it_can_do() {
       init        Start an operator: a cargo project with everything that it needs to be tested and
                   deployed
       manifests   Write CRDs, roles and webhook configurations from the compiled operator
+      update      Update the scaffold of a project to that of this kubewright, with a three-way merge
       version     Print the version of kubewright, and of the Kubernetes API that it embeds
       help        Print the help of kubewright, or of one of its commands
 

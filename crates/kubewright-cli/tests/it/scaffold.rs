@@ -3,7 +3,9 @@
 mod golden;
 mod image;
 mod refusals;
+mod seeds;
 mod tutorial;
+mod update;
 
 use std::fs;
 use std::path::{Path, PathBuf};

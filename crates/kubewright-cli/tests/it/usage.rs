@@ -40,7 +40,7 @@ fn a_missing_command_is_answered_with_all_of_them() {
     exit status 2
     --- stderr
     error: 'kubewright' requires a subcommand but one was not provided
-      [subcommands: apiserver, completion, create, delete, dev, edit, envtest, init, manifests, version, help]
+      [subcommands: apiserver, completion, create, delete, dev, edit, envtest, init, manifests, update, version, help]
 
     Usage: kubewright [OPTIONS] <COMMAND>
 

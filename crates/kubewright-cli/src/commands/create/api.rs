@@ -9,15 +9,17 @@ use clap::ArgAction;
 
 use crate::cli::examples::examples;
 use crate::commands::change::{How, Which, change, open};
+use crate::commands::kubebuilder;
 use crate::project::project_file::ProjectFile;
-use crate::scaffold::add::{self, External, Request};
+use crate::scaffold::add::{self, Copied, External, Request};
+use crate::scaffold::builtin;
 use crate::scaffold::from_crd::{self, Wanted};
 use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
     ("Add a kind and its controller", "kubewright create api --group shop --version v1 --kind Order"),
     (
-        "Add a version; the controller stays with the other",
+        "Add a version; it starts as a copy, and the old one stays the storage version",
         "kubewright create api --group shop --version v2 --kind Order",
     ),
     (
@@ -32,6 +34,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("See what would change", "kubewright create api --group shop --version v1 --kind Order --dry-run"),
 ];
 
+const NEXT: &str = "next: edit the spec and the reconciler, then run `make manifests test`";
+
 /// Add a kind with its types, controller, test, sample, roles and CRD
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
@@ -43,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     plural: Option<String>,
 
-    /// Whether the project defines the kind [default: unless Kubernetes or a crate does]
+    /// Whether the project defines the kind; with false it gets a controller only [default: unless a crate does]
     #[arg(long, value_name = "BOOL", action = ArgAction::Set)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     resource: Option<bool>,
@@ -83,10 +87,14 @@ pub(crate) struct Args {
     project: PathBuf,
 
     #[command(flatten)]
+    kubebuilder: kubebuilder::Create,
+
+    #[command(flatten)]
     how: How,
 }
 
 pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
+    args.kubebuilder.note(ui);
     let (root, project) = open(&args.project)?;
     if let Some(file) = &args.from_crd {
         return import(args, file, (&root, &project), ui);
@@ -111,9 +119,27 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
         force: args.how.force,
     };
     let changed = add::add(&project, &request)?;
-    if change(&root, &changed.before, &changed.after, args.how, ui)? {
-        ui.note(&format!("next, say what {} is to be and do, then `make manifests test`", request.kind));
+    if !change(&root, &changed, args.how, ui)? {
+        return Ok(());
     }
+    if let Some(Copied { from, to }) = &changed.copied {
+        ui.note(&format!(
+            "{} starts as a copy of {}, which stays the storage version; `kubewright edit api --group {} --kind {} \
+             --storage-version {}` changes that",
+            to.version, from.version, request.group, to.kind, to.version
+        ));
+    }
+    let added =
+        changed.after.resources.iter().find(|entry| entry.kind == request.kind && entry.api.is_some());
+    if let Some(added) = added.filter(|_| builtin(&request.group, &request.version, &request.kind).is_some())
+    {
+        ui.note(&format!(
+            "{} is a kind of this project; --resource=false adds a controller for the built-in kind {} instead",
+            added.shown(),
+            request.kind
+        ));
+    }
+    ui.note(NEXT);
     Ok(())
 }
 
@@ -139,7 +165,7 @@ fn import(args: &Args, file: &Path, (root, project): (&Path, &ProjectFile), ui: 
         .map(|chosen| Request { controller: args.controller, force: args.how.force, ..add::imported(chosen) })
         .collect();
     let changed = add::add_all(project, &requests)?;
-    let done = change(root, &changed.before, &changed.after, args.how, ui)?;
+    let done = change(root, &changed, args.how, ui)?;
     for Request { kind, definition, .. } in &requests {
         let lost = definition.iter().flat_map(|definition| from_crd::generate(definition, true).lost);
         for what in lost {
@@ -147,7 +173,7 @@ fn import(args: &Args, file: &Path, (root, project): (&Path, &ProjectFile), ui: 
         }
     }
     if done {
-        ui.note("next, say what the controllers are to do, then `make manifests test`");
+        ui.note(NEXT);
     }
     Ok(())
 }

@@ -222,9 +222,22 @@ fn what_kubebuilder_says_of_a_project_is_carried_over() {
     warning: not carried over: the plugin deploy-image.go.kubebuilder.io/v1-alpha: kubewright has no such plugin
     warning: not carried over: the plugin grafana.kubebuilder.io/v1-alpha: kubewright has no such plugin
     warning: not carried over: `ssa` of cache.example.com/v1alpha1, Memcached: derive ApplyConfiguration on its types instead
+    warning: not carried over: the types of cache.example.com/v1alpha1, Memcached: they start as a template, since config/crd/bases has no CRD of it
     warning: not carried over: the webhooks of world.example.com/v1, Region: defaulting, conversion
+    warning: not carried over: the types of world.example.com/v1, Region: they start as a template, since config/crd/bases has no CRD of it
     warning: not carried over: cert-manager.io/v1, Certificate, which github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1 defines: add it with `create api --external-api-path` and a Rust crate
-    warning: not carried over: the Go code: types and reconcilers begin anew, as templates
+    warning: not carried over: the Go code: reconcilers start as templates
     ");
     assert!(folder.path().join("src/controllers/world/region_backup.rs").is_file());
+}
+
+#[test]
+fn an_operator_that_gets_its_own_namespace_is_not_advised_to_delete_its_crds() {
+    let folder = Folder::with_order();
+    let told = [folder.run("edit --namespaced"), folder.run("edit --namespaced=false")].map(|run| run.stderr);
+    assert!(!told.concat().contains("undeploy"), "{told:?}");
+    assert_snapshot!(told.concat(), @"
+    note: where the operator runs, `make deploy` again, then remove its old role: `kubectl delete clusterrolebinding/shop-manager-rolebinding clusterrole/shop-manager-role`
+    note: where the operator runs, `make deploy` again, then remove its old role: `kubectl delete -n shop-system rolebinding/shop-manager-rolebinding role/shop-manager-role`
+    ");
 }

@@ -87,6 +87,114 @@ fn a_project_with_groups_versions_and_scopes_is_sound() {
     assert_eq!(names.lines().count(), 2, "{names}");
 }
 
+/// Objects of a version that was there first have all of their fields in every version that comes later.
+#[test]
+fn a_version_that_is_added_loses_no_field_of_a_stored_object() {
+    let folder = Folder::new("versions");
+    folder.done("init --domain example.com");
+    folder.done("create api --group sales --version v1 --kind Order");
+    let foo =
+        "    #[serde(default, skip_serializing_if = \"Option::is_none\")]\n    pub foo: Option<String>,\n";
+    let types = folder.read("src/api/v1/order.rs");
+    assert!(types.contains(foo), "{types}");
+    // Nothing else names the example field.
+    folder.write("src/api/v1/order.rs", &types.replace(foo, "    pub amount: i64,\n"));
+    lock(&folder.path());
+    let cluster = Cluster::start();
+    let kubectl = format!("kubectl --kubeconfig {}", cluster.kubeconfig().display());
+    let variables = [("KUBECTL", kubectl.as_str())];
+    folder.shell("make", "manifests install", &variables);
+    let object =
+        "apiVersion: sales.example.com/v1\nkind: Order\nmetadata: {name: first}\nspec: {amount: 3}\n";
+    folder.write("order.yaml", object);
+    cluster.kubectl(&format!("apply -f {}", folder.path().join("order.yaml").display())).result();
+
+    folder.done("create api --group sales --version v2 --kind Order");
+    let made = folder.read("config/crd/bases/sales.example.com_orders.yaml");
+    folder.shell("make", "manifests install", &variables);
+    assert_eq!(folder.read("config/crd/bases/sales.example.com_orders.yaml"), made);
+    let spec = |version: &str| {
+        cluster
+            .kubectl(&format!("get orders.{version}.sales.example.com first -o jsonpath={{.spec}}"))
+            .result()
+    };
+    assert_eq!([spec("v1"), spec("v2")], [r#"{"amount":3}"#, r#"{"amount":3}"#]);
+
+    folder.done("edit api --group sales --kind Order --storage-version v2");
+    folder.shell("make", "manifests install", &variables);
+    cluster.kubectl("annotate orders.v2.sales.example.com first touched=yes").result();
+    assert_eq!([spec("v1"), spec("v2")], [r#"{"amount":3}"#, r#"{"amount":3}"#]);
+}
+
+#[test]
+fn kinds_with_names_that_the_generated_code_needs_compile() {
+    let folder = Folder::new("names");
+    folder.done("init --domain example.com");
+    let kinds = [
+        "Client",
+        "Key",
+        "List",
+        "Context",
+        "Manager",
+        "Error",
+        "Result",
+        "Option",
+        "Outcome",
+        "Vec",
+        "String",
+        "Condition",
+        "Patch",
+        "Object",
+        "Default",
+        "Reconciler",
+        "Arc",
+        "Environment",
+        "Serialize",
+        "Some",
+        "Box",
+    ];
+    for kind in kinds {
+        folder.done(&format!("create api --group sales --version v1 --kind {kind}"));
+    }
+    lock(&folder.path());
+    folder.shell("cargo", "fmt --check", &[]);
+    folder.shell("cargo", "clippy --quiet --all-targets -- -D warnings", &[]);
+}
+
+/// The features of each package, by what is built.
+fn features(folder: &Folder, edges: &str) -> std::collections::BTreeMap<String, String> {
+    let tree = folder.shell(
+        "cargo",
+        &format!("tree --offline --edges {edges} --prefix none --format {{p}}|{{f}}"),
+        &[],
+    );
+    let lines = tree.lines().map(|line| line.trim_end_matches(" (*)").trim_end());
+    lines
+        .filter_map(|line| line.split_once('|'))
+        .map(|(package, features)| (package.trim_end_matches(" (*)").to_owned(), features.to_owned()))
+        .collect()
+}
+
+/// `make run` and `make test` share one build of each dependency.
+#[test]
+fn dependencies_have_the_same_features_in_a_build_and_in_a_test() {
+    let folder = Folder::new("shop");
+    folder.done("init --domain example.com");
+    folder.done("create api --group sales --version v1 --kind Order");
+    lock(&folder.path());
+    let build = features(&folder, "normal,build");
+    let test = features(&folder, "normal,build,dev");
+    assert!(build.len() > 100 && test.len() > build.len(), "{} and {}", build.len(), test.len());
+    let differ: Vec<_> =
+        build.iter().filter(|(package, features)| test.get(*package) != Some(features)).collect();
+    assert!(differ.is_empty(), "{differ:#?}");
+    assert!(
+        test.iter()
+            .any(|(package, features)| package.starts_with("tokio v") && features.contains("test-util"))
+    );
+    assert!(test.keys().any(|package| package.starts_with("kubewright-cluster v")));
+}
+
 #[test]
 fn a_project_for_its_own_namespace_that_follows_deployments_is_sound() {
     let folder = Folder::new("follower");

@@ -1,3 +1,3 @@
-//! The kinds of this operator.
+//! API types of this operator.
 
 pub mod v1;

@@ -1,3 +1,3 @@
-//! The controllers of this operator.
+//! Controllers of this operator.
 
 pub mod order;

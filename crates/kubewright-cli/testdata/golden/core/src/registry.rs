@@ -1,10 +1,10 @@
-//! Every kind and every controller of this operator. `kubewright create` and `kubewright delete` write this file.
+//! Registers all kinds and controllers. `kubewright create` and `kubewright delete` edit this file.
 
 use kubewright::{Manager, RegisterError};
 
 use crate::controllers;
 
-/// Gives the manager all controllers.
+/// Registers all controllers with the manager.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     controllers::deployment::register(manager)?;
     Ok(())

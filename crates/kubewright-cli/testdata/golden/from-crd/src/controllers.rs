@@ -1,4 +1,4 @@
-//! The controllers of this operator.
+//! Controllers of this operator.
 
 pub mod lab;
 pub mod view;

@@ -1,1 +1,1 @@
-//! The kinds of this operator.
+//! API types of this operator.

@@ -1,1 +1,1 @@
-//! The controllers of this operator.
+//! Controllers of this operator.

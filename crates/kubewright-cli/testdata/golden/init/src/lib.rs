@@ -1,4 +1,4 @@
-//! The operator as a library, so that tests can import it.
+//! The operator library, which the binary and the tests import.
 
 pub mod api;
 pub mod controllers;

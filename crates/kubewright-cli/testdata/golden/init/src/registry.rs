@@ -1,8 +1,8 @@
-//! Every kind and every controller of this operator. `kubewright create` and `kubewright delete` write this file.
+//! Registers all kinds and controllers. `kubewright create` and `kubewright delete` edit this file.
 
 use kubewright::{Manager, RegisterError};
 
-/// Gives the manager all controllers.
+/// Registers all controllers with the manager.
 pub fn register(_manager: &Manager) -> Result<(), RegisterError> {
     Ok(())
 }

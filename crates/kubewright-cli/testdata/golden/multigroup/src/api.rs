@@ -1,4 +1,4 @@
-//! The kinds of this operator.
+//! API types of this operator.
 
 pub mod sales;
 pub mod stock;

@@ -1,4 +1,4 @@
-//! The controllers of this operator.
+//! Controllers of this operator.
 
 pub mod order;
 pub mod order_backup;

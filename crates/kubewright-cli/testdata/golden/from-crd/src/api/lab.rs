@@ -1,3 +1,3 @@
-//! The kinds of lab.example.com.
+//! API types of the group lab.example.com.
 
 pub mod v1;

@@ -1,3 +1,3 @@
-//! The kinds of view.example.com.
+//! API types of the group view.example.com.
 
 pub mod v1;

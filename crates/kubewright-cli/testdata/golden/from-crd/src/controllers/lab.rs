@@ -1,4 +1,4 @@
-//! The controllers of the group lab.
+//! Controllers of the group lab.
 
 pub mod oddity;
 pub mod root;

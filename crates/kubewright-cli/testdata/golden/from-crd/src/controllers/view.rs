@@ -1,3 +1,3 @@
-//! The controllers of the group view.
+//! Controllers of the group view.
 
 pub mod markdown_view;

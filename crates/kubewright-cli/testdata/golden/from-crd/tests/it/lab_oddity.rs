@@ -1,4 +1,4 @@
-//! The controller of oddities runs. Say in the sample what the definition wants, and test what becomes of it.
+//! Tests the oddity controller. Add an object and test what the controller does with it.
 
 use anyhow::Result;
 use kubewright_envtest::Environment;
@@ -7,7 +7,7 @@ use shop::api::lab::v1::Oddity;
 use shop::controllers;
 
 #[tokio::test]
-async fn the_controller_runs() -> Result<()> {
+async fn the_controller_starts_and_stops() -> Result<()> {
     let env = Environment::builder().crd::<Oddity>().start().await?;
     let manager = env.manager("shop")?;
     controllers::lab::oddity::register(&manager)?;

@@ -1,4 +1,4 @@
-//! A Root is taken, and reconciled without an error.
+//! Tests the root controller.
 
 use anyhow::Result;
 use kubewright::prelude::*;
@@ -7,10 +7,11 @@ use kubewright_envtest::Environment;
 use shop::api::lab::v1::Root;
 use shop::controllers;
 
+const NAME: &str = "root-sample";
 const SAMPLE: &str = include_str!("../../config/samples/lab_v1_root.yaml");
 
 #[tokio::test]
-async fn the_sample_is_taken() -> Result<()> {
+async fn the_sample_is_accepted() -> Result<()> {
     let env = Environment::builder().crd::<Root>().start().await?;
     let (namespace, client) = (env.namespace().await?, env.runtime_client());
     let manager = env.manager("shop")?;
@@ -18,7 +19,7 @@ async fn the_sample_is_taken() -> Result<()> {
     let running = env.run(manager);
     env.apply_yaml(&namespace, SAMPLE).await?;
 
-    let key = Key::namespaced(&namespace, "root-sample");
+    let key = Key::namespaced(&namespace, NAME);
     client.get::<Root>(&key).await?;
     Ok(running.stop().await?)
 }

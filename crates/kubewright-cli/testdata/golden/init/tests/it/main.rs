@@ -1,3 +1,3 @@
-//! Tests of the operator, against a control plane in the same process.
+//! Integration tests on a control plane in the same process.
 
 mod operator;

@@ -1,3 +1,3 @@
-//! The kinds of sales.example.com.
+//! API types of the group sales.example.com.
 
 pub mod v1;

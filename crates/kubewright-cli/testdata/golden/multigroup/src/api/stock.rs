@@ -1,3 +1,3 @@
-//! The kinds of stock.example.com.
+//! API types of the group stock.example.com.
 
 pub mod v1beta1;

@@ -1,3 +1,3 @@
-//! The controllers of the group sales.
+//! Controllers of the group sales.
 
 pub mod order;

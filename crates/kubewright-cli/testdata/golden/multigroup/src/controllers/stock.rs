@@ -1,3 +1,3 @@
-//! The controllers of the group stock.
+//! Controllers of the group stock.
 
 pub mod warehouse;

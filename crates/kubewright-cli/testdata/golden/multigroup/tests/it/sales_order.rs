@@ -1,4 +1,4 @@
-//! An Order is reconciled, and says so.
+//! Tests the order controller.
 
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use shop::controllers;
 
 const LIMIT: Duration = Duration::from_secs(10);
 const READY: &str = "Ready";
+const NAME: &str = "order-sample";
 const SAMPLE: &str = include_str!("../../config/samples/sales_v1_order.yaml");
 
 #[tokio::test]
@@ -23,7 +24,7 @@ async fn the_sample_becomes_ready() -> Result<()> {
     let running = env.run(manager);
     env.apply_yaml(&namespace, SAMPLE).await?;
 
-    let key = Key::namespaced(&namespace, "order-sample");
+    let key = Key::namespaced(&namespace, NAME);
     eventually(LIMIT, async || {
         let object = client.get::<Order>(&key).await?;
         let conditions = object.status.clone().unwrap_or_default().conditions;

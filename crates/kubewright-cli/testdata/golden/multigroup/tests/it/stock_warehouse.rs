@@ -1,4 +1,4 @@
-//! A Warehouse is reconciled, and says so.
+//! Tests the warehouse controller.
 
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use shop::controllers;
 
 const LIMIT: Duration = Duration::from_secs(10);
 const READY: &str = "Ready";
+const NAME: &str = "warehouse-sample";
 const SAMPLE: &str = include_str!("../../config/samples/stock_v1beta1_warehouse.yaml");
 
 #[tokio::test]
@@ -23,7 +24,7 @@ async fn the_sample_becomes_ready() -> Result<()> {
     let running = env.run(manager);
     env.apply_yaml(&namespace, SAMPLE).await?;
 
-    let key = Key::namespaced(&namespace, "warehouse-sample");
+    let key = Key::namespaced(&namespace, NAME);
     eventually(LIMIT, async || {
         let object = client.get::<Warehouse>(&key).await?;
         let conditions = object.status.clone().unwrap_or_default().conditions;

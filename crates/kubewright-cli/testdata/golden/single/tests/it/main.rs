@@ -1,4 +1,4 @@
-//! Tests of the operator, against a control plane in the same process.
+//! Integration tests on a control plane in the same process.
 
 mod operator;
 mod order;

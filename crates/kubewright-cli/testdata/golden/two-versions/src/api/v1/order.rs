@@ -6,14 +6,13 @@ use kubewright::schema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What an Order is to be.
-#[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, Default)]
+/// OrderSpec defines the desired state of Order.
+#[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug)]
 #[kube(
     group = "sales.example.com",
     version = "v1",
     kind = "Order",
     plural = "orders",
-    storage = false,
     namespaced,
     status = "OrderStatus",
     doc = "Order is the Schema for the orders API.",
@@ -30,16 +29,16 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct OrderSpec {
-    /// An example: replace it by what the users of Order are to say.
+    /// Foo is an example field. Edit or remove it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foo: Option<String>,
 }
 
-/// How an Order is.
+/// OrderStatus defines the observed state of Order.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderStatus {
-    /// What is true of it: Ready.
+    /// Conditions represent the current state of the Order.
     #[schemars(transform = schema::list_map(["type"]))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,

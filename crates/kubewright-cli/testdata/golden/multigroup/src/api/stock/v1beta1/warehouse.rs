@@ -6,8 +6,8 @@ use kubewright::schema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a Warehouse is to be.
-#[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, Default)]
+/// WarehouseSpec defines the desired state of Warehouse.
+#[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug)]
 #[kube(
     group = "stock.example.com",
     version = "v1beta1",
@@ -29,16 +29,16 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct WarehouseSpec {
-    /// An example: replace it by what the users of Warehouse are to say.
+    /// Foo is an example field. Edit or remove it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foo: Option<String>,
 }
 
-/// How a Warehouse is.
+/// WarehouseStatus defines the observed state of Warehouse.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct WarehouseStatus {
-    /// What is true of it: Ready.
+    /// Conditions represent the current state of the Warehouse.
     #[schemars(transform = schema::list_map(["type"]))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,

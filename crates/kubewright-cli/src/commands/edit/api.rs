@@ -1,0 +1,69 @@
+//! `kubewright edit api`: settings of one kind.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow};
+
+use crate::cli::examples::examples;
+use crate::commands::change::{How, Which, change, open, required};
+use crate::error::Hint as _;
+use crate::scaffold::add;
+use crate::ui::Ui;
+
+const EXAMPLES: &[(&str, &str)] = &[
+    (
+        "Store objects in another version",
+        "kubewright edit api --group shop --kind Order --storage-version v2",
+    ),
+    (
+        "See what would change",
+        "kubewright edit api --group shop --version v2 --kind Order --storage-version --dry-run",
+    ),
+];
+
+/// Change the storage version of a kind
+#[derive(Debug, clap::Args)]
+#[command(after_help = examples(EXAMPLES))]
+pub(super) struct Args {
+    #[command(flatten)]
+    which: Which,
+
+    /// Version that objects are stored in [default with the flag alone: that of --version]
+    #[arg(long, value_name = "VERSION", num_args = 0..=1, default_missing_value = "")]
+    storage_version: Option<String>,
+
+    /// Folder of the project
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    project: PathBuf,
+
+    #[command(flatten)]
+    how: How,
+}
+
+pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
+    let (root, project) = open(&args.project)?;
+    let command = &["edit", "api"];
+    let group = required("group", args.which.group.as_ref(), "shop", command, ui)?;
+    let kind = required("kind", args.which.kind.as_ref(), "Order", command, ui)?;
+    let Some(version) = &args.storage_version else {
+        return Err(anyhow!("nothing to change")).hint("name the version to store with --storage-version");
+    };
+    let version = if version.is_empty() {
+        required("version", args.which.version.as_ref(), "v2", command, ui)?
+    } else {
+        version.clone()
+    };
+    let changed = add::store(&project, &group, &kind, &version)?;
+    if changed.before == changed.after {
+        ui.note(&format!("{version} is the storage version of {kind} already"));
+        return Ok(());
+    }
+    if change(&root, &changed, args.how, ui)? {
+        ui.note(&format!(
+            "objects stay stored in their old version until they are written again: after `make manifests install`, \
+             `kubectl get {} -A -o yaml | kubectl replace -f -` rewrites them",
+            kind.to_lowercase()
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! Flags of kubebuilder that tutorials use and that mean nothing here. They are accepted, and a note says why.
+
+use crate::ui::Ui;
+
+/// Flags that every command of kubebuilder takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Global {
+    #[arg(long, value_name = "PLUGINS", hide = true)]
+    plugins: Option<String>,
+
+    #[arg(long, value_name = "VERSION", hide = true)]
+    project_version: Option<String>,
+}
+
+/// Flags of `kubebuilder init`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Init {
+    #[arg(long, value_name = "MODULE", hide = true)]
+    repo: Option<String>,
+
+    #[arg(long, value_name = "BOOL", hide = true)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    skip_go_version_check: Option<bool>,
+
+    #[arg(long, value_name = "BOOL", hide = true)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    fetch_deps: Option<bool>,
+
+    #[arg(long, value_name = "BOOL", hide = true)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    component_config: Option<bool>,
+
+    #[arg(long, value_name = "FILE", hide = true)]
+    license_file: Option<String>,
+
+    #[command(flatten)]
+    global: Global,
+}
+
+/// Flags of `kubebuilder create api` and `kubebuilder create webhook`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Create {
+    #[arg(long, value_name = "BOOL", hide = true)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    make: Option<bool>,
+
+    #[arg(long, value_name = "BOOL", hide = true)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    ssa: Option<bool>,
+
+    #[arg(long, value_name = "VERSION", hide = true)]
+    crd_version: Option<String>,
+
+    #[command(flatten)]
+    global: Global,
+}
+
+impl Global {
+    /// Notes the flags that were given.
+    pub(crate) fn note(&self, ui: &Ui) {
+        note(ui, "plugins", self.plugins.is_some(), "kubewright has one layout and no plugins");
+        note(ui, "project-version", self.project_version.is_some(), "PROJECT has version 3");
+    }
+}
+
+impl Init {
+    /// Notes the flags that were given.
+    pub(crate) fn note(&self, ui: &Ui) {
+        note(ui, "repo", self.repo.is_some(), "a cargo package has a name, not a module path");
+        note(ui, "skip-go-version-check", self.skip_go_version_check.is_some(), "Go is not needed");
+        note(ui, "fetch-deps", self.fetch_deps.is_some(), "cargo fetches dependencies when it builds");
+        note(ui, "component-config", self.component_config.is_some(), "the manager is configured with flags");
+        note(ui, "license-file", self.license_file.is_some(), "edit LICENSE, or set --owner for the headers");
+        self.global.note(ui);
+    }
+}
+
+impl Create {
+    /// Notes the flags that were given.
+    pub(crate) fn note(&self, ui: &Ui) {
+        note(ui, "make", self.make.is_some(), "the CRD and the role are written without a build");
+        note(ui, "ssa", self.ssa.is_some(), "derive ApplyConfiguration on the types instead");
+        note(ui, "crd-version", self.crd_version.is_some(), "CRDs are apiextensions.k8s.io/v1");
+        self.global.note(ui);
+    }
+}
+
+fn note(ui: &Ui, flag: &str, given: bool, why: &str) {
+    if given {
+        ui.note(&format!("--{flag} has no effect: {why}"));
+    }
+}

@@ -1,0 +1,107 @@
+//! `kubewright update`: the files of a project, from the scaffold that it was made with to that of this version.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow};
+
+use super::change::{open, read, write};
+use crate::cli::examples::examples;
+use crate::error::Hint as _;
+use crate::project::project_file;
+use crate::scaffold::base::{self, Base};
+use crate::scaffold::{Outcome, Update, diff, render};
+use crate::ui::Ui;
+
+const EXAMPLES: &[(&str, &str)] = &[
+    ("See what a newer scaffold changes", "kubewright update --dry-run"),
+    ("Merge it with your changes", "kubewright update"),
+];
+
+/// Update the scaffold of a project to that of this kubewright, with a three-way merge
+#[derive(Debug, clap::Args)]
+#[command(after_help = examples(EXAMPLES))]
+pub(crate) struct Args {
+    /// Folder of the project
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    project: PathBuf,
+
+    /// Write nothing, and print what would change
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
+    let (root, mut project) = open(&args.project)?;
+    let disk = |path: &str| read(&root, path);
+    let base = disk(base::PATH)?.map(|text| Base::read(&text)).transpose()?;
+    let version = env!("CARGO_PKG_VERSION");
+    project.set_cli_version(version);
+    let Some(base) = base else {
+        let rendering = render(&project, &Base::adopted(disk("Cargo.toml")?).options());
+        let there: Vec<String> = rendering
+            .values()
+            .filter(|file| root.join(&file.path).exists())
+            .map(|file| file.path.clone())
+            .collect();
+        let record = Base::of(&rendering, |file| there.contains(&file.path));
+        if !args.dry_run {
+            write(&root, &[(base::PATH.to_owned(), Some(record.to_text()))])?;
+        }
+        ui.note(&format!(
+            "{} did not exist: it records the scaffold of {version} now, and later updates merge with that; no other \
+             file changed",
+            base::PATH
+        ));
+        return Ok(());
+    };
+    let after = render(&project, &base.options());
+    let mut update = Update::new(&base, &after, disk)?;
+    if let Some(record) = after.get(project_file::PATH) {
+        let there = disk(project_file::PATH)?;
+        if there.as_ref() != Some(&record.text) {
+            update.record(project_file::PATH, there, &record.text);
+        }
+    }
+    if update.steps.is_empty() {
+        ui.note(&format!("the scaffold is that of kubewright {version} already"));
+        return Ok(());
+    }
+    if args.dry_run {
+        ui.print(diff(&update.steps).as_bytes())?;
+    } else {
+        let steps = update.steps.iter().map(|step| (step.path.clone(), step.after.clone()));
+        write(&root, &steps.collect::<Vec<_>>())?;
+        ui.print(summary(&update).as_bytes())?;
+    }
+    match update.conflicts() {
+        0 if args.dry_run => Ok(()),
+        0 => {
+            ui.note(&format!("from {} to {version}; next: run `make manifests test`", base.kubewright));
+            Ok(())
+        }
+        marked => {
+            let places = if marked == 1 { "1 place".to_owned() } else { format!("{marked} places") };
+            Err(anyhow!("both sides changed the same lines: {places} marked with <<<<<<< and >>>>>>>"))
+                .hint("nothing is lost: edit the marked lines, then run `make manifests test`")
+        }
+    }
+}
+
+/// One line for each file.
+fn summary(update: &Update) -> String {
+    let mut text = String::new();
+    for (path, outcome) in &update.outcomes {
+        let what = match outcome {
+            Outcome::Added => "added",
+            Outcome::Updated => "updated",
+            Outcome::Merged => "merged",
+            Outcome::Conflict(_) => "conflict",
+            Outcome::Removed => "removed",
+            Outcome::LeftOut => "left out, since you removed it:",
+            Outcome::Kept => "kept, since it is yours:",
+        };
+        let _ = writeln!(text, "{what} {path}");
+    }
+    text
+}

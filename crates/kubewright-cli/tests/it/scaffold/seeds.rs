@@ -1,0 +1,112 @@
+//! The commands of the notes that this project starts from, typed as they stand there with `kubewright` for
+//! `kubebuilder`. Each succeeds, or one sentence says what to do instead.
+
+use insta::assert_snapshot;
+
+use super::Folder;
+use crate::run::Run;
+
+/// What a command said beside the files that it wrote.
+fn said(run: &Run) -> String {
+    format!("exit status {}\n{}", run.status, run.stderr)
+}
+
+#[test]
+fn the_commands_of_the_markdown_view_notes_work() {
+    let folder = Folder::new("markdown-view");
+    let repo = "github.com/syunkitada/kubebuilder-traging-markdown-view";
+    let init = folder.run(&format!("init --domain kubebuilder.example.com --repo {repo}"));
+    assert_snapshot!(said(&init), @"
+    exit status 0
+    note: --repo has no effect: a cargo package has a name, not a module path
+    note: next, add a kind: `kubewright create api --group GROUP --version v1 --kind KIND`
+    ");
+
+    let folder = Folder::new("markdown-view");
+    let init = folder.run("init --domain ginoh.github.io --repo github.com/ginoh/markdown-view");
+    assert_eq!(init.status, 0, "{init}");
+    let api = folder.run("create api --group view --version v1 --kind MarkdownView");
+    assert_snapshot!(said(&api), @"
+    exit status 0
+    note: next: edit the spec and the reconciler, then run `make manifests test`
+    ");
+    let webhook = folder.run(
+        "create webhook --group view --version v1 --kind MarkdownView --programmatic-validation --defaulting",
+    );
+    assert_snapshot!(said(&webhook), @"
+    exit status 1
+    error: `create webhook` is not available yet
+      hint: write defaults and CEL validation rules into the types, which the API server enforces without a webhook
+    ");
+    let makefile = folder.read("Makefile");
+    for target in ["docker-build", "install", "deploy", "test"] {
+        assert!(makefile.contains(&format!("\n{target}:")), "no `make {target}`");
+    }
+}
+
+#[test]
+fn the_commands_of_the_bar_controller_notes_work() {
+    let folder = Folder::new("bar-controller");
+    let init = folder.run("init --domain ginoh.github.io --repo github.com/ginoh/bar-controller");
+    assert_eq!(init.status, 0, "{init}");
+    folder.done("create api --group samplecontroller --version v1alpha1 --kind Bar");
+    // `kubectl -n sample-bar apply -f config/samples/samplecontroller_v1alpha1_bar.yaml`
+    let sample = folder.read("config/samples/samplecontroller_v1alpha1_bar.yaml");
+    assert!(sample.contains("kind: Bar\n"), "{sample}");
+    // The notes add this by hand.
+    let manager = folder.read("config/manager/manager.yaml");
+    assert!(
+        manager.contains("image: controller:latest\n") && manager.contains("imagePullPolicy: IfNotPresent\n")
+    );
+    // `IMG=bar-controller:dev make docker-build`, `make install`, `IMG=bar-controller:dev make deploy`
+    let variables = [("IMG", "bar-controller:dev"), ("CONTAINER_TOOL", "true"), ("MAKEFLAGS", "-n")];
+    let made = folder.shell("make", "docker-build install deploy", &variables);
+    assert!(made.contains("-t bar-controller:dev ."), "{made}");
+    assert!(made.contains("newName: \"bar-controller\"") && made.contains("newTag: \"dev\""), "{made}");
+}
+
+#[test]
+fn the_commands_of_the_collector_notes_work() {
+    let folder = Folder::new("collector");
+    let init = folder.run("init --domain ”项目名“ --skip-go-version-check");
+    assert_snapshot!(said(&init), @"
+    exit status 1
+    note: --skip-go-version-check has no effect: Go is not needed
+    error: the domain `”项目名“` is not a DNS name such as example.com: use lower-case letters, digits, `-` and dots
+    ");
+    folder.done("init --domain my.domain --skip-go-version-check");
+    folder.done("create api --group collector.ip --version v1 --kind Collector");
+    assert!(folder.read("PROJECT").contains("group: collector.ip\n"));
+}
+
+#[test]
+fn other_flags_of_kubebuilder_are_accepted_with_a_note() {
+    let folder = Folder::new("shop");
+    let init = folder.run(
+        "init --domain example.com --plugins go/v4 --project-version 3 --fetch-deps=false --component-config \
+         --license-file header.txt",
+    );
+    let api = folder.run(
+        "create api --group batch --version v1 --kind CronJob --make=false --ssa --crd-version v1 --plugins go/v4",
+    );
+    let edit = folder.run("edit --multigroup --plugins go/v4");
+    assert_snapshot!([init, api, edit].map(|run| said(&run)).concat(), @"
+    exit status 0
+    note: --fetch-deps has no effect: cargo fetches dependencies when it builds
+    note: --component-config has no effect: the manager is configured with flags
+    note: --license-file has no effect: edit LICENSE, or set --owner for the headers
+    note: --plugins has no effect: kubewright has one layout and no plugins
+    note: --project-version has no effect: PROJECT has version 3
+    note: next, add a kind: `kubewright create api --group GROUP --version v1 --kind KIND`
+    exit status 0
+    note: --make has no effect: the CRD and the role are written without a build
+    note: --ssa has no effect: derive ApplyConfiguration on the types instead
+    note: --crd-version has no effect: CRDs are apiextensions.k8s.io/v1
+    note: --plugins has no effect: kubewright has one layout and no plugins
+    note: batch.example.com/v1, CronJob is a kind of this project; --resource=false adds a controller for the built-in kind CronJob instead
+    note: next: edit the spec and the reconciler, then run `make manifests test`
+    exit status 0
+    note: --plugins has no effect: kubewright has one layout and no plugins
+    note: files of your own that name moved modules (crate::api, crate::controllers) are left to you
+    ");
+}

@@ -1,0 +1,81 @@
+//! `kubewright update` on a project that an older kubewright made.
+
+use insta::assert_snapshot;
+
+use super::Folder;
+
+const RECORD: &str = ".kubewright/scaffold.yaml";
+
+/// A project with an older Makefile, and the record of it.
+fn older() -> Folder {
+    let folder = Folder::with_order();
+    for path in ["Makefile", RECORD] {
+        let text = folder.read(path).replace("$(CARGO) fmt\n", "$(CARGO) fmt --old\n");
+        folder.write(path, &text);
+    }
+    let record = folder.read(RECORD);
+    assert!(record.contains("kubewright: 0.1.0\n") && record.contains("fmt --old"), "{record}");
+    folder.write(RECORD, &record.replace("kubewright: 0.1.0\n", "kubewright: 0.0.1\n"));
+    folder.write("PROJECT", &folder.read("PROJECT").replace("cliVersion: 0.1.0", "cliVersion: 0.0.1"));
+    folder
+}
+
+#[test]
+fn a_scaffold_is_updated_and_changes_of_the_user_stay() {
+    let folder = older();
+    let controller = folder.read("src/controllers/order.rs").replace("\"reconciling\"", "\"mine\"");
+    folder.write("src/controllers/order.rs", &controller);
+    let before = folder.files();
+    let diff = folder.done("update --dry-run");
+    assert!(diff.contains("-\t$(CARGO) fmt --old\n+\t$(CARGO) fmt\n"), "{diff}");
+    assert_eq!(folder.files(), before);
+
+    let run = folder.run("update");
+    assert_snapshot!(run, @"
+    exit status 0
+    --- stdout
+    updated Makefile
+    --- stderr
+    note: from 0.0.1 to [VERSION]; next: run `make manifests test`
+    ");
+    assert_eq!(folder.read("src/controllers/order.rs"), controller);
+    assert!(folder.read("PROJECT").contains("cliVersion: 0.1.0\n"));
+    assert!(!folder.read("Makefile").contains("--old") && !folder.read(RECORD).contains("--old"));
+    assert_snapshot!(folder.run("update"), @"
+    exit status 0
+    --- stderr
+    note: the scaffold is that of kubewright [VERSION] already
+    ");
+}
+
+#[test]
+fn lines_that_both_sides_changed_are_marked() {
+    let folder = older();
+    folder.write("Makefile", &folder.read("Makefile").replace("fmt --old", "fmt --mine"));
+    assert_snapshot!(folder.run("update"), @"
+    exit status 1
+    --- stdout
+    conflict Makefile
+    --- stderr
+    error: both sides changed the same lines: 1 place marked with <<<<<<< and >>>>>>>
+      hint: nothing is lost: edit the marked lines, then run `make manifests test`
+    ");
+    let marked = "<<<<<<< yours\n\t$(CARGO) fmt --mine\n=======\n\t$(CARGO) fmt\n>>>>>>> kubewright 0.1.0\n";
+    assert!(folder.read("Makefile").contains(marked));
+}
+
+#[test]
+fn a_project_without_a_record_gets_one() {
+    let folder = Folder::with_order();
+    folder.remove(RECORD);
+    let before = folder.files();
+    folder.done("create api --group sales --version v1 --kind Customer");
+    folder.done("delete api --group sales --version v1 --kind Customer");
+    assert_eq!(folder.files(), before);
+    let run = folder.run("update");
+    assert_eq!(run.status, 0, "{run}");
+    assert!(run.stderr.contains(".kubewright/scaffold.yaml did not exist"), "{run}");
+    assert!(folder.run("update").stderr.contains("already"));
+    folder.remove(RECORD);
+    assert_eq!(folder.files(), before);
+}
