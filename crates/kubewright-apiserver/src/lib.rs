@@ -8,6 +8,7 @@
 //! comes out. It knows no Kubernetes client: unmodified clients are its proof.
 
 mod admission;
+mod after_commit;
 mod allocate;
 pub mod auth;
 mod body;
@@ -26,7 +27,6 @@ mod openapi;
 mod options;
 mod output;
 mod patch;
-mod quota;
 mod read;
 mod request;
 mod resources;
@@ -44,6 +44,7 @@ mod version;
 mod watch;
 mod write;
 
+pub use admission::{AdmissionPlugins, UnknownPlugin};
 pub use body::Body;
 pub use server::{ApiServer, Controllers, Options};
 pub use version::{KubernetesVersion, VersionError};
