@@ -9,16 +9,26 @@
 //! resolved from. A plugin reads other objects through [`Cluster`] and commits nothing, except for ResourceQuota.
 
 mod attributes;
+mod certificate_approval;
+mod certificate_signing;
+mod certificate_subject_restriction;
 mod chain;
 mod cluster;
 mod default_ingress_class;
 mod default_storage_class;
 mod default_toleration_seconds;
+mod limit_ranger;
 mod mutating_admission_policy;
 mod mutating_admission_webhook;
 mod namespace_lifecycle;
+mod owner_references_permission_enforcement;
+mod persistent_volume_claim_resize;
+mod pod_security;
+mod pod_topology_labels;
 mod priority;
 mod resource_quota;
+mod runtime_class;
+mod service_account;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
 mod validating_admission_policy;

@@ -16,6 +16,7 @@ use crate::auth::User;
 use crate::body::Body;
 use crate::input;
 use crate::kinds::{self, GarbageCollection};
+use crate::negotiate::negotiate;
 use crate::options::{DeleteOptions, ListOptions, Propagation};
 use crate::output;
 use crate::read::Filter;
@@ -60,7 +61,7 @@ impl Inner {
         name: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let format = output::negotiate(request)?;
+        let format = negotiate(request, served)?;
         let options = delete_options(request, body)?;
         let mut notes = Notes::default();
         let deletion = Deletion { served, namespace, name, user: &request.user, options: &options };
@@ -106,7 +107,7 @@ impl Inner {
         namespace: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let format = output::negotiate(request)?;
+        let format = negotiate(request, served)?;
         let options = delete_options(request, body)?;
         let list = ListOptions::read(&request.query, false)?;
         let filter = Filter::new(served, namespace, &list)?;

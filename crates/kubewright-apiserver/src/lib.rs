@@ -23,6 +23,7 @@ mod gc;
 mod ids;
 mod input;
 mod kinds;
+mod negotiate;
 mod openapi;
 mod options;
 mod output;

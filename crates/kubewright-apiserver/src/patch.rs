@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use crate::admission::Notes;
 use crate::body::Body;
 use crate::input::{self, essence};
+use crate::negotiate::negotiate;
 use crate::options::{FieldValidation, WriteKind, WriteOptions};
 use crate::output;
 use crate::request::Request;
@@ -163,18 +164,15 @@ fn merge_patch(body: &Bytes, checks: bool) -> Result<(Value, Vec<String>), ApiEr
 }
 
 fn strategic_patch(body: &Bytes, checks: bool) -> Result<(Value, Vec<String>), ApiError> {
-    let strict = if checks {
-        check_merge_patch(body).map_err(|error| ApiError::bad_request(error.to_string()))?
-    } else {
-        Vec::new()
+    // Upstream reports what is wrong without the words that go before it elsewhere.
+    let bad = |why: String| ApiError::bad_request(why.replacen("error decoding patch: ", "", 1));
+    let strict = check_merge_patch(body).map_err(|error| bad(error.to_string()))?;
+    let parsed = json::parse(body, json::ParseOptions::default()).map_err(|error| bad(error.to_string()))?;
+    let patch = match parsed.value {
+        Value::Null => Value::Object(serde_json::Map::new()),
+        patch => patch,
     };
-    let parsed = json::parse(body, json::ParseOptions::default())
-        .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
-    match parsed.value {
-        Value::Object(_) => Ok((parsed.value, strict)),
-        Value::Null => Ok((Value::Object(serde_json::Map::new()), strict)),
-        _ => Err(ApiError::bad_request("error decoding patch")),
-    }
+    Ok((patch, if checks { strict } else { Vec::new() }))
 }
 
 fn json_patch_error(error: &JsonPatchError) -> ApiError {
@@ -262,9 +260,8 @@ impl Applied {
 /// A PATCH other than apply.
 pub(crate) struct PatchObject<'a> {
     served: &'a Served,
-    patch: Patch,
-    /// Strict errors of the patch itself.
-    strict: Vec<String>,
+    /// The patch and its own strict errors. A malformed one is refused when it is applied: a missing object comes first.
+    patch: Result<(Patch, Vec<String>), ApiError>,
 }
 
 impl PatchObject<'_> {
@@ -274,7 +271,8 @@ impl PatchObject<'_> {
         write: &WriteRequest<'_>,
         live: Option<&Value>,
     ) -> Result<Candidate, ApiError> {
-        let Self { served, patch, strict } = self;
+        let served = self.served;
+        let (patch, strict) = self.patch.as_ref().map_err(Clone::clone)?;
         let live = live.unwrap_or(&Value::Null);
         let mut old = live.clone();
         packed::unpack(&mut old);
@@ -293,7 +291,8 @@ impl PatchObject<'_> {
 
 /// A server-side apply.
 pub(crate) struct Apply {
-    applied: Applied,
+    /// A malformed configuration is refused when it is applied.
+    applied: Result<Applied, ApiError>,
     pub(crate) creates: bool,
 }
 
@@ -305,7 +304,7 @@ impl Apply {
         live: Option<&Value>,
     ) -> Result<Candidate, ApiError> {
         let WriteRequest { served, namespace, name, subresource, .. } = *write;
-        let applied = &self.applied;
+        let applied = self.applied.as_ref().map_err(Clone::clone)?;
         let mut object = server
             .with_write(served, subresource, write.manager, |write| {
                 apply::apply(live, &applied.object, applied.force, write)
@@ -351,15 +350,14 @@ impl Inner {
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
         let kind = kind_of(request, served)?;
-        let format = output::negotiate(request)?;
+        let format = negotiate(request, served)?;
         let options = WriteOptions::read(&request.query, kind)?;
         let manager = Author::of(request);
         let mut change = if kind == WriteKind::Apply {
-            let applied = Applied::read(request, body, options.field_validation)?;
+            let applied = Applied::read(request, body, options.field_validation);
             Change::Apply(Apply { applied, creates: subresource.is_empty() })
         } else {
-            let (patch, strict) = Patch::read(request, body, options.field_validation)?;
-            Change::Patch(PatchObject { served, patch, strict })
+            Change::Patch(PatchObject { served, patch: Patch::read(request, body, options.field_validation) })
         };
         let write = WriteRequest {
             served,

@@ -13,6 +13,7 @@ use crate::admission::{Notes, Operation};
 use crate::auth::{Action, ActionOn, Decision, User};
 use crate::body::Body;
 use crate::input;
+use crate::negotiate::negotiate;
 use crate::options::{WriteKind, WriteOptions};
 use crate::output;
 use crate::request::{Request, ResourcePath};
@@ -35,6 +36,7 @@ impl Inner {
         if served.plural() == "bindings" {
             return self.bind(request, &path.namespace, None, body).await;
         }
+        let format = negotiate(request, served)?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
         let media = input::media(request)?;
         let (mut review, warnings) = served.decode(media, body, options.field_validation)?;
@@ -82,7 +84,6 @@ impl Inner {
             review.set_at("metadata.creationTimestamp", time::format_rfc3339(self.clock.now()));
         }
         served.normalise(&mut review)?;
-        let format = output::negotiate(request)?;
         Ok(self.written(served, format, &Written::shown(review), StatusCode::CREATED, &notes.warnings))
     }
 
@@ -93,7 +94,7 @@ impl Inner {
         served: &Served,
         name: &str,
     ) -> Result<Response<Body>, ApiError> {
-        let format = output::negotiate(request)?;
+        let format = negotiate(request, served)?;
         let status = |name: &str| {
             json!({
                 "apiVersion": "v1",

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use crate::admission::Notes;
 use crate::body::Body;
 use crate::input;
+use crate::negotiate::{negotiate, wrong_number};
 use crate::options::{WriteKind, WriteOptions};
 use crate::output::{self, Format, Include, View};
 use crate::patch::{self, Applied, Patch};
@@ -54,24 +55,25 @@ impl Inner {
         namespace: &str,
         name: &str,
     ) -> Result<Response<Body>, ApiError> {
-        let format = output::negotiate(request)?;
+        let format = negotiate(request, served)?;
         let version = self.find(served, namespace, name)?;
         let object = output::object(served, &version);
         let scale = match paths(served) {
             Some(paths) => paths.get(&object)?,
             None => scale_of(&object),
         };
-        Ok(self.show_scale(format, &scale))
+        Ok(self.show_scale(served, format, &scale))
     }
 
-    fn show_scale(&self, format: Format, scale: &Value) -> Response<Body> {
+    fn show_scale(&self, served: &Served, format: Format, scale: &Value) -> Response<Body> {
         let value = match format.view {
             View::Whole => scale.clone(),
-            View::Metadata(version) => output::metadata_of(scale, version),
+            View::Metadata(version) => output::metadata_of(served, scale, version),
+            View::MetadataList(_) => return output::failure(&wrong_number(served, false)),
             View::Table(version, include) => {
                 let object = match include {
                     Include::Nothing => Value::Null,
-                    Include::Metadata => output::metadata_of(scale, version),
+                    Include::Metadata => output::metadata_of(served, scale, version),
                     Include::Object => scale.clone(),
                 };
                 json!({
@@ -97,7 +99,7 @@ impl Inner {
         let scale_type = facts::find("autoscaling.v1.Scale").ok_or_else(|| ApiError::internal("no Scale"))?;
         let kind =
             if request.method == Method::PUT { WriteKind::Update } else { patch::kind_of(request, served)? };
-        let format = output::negotiate(request)?;
+        let format = negotiate(request, served)?;
         let options = WriteOptions::read(&request.query, kind)?;
         let (wanted, warnings) = match kind {
             WriteKind::Apply => {
@@ -137,7 +139,7 @@ impl Inner {
             Some(paths) => paths.written(&object)?,
             None => scale_of(&object),
         };
-        let mut response = self.show_scale(format, &scale);
+        let mut response = self.show_scale(served, format, &scale);
         output::warn(&mut response, &notes.warnings);
         Ok(response)
     }

@@ -16,6 +16,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::definitions::Outlines;
 use crate::ids::Ids;
 use crate::input;
+use crate::negotiate::errors_in_yaml;
 use crate::openapi::{OpenApi, Published};
 use crate::output;
 use crate::request::{Request, ResourcePath, Target};
@@ -211,10 +212,15 @@ impl ApiServer {
         B: http_body::Body + Unpin,
         B::Error: std::fmt::Display,
     {
+        let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+        let yaml = accept.is_some_and(errors_in_yaml);
         let mut response = match self.answer(request).await {
             Ok(response) => response,
             Err(error) => output::failure(&error),
         };
+        if yaml && response.status().as_u16() >= 400 {
+            response = output::failure_in_yaml(response);
+        }
         let headers = response.headers_mut();
         if !headers.contains_key(header::CACHE_CONTROL) {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));

@@ -18,13 +18,14 @@ use crate::admission::{Attributes, Cluster, Notes, Operation, OperationOptions, 
 use crate::auth::User;
 use crate::body::Body;
 use crate::input;
+use crate::negotiate::negotiate_without_tables;
 use crate::options::{WriteKind, WriteOptions};
 use crate::output;
 use crate::request::{Request, ResourcePath};
 use crate::resources::{Served, Shape};
 use crate::server::{Inner, no_page, no_resource};
 use crate::track::Author;
-use crate::write::change::{Candidate, Change};
+use crate::write::change::{Candidate, Change, precondition_failed};
 use crate::write::{WriteRequest, Written};
 
 const TOKEN_REQUEST: Gvk<'static> =
@@ -138,6 +139,9 @@ impl Inner {
         name: Option<&str>,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
+        let registry = self.registry();
+        let pods = registry.find("", "v1", "pods").ok_or_else(no_resource)?;
+        negotiate_without_tables(request, pods, "")?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
         let ty = facts::find("core.v1.Binding").ok_or_else(|| ApiError::internal("no Binding"))?;
         let decoded = input::decode_as(BINDING, ty.get(), input::media(request)?, body)?;
@@ -146,8 +150,6 @@ impl Inner {
         if !binding.str_at("metadata.name").is_empty() && binding.str_at("metadata.name") != name {
             return Err(ApiError::bad_request("name in URL does not match name in Binding object"));
         }
-        let registry = self.registry();
-        let pods = registry.find("", "v1", "pods").ok_or_else(no_resource)?;
         let manager = Author::of(request);
         let write = WriteRequest {
             served: pods,
@@ -192,6 +194,7 @@ impl Inner {
         name: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
+        let format = negotiate_without_tables(request, served, "")?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
         let ty = facts::find("authentication.v1.TokenRequest")
             .ok_or_else(|| ApiError::internal("no TokenRequest"))?;
@@ -232,7 +235,6 @@ impl Inner {
         asked.set_at("metadata.namespace", namespace);
         asked.set_at("metadata.creationTimestamp", time::format_rfc3339(self.clock.now()));
         asked.set_at("status", json!({"token": token, "expirationTimestamp": time::format_rfc3339(expires)}));
-        let format = output::negotiate(request)?;
         Ok(self.written(served, format, &Written::Shown(asked), StatusCode::CREATED, &notes.warnings))
     }
 }
@@ -247,11 +249,21 @@ pub(crate) struct Bind<'a> {
 
 impl Bind<'_> {
     /// The pod on its node. As upstream has it, no field manager owns what a binding sets.
-    pub(crate) fn resolve(&self, live: Option<&Value>) -> Result<Candidate, ApiError> {
+    pub(crate) fn resolve(
+        &self,
+        write: &WriteRequest<'_>,
+        live: Option<&Value>,
+    ) -> Result<Candidate, ApiError> {
         let Self { binding, name, now } = self;
         let refuse =
             |why: String| Err(ApiError::conflict(Qualified { group: "", name: "pods/binding" }, name, &why));
         let mut pod = live.cloned().unwrap_or_default();
+        for (what, path) in [("UID", "metadata.uid"), ("ResourceVersion", "metadata.resourceVersion")] {
+            let (given, current) = (binding.str_at(path), pod.str_at(path));
+            if !given.is_empty() && given != current {
+                return Err(precondition_failed(write, what, given, current));
+            }
+        }
         if pod.has("metadata.deletionTimestamp") {
             return refuse(format!("pod {name} is being deleted, cannot be assigned to a host"));
         }
@@ -259,10 +271,18 @@ impl Bind<'_> {
         if !assigned.is_empty() {
             return refuse(format!("pod {name} is already assigned to node {assigned:?}"));
         }
+        if !pod.list_at("spec.schedulingGates").is_empty() {
+            return refuse(format!("pod {name} has non-empty .spec.schedulingGates"));
+        }
         pod.set_at("spec.nodeName", binding.str_at("target.name"));
+        pod.remove_at("status.nominatedNodeName");
         let annotations = binding.map_at("metadata.annotations").clone();
         if !annotations.is_empty() {
             pod.object_mut("metadata.annotations").extend(annotations);
+        }
+        let labels = binding.map_at("metadata.labels").clone();
+        if !labels.is_empty() {
+            pod.object_mut("metadata.labels").extend(labels);
         }
         let condition = json!({
             "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now,

@@ -34,6 +34,7 @@ use crate::body::Body;
 use crate::delete::is_removable;
 use crate::input;
 use crate::kinds;
+use crate::negotiate::{negotiate, wrong_number};
 use crate::options::{WriteKind, WriteOptions};
 use crate::output::{self, Shown};
 use crate::request::Request;
@@ -95,7 +96,7 @@ impl Inner {
         namespace: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let format = output::negotiate(request)?;
+        let format = negotiate(request, served)?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
         let media = input::media(request)?;
         let (mut object, warnings) = served.decode(media, body, options.field_validation)?;
@@ -128,7 +129,7 @@ impl Inner {
         subresource: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let format = output::negotiate(request)?;
+        let format = negotiate(request, served)?;
         let options = WriteOptions::read(&request.query, WriteKind::Update)?;
         let manager = Author::of(request);
         let write = WriteRequest {
@@ -178,6 +179,9 @@ impl Inner {
         status: StatusCode,
         warnings: &[String],
     ) -> Response<Body> {
+        if matches!(format.view, output::View::MetadataList(_)) {
+            return output::failure(&wrong_number(served, false));
+        }
         let shown = match written {
             Written::Stored(version) => Shown::Version(version),
             Written::Shown(value) => Shown::Value(value),

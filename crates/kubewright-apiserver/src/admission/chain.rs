@@ -7,8 +7,8 @@ use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
 /// Which admission plugins run: those that are on by default, plus the enabled ones, without the disabled ones.
 ///
 /// As the flags `--enable-admission-plugins` and `--disable-admission-plugins` of kube-apiserver; a plugin that is
-/// named in both is on.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// named in both is on. The default switches ServiceAccount off, since no controller may create service accounts.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdmissionPlugins {
     /// Names of plugins to switch on.
     pub enable: Vec<String>,
@@ -20,6 +20,12 @@ pub struct AdmissionPlugins {
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
 #[error("unknown admission plugin {0:?}")]
 pub struct UnknownPlugin(pub String);
+
+impl Default for AdmissionPlugins {
+    fn default() -> Self {
+        Self { enable: Vec::new(), disable: vec!["ServiceAccount".to_owned()] }
+    }
+}
 
 impl AdmissionPlugins {
     /// Checks the names. Upstream's plugins that this server does not implement are accepted and do nothing.
@@ -89,14 +95,30 @@ const ORDER: &[(&str, bool)] = &[
 fn plugin(name: &str) -> Option<Box<dyn Plugin>> {
     Some(match name {
         "NamespaceLifecycle" => Box::new(super::namespace_lifecycle::NamespaceLifecycle),
+        "LimitRanger" => Box::new(super::limit_ranger::LimitRanger),
+        "ServiceAccount" => Box::new(super::service_account::ServiceAccount),
         "TaintNodesByCondition" => Box::new(super::taint_nodes_by_condition::TaintNodesByCondition),
+        "PodSecurity" => Box::new(super::pod_security::PodSecurity),
         "Priority" => Box::new(super::priority::Priority),
         "DefaultTolerationSeconds" => Box::new(super::default_toleration_seconds::DefaultTolerationSeconds),
         "DefaultStorageClass" => Box::new(super::default_storage_class::DefaultStorageClass),
         "StorageObjectInUseProtection" => {
             Box::new(super::storage_object_in_use_protection::StorageObjectInUseProtection)
         }
+        "OwnerReferencesPermissionEnforcement" => {
+            Box::new(super::owner_references_permission_enforcement::OwnerReferencesPermissionEnforcement)
+        }
+        "PersistentVolumeClaimResize" => {
+            Box::new(super::persistent_volume_claim_resize::PersistentVolumeClaimResize)
+        }
+        "RuntimeClass" => Box::new(super::runtime_class::RuntimeClass),
+        "CertificateApproval" => Box::new(super::certificate_approval::CertificateApproval),
+        "CertificateSigning" => Box::new(super::certificate_signing::CertificateSigning),
+        "CertificateSubjectRestriction" => {
+            Box::new(super::certificate_subject_restriction::CertificateSubjectRestriction)
+        }
         "DefaultIngressClass" => Box::new(super::default_ingress_class::DefaultIngressClass),
+        "PodTopologyLabels" => Box::new(super::pod_topology_labels::PodTopologyLabels),
         "MutatingAdmissionPolicy" => Box::new(super::mutating_admission_policy::MutatingAdmissionPolicy),
         "MutatingAdmissionWebhook" => Box::new(super::mutating_admission_webhook::MutatingAdmissionWebhook),
         "ValidatingAdmissionPolicy" => {

@@ -54,7 +54,6 @@ impl<'a> Cluster<'a> {
     }
 
     /// Whether the authorizer allows a user an action.
-    #[cfg_attr(not(test), expect(dead_code, reason = "admission webhooks and policies use it"))]
     pub(crate) fn allows(&self, user: &User, action: Action<'_>) -> bool {
         self.server.allows(user, action)
     }
@@ -63,6 +62,11 @@ impl<'a> Cluster<'a> {
     #[cfg_attr(not(test), expect(dead_code, reason = "admission webhooks and policies use it"))]
     pub(crate) fn now(&self) -> i64 {
         self.server.clock.now()
+    }
+
+    /// A random name that begins with `prefix`.
+    pub(crate) fn generate_name(&self, prefix: &str) -> String {
+        self.server.ids.name(prefix)
     }
 
     /// The server itself: for ResourceQuota, the one plugin that commits.

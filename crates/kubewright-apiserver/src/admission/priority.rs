@@ -2,8 +2,11 @@
 
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
+use serde_json::Value;
 
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
+
+const CLASSES: &str = "scheduling.k8s.io/priorityclasses";
 
 pub(super) struct Priority;
 
@@ -33,6 +36,38 @@ impl Plugin for Priority {
             }
         }
     }
+
+    fn validate<'a>(
+        &'a self,
+        cluster: &'a Cluster<'_>,
+        attributes: &'a Attributes<'_>,
+        _notes: &'a mut Notes,
+    ) -> Admission<'a> {
+        if !attributes.is_for("scheduling.k8s.io", "priorityclasses") {
+            return Admission::ALLOWED;
+        }
+        check_class(cluster, attributes).into()
+    }
+}
+
+/// There is one default class at most.
+fn check_class(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    if !attributes.object.bool_at("globalDefault") {
+        return Ok(());
+    }
+    let Some(default) = default_class(cluster) else { return Ok(()) };
+    let name = default.str_at("metadata.name");
+    if attributes.operation == Operation::Update && name == attributes.object.str_at("metadata.name") {
+        return Ok(());
+    }
+    let why = format!("PriorityClass {name} is already marked as default. Only one default can exist");
+    Err(attributes.forbidden(&why))
+}
+
+/// The default class; the lowest of several.
+fn default_class(cluster: &Cluster<'_>) -> Option<Value> {
+    let all = cluster.list(CLASSES, "").into_iter();
+    all.filter(|class| class.bool_at("globalDefault")).min_by_key(|class| class.int_at("value"))
 }
 
 /// A pod keeps the priority that it was admitted with.
@@ -47,13 +82,11 @@ fn keep(attributes: &mut Attributes<'_>) {
 
 /// A pod's priority is that of its class, or of the default class, or zero.
 fn resolve(cluster: &Cluster<'_>, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
-    let classes = "scheduling.k8s.io/priorityclasses";
     let name = attributes.object.str_at("spec.priorityClassName").to_owned();
     let class = if name.is_empty() {
-        let all = cluster.list(classes, "").into_iter();
-        all.filter(|class| class.bool_at("globalDefault")).min_by_key(|class| class.int_at("value"))
+        default_class(cluster)
     } else {
-        let Some(class) = cluster.get(classes, "", &name) else {
+        let Some(class) = cluster.get(CLASSES, "", &name) else {
             return Err(attributes.forbidden(&format!("no PriorityClass with name {name} was found")));
         };
         Some(class)

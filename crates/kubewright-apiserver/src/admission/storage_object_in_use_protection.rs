@@ -1,4 +1,5 @@
-//! StorageObjectInUseProtection: claims and volumes get the finalizer that keeps them while they are in use.
+//! StorageObjectInUseProtection: claims, volumes and volume attributes classes get the
+//! finalizer that keeps them while they are in use.
 
 use kubewright_apimachinery::object::Fields as _;
 use serde_json::Value;
@@ -26,6 +27,8 @@ impl Plugin for StorageObjectInUseProtection {
             add_finalizer(&mut attributes.object, "kubernetes.io/pvc-protection");
         } else if attributes.is_for("", "persistentvolumes") {
             add_finalizer(&mut attributes.object, "kubernetes.io/pv-protection");
+        } else if attributes.is_for("storage.k8s.io", "volumeattributesclasses") {
+            add_finalizer(&mut attributes.object, "kubernetes.io/vac-protection");
         }
         Admission::ALLOWED
     }

@@ -9,13 +9,14 @@ use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::selector::LabelSelector;
 use kubewright_apimachinery::status::{ApiError, Cause, Qualified};
-use kubewright_apimachinery::{facts, time};
+use kubewright_apimachinery::{facts, json, time};
 use serde_json::{Value, json};
 
 use crate::admission::Notes;
 use crate::after_commit::AfterCommit;
 use crate::body::Body;
-use crate::input;
+use crate::input::{self, Media};
+use crate::negotiate::negotiate_without_tables;
 use crate::options::{DeleteOptions, WriteKind, WriteOptions};
 use crate::output;
 use crate::request::Request;
@@ -39,11 +40,17 @@ impl Inner {
         name: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
+        negotiate_without_tables(request, served, "")?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
         let ty = facts::find("policy.v1.Eviction").ok_or_else(|| ApiError::internal("no Eviction"))?;
-        let decoded = input::decode_as(EVICTION, ty.get(), input::media(request)?, body)?;
+        let media = input::media(request)?;
+        let (media, body) = match as_v1(media, body)? {
+            Some(body) => (Media::Json, body),
+            None => (media, body.clone()),
+        };
+        let decoded = input::decode_as(EVICTION, ty.get(), media, &body)?;
         let eviction = decoded.value;
-        if eviction.str_at("metadata.name") != name && !eviction.str_at("metadata.name").is_empty() {
+        if eviction.str_at("metadata.name") != name {
             return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
         }
         let manager = Author::of(request);
@@ -113,6 +120,18 @@ impl Inner {
             }
         }
     }
+}
+
+/// An Eviction of `policy/v1beta1`, which is still accepted, as one of `policy/v1`.
+fn as_v1(media: Media, body: &Bytes) -> Result<Option<Bytes>, ApiError> {
+    let (text, _) = input::to_json(media, body)?;
+    let Ok(parsed) = json::parse(&text, json::ParseOptions::default()) else { return Ok(None) };
+    let mut eviction = parsed.value;
+    if Gvk::of(&eviction) != (Gvk { version: "v1beta1", ..EVICTION }) {
+        return Ok(None);
+    }
+    eviction.set_at("apiVersion", EVICTION.api_version());
+    Ok(Some(json::to_vec(&eviction).into()))
 }
 
 fn covers(budget: &Value, pod: &Value) -> bool {

@@ -60,7 +60,7 @@ impl<'c> Change<'c> {
             Self::Replace(change) => change.resolve(server, write, live),
             Self::Patch(change) => change.resolve(server, write, live),
             Self::Apply(change) => change.resolve(server, write, live),
-            Self::Bind(change) => change.resolve(live),
+            Self::Bind(change) => change.resolve(write, live),
             Self::Scale(change) => change.resolve(server, write, live),
         }
     }
@@ -182,12 +182,22 @@ pub(crate) fn check_uid(write: &WriteRequest<'_>, live: &Value, object: &Value) 
     if given.is_empty() || given == current {
         return Ok(());
     }
+    Err(precondition_failed(write, "UID", given, current))
+}
+
+/// Upstream's error for a write whose precondition does not hold for the stored object.
+pub(crate) fn precondition_failed(
+    write: &WriteRequest<'_>,
+    what: &str,
+    given: &str,
+    current: &str,
+) -> ApiError {
     let key = registry_key(write.served, &write.served.key(write.namespace, write.name));
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
-         failed: UID in precondition: {given}, UID in object meta: {current}"
+         failed: {what} in precondition: {given}, {what} in object meta: {current}"
     );
-    Err(ApiError::conflict(write.served.qualified(), write.name, &why))
+    ApiError::conflict(write.served.qualified(), write.name, &why)
 }
 
 /// The key that kube-apiserver uses in etcd; messages show it.
