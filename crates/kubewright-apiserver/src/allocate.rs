@@ -14,6 +14,7 @@ use kubewright_apimachinery::status::ApiError;
 use kubewright_apimachinery::strategy;
 use serde_json::{Value, json};
 
+use crate::after_commit::AfterCommit;
 use crate::resources::Served;
 use crate::server::Inner;
 use crate::storage::Version;
@@ -79,17 +80,14 @@ impl Inner {
         Err(ApiError::invalid(served.gvk().qualified_kind(), object.str_at("metadata.name"), &errors))
     }
 
-    /// Keeps the IPAddress objects in step with the addresses that a Service has lost and won.
+    /// Creates and deletes the IPAddress objects of a Service whose addresses changed.
     pub(crate) fn follow_addresses(
         &self,
-        served: &Served,
         key: &str,
         before: Option<&Arc<Version>>,
-        after: Option<&Arc<Version>>,
+        now: Option<&Arc<Version>>,
+        after: &mut AfterCommit,
     ) {
-        if served.storage.as_ref() != "services" {
-            return;
-        }
         let registry = self.registry();
         let Some(addresses) = registry.find("networking.k8s.io", "v1", "ipaddresses") else { return };
         let of = |service: Option<&Arc<Version>>| -> BTreeSet<String> {
@@ -98,17 +96,16 @@ impl Inner {
             all.filter(|address| address.parse::<Ipv4Addr>().is_ok()).map(str::to_owned).collect()
         };
         let (namespace, name) = key.split_once('/').unwrap_or(("", key));
-        for lost in of(before).difference(&of(after)) {
+        for lost in of(before).difference(&of(now)) {
             if let Some(current) = self.store.get(&addresses.storage, lost) {
-                // Who deleted it first has done what was to be done.
-                let _ = self.remove(addresses, lost, &current);
+                // A conflict means that it was deleted already.
+                let _ = self.remove(addresses, lost, &current, after);
             }
         }
-        for won in of(after).difference(&of(before)) {
-            let mut warnings = Vec::new();
+        for won in of(now).difference(&of(before)) {
             let object = address_object(won, namespace, name);
-            if let Err(error) = self.create_object(addresses, "", object, false, &mut warnings) {
-                tracing::warn!(%error, address = won, "no IPAddress could be made for a Service");
+            if let Err(error) = self.create_unadmitted(addresses, object, after) {
+                tracing::warn!(%error, address = won, "failed to create the IPAddress of a Service");
             }
         }
     }

@@ -28,6 +28,14 @@ impl Body {
         Self(Kind::Whole(Bytes::new()))
     }
 
+    /// The bytes, if the body is whole.
+    pub(crate) fn into_whole(self) -> Result<Bytes, Self> {
+        match self.0 {
+            Kind::Whole(bytes) => Ok(bytes),
+            other => Err(Self(other)),
+        }
+    }
+
     /// `head`, the items with commas between them, and `tail`. They are copied together piece by piece, when the
     /// reader wants more.
     pub(crate) fn list(head: Vec<u8>, items: Items, tail: &'static [u8]) -> Self {

@@ -10,6 +10,7 @@ use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::{crd, time};
 use serde_json::Value;
 
+use crate::after_commit::AfterCommit;
 use crate::custom::Custom;
 use crate::options::DeleteOptions;
 use crate::output;
@@ -45,14 +46,14 @@ impl Inner {
     }
 
     /// Brings the status of a group's definitions up to date, and serves what they define.
-    pub(crate) fn follow_definitions(&self, group: &str) {
+    pub(crate) fn follow_definitions(&self, group: &str, after: &mut AfterCommit) {
         {
             let mut outlines = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
             self.settle(group, &mut outlines);
             self.publish();
         }
         for version in self.group_definitions(group).iter().filter(|version| version.attributes.deleting) {
-            self.empty_definition(&version.key);
+            self.empty_definition(&version.key, after);
         }
     }
 
@@ -63,9 +64,11 @@ impl Inner {
         let all = listing.into_iter().flat_map(|listing| listing.items);
         let groups: BTreeSet<String> =
             all.filter_map(|version| Some(version.key.split_once('.')?.1.to_owned())).collect();
+        let mut after = AfterCommit::default();
         for group in groups {
-            self.follow_definitions(&group);
+            self.follow_definitions(&group, &mut after);
         }
+        self.finish(after);
     }
 
     /// Serves what all definitions define.
@@ -144,11 +147,11 @@ impl Inner {
         new.set_at("status", outline.at("status").clone());
         served.normalise(&mut new).ok()?;
         self.track(served, "status", &Author::named(MANAGER), Some(&old), &mut new);
-        self.put(served, &version.key, Expect::At(version.revision), new).ok()
+        self.commit_object(served, &version.key, Expect::At(version.revision), new).ok()
     }
 
     /// Deletes the objects of a definition that is being deleted, and lets it go when none is left.
-    pub(crate) fn empty_definition(&self, name: &str) {
+    pub(crate) fn empty_definition(&self, name: &str, after: &mut AfterCommit) {
         let registry = self.registry();
         let Some(served) = registry.stored(DEFINITIONS) else { return };
         let Some(current) = self.store.get(DEFINITIONS, name) else { return };
@@ -160,9 +163,9 @@ impl Inner {
         let own = named(registry.definitions(), name).filter(|custom| custom.definition.is_served());
         let storage =
             own.map(|custom| format!("{}/{}", custom.definition.group, custom.definition.names.plural));
-        let left = storage.is_some_and(|storage| self.delete_instances(&registry, &storage));
+        let left = storage.is_some_and(|storage| self.delete_instances(&registry, &storage, after));
         let now = time::format_rfc3339(self.clock.now());
-        self.edit(served, name, |object| {
+        self.edit(served, name, after, |object| {
             crd::instances_deleted(object, !left, &now);
             if !left && let Some(finalizers) = object.list_mut("metadata.finalizers") {
                 finalizers.retain(|finalizer| finalizer != crd::FINALIZER);
@@ -179,9 +182,9 @@ impl Inner {
     }
 
     /// Deletes an object whose definition goes.
-    pub(crate) fn take_along(&self, served: &Served, version: &Arc<Version>) {
+    pub(crate) fn take_along(&self, served: &Served, version: &Arc<Version>, after: &mut AfterCommit) {
         let (namespace, name) = version.namespace_and_name();
-        if let Err(error) = self.delete_object(served, namespace, name, &DeleteOptions::default())
+        if let Err(error) = self.delete_object(served, namespace, name, &DeleteOptions::default(), after)
             && error.code != 404
         {
             tracing::warn!(%error, name, "an object of a deleted definition stays");
@@ -189,11 +192,11 @@ impl Inner {
     }
 
     /// Whether something is left, since finalizers stand in the way.
-    fn delete_instances(&self, registry: &Registry, storage: &str) -> bool {
+    fn delete_instances(&self, registry: &Registry, storage: &str, after: &mut AfterCommit) -> bool {
         let Some(served) = registry.stored(storage) else { return false };
         let all = || self.store.list(storage, "", None).map(|listing| listing.items).unwrap_or_default();
         for version in all().iter().filter(|version| !version.attributes.deleting) {
-            self.take_along(served, version);
+            self.take_along(served, version, after);
         }
         !all().is_empty()
     }
@@ -212,7 +215,7 @@ mod tests {
     fn write_only(server: &ApiServer, storage: &str, key: &str, object: Value) {
         let registry = server.inner.registry();
         let served = registry.stored(storage).unwrap();
-        server.inner.put(served, key, Expect::Absent, object).unwrap();
+        server.inner.commit_object(served, key, Expect::Absent, object).unwrap();
     }
 
     #[test]
@@ -249,7 +252,7 @@ mod tests {
         let mut object = going.object();
         object.set_at("metadata.deletionTimestamp", "2026-01-01T00:00:00Z");
         object.set_at("metadata.finalizers", json!([kubewright_apimachinery::crd::FINALIZER]));
-        server.inner.put(served, &going.key, Expect::At(going.revision), object).unwrap();
+        server.inner.commit_object(served, &going.key, Expect::At(going.revision), object).unwrap();
         server.close().unwrap();
 
         let server = open();

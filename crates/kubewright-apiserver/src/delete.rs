@@ -10,9 +10,13 @@ use kubewright_apimachinery::status::{ApiError, Qualified};
 use kubewright_apimachinery::{crd, decode, json, time};
 use serde_json::{Value, json};
 
+use crate::admission::{Attributes, Notes, Operation, OperationOptions};
+use crate::after_commit::AfterCommit;
+use crate::auth::User;
 use crate::body::Body;
 use crate::input;
 use crate::kinds::{self, GarbageCollection};
+use crate::negotiate::negotiate;
 use crate::options::{DeleteOptions, ListOptions, Propagation};
 use crate::output;
 use crate::read::Filter;
@@ -39,28 +43,41 @@ pub(crate) enum Deleted {
     Waiting(Value),
 }
 
+/// How an object is deleted, as far as it can be now.
+enum Plan {
+    /// It stays for now, in this form.
+    Keep(Value),
+    /// It is removed; this is how it looks last. `mark`: that form is committed first.
+    Remove { last: Value, mark: bool },
+}
+
 impl Inner {
     /// DELETE of an object.
-    pub(crate) fn delete(
-        self: &Arc<Self>,
+    pub(crate) async fn delete(
+        &self,
         request: &Request,
         served: &Served,
         namespace: &str,
         name: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let format = output::negotiate(request)?;
+        let format = negotiate(request, served)?;
         let options = delete_options(request, body)?;
-        if served.storage.as_ref() == "namespaces" && is_reserved(name) {
-            return Err(ApiError::forbidden(served.qualified(), name, "this namespace may not be deleted"));
-        }
-        let deleted = self.delete_object(served, namespace, name, &options)?;
-        let mut warnings = Vec::new();
+        let mut notes = Notes::default();
+        let deletion = Deletion { served, namespace, name, user: &request.user, options: &options };
+        let deleted = match self.delete_admitted(&deletion, name, &mut notes).await {
+            Ok(deleted) => deleted,
+            Err(error) => {
+                let mut response = output::failure(&error);
+                output::warn(&mut response, &notes.warnings);
+                return Ok(response);
+            }
+        };
         if let ("batch", "Job", Deleted::Waiting(_)) = (served.group(), served.kind(), &deleted)
             && options.propagation.is_none()
             && options.orphan_dependents.is_none()
         {
-            warnings.push(JOB_WARNING.to_owned());
+            notes.warn(JOB_WARNING);
         }
         let shown = match deleted {
             Deleted::Waiting(object) => object,
@@ -74,140 +91,167 @@ impl Inner {
                 let status = json!({
                     "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
                 });
-                return Ok(output::answer(StatusCode::OK, format, Bytes::from(json::to_vec(&status))));
+                let mut response = output::answer(StatusCode::OK, format, Bytes::from(json::to_vec(&status)));
+                output::warn(&mut response, &notes.warnings);
+                return Ok(response);
             }
         };
-        Ok(self.written(served, format, &Written::Shown(shown), StatusCode::OK, &warnings))
+        Ok(self.written(served, format, &Written::Shown(shown), StatusCode::OK, &notes.warnings))
     }
 
-    /// DELETE of a collection: what it selects goes one by one, as if deleted singly.
-    pub(crate) fn delete_collection(
-        self: &Arc<Self>,
+    /// DELETE of a collection: each selected object is deleted like a single one.
+    pub(crate) async fn delete_collection(
+        &self,
         request: &Request,
         served: &Served,
         namespace: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let format = output::negotiate(request)?;
+        let format = negotiate(request, served)?;
         let options = delete_options(request, body)?;
         let list = ListOptions::read(&request.query, false)?;
         let filter = Filter::new(served, namespace, &list)?;
         let page = self.page(served, &filter, &list, "")?;
+        let mut notes = Notes::default();
         for version in &page.items {
             let (namespace, name) = version.namespace_and_name();
-            match self.delete_object(served, namespace, name, &options) {
+            // Admission is not told the name, as upstream has it.
+            let deletion = Deletion { served, namespace, name: "", user: &request.user, options: &options };
+            match self.delete_admitted(&deletion, name, &mut notes).await {
                 Ok(_) => {}
                 Err(error) if error.code == 404 => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(self.list_answer(served, format, page))
+        let mut response = self.list_answer(served, format, page);
+        output::warn(&mut response, &notes.warnings);
+        Ok(response)
     }
 
-    /// Deletes an object, as far as it can be deleted now.
-    pub(crate) fn delete_object(
+    /// Deletes an object, as far as it can be deleted now, after admission.
+    async fn delete_admitted(
         &self,
-        served: &Served,
-        namespace: &str,
+        deletion: &Deletion<'_>,
         name: &str,
-        options: &DeleteOptions,
+        notes: &mut Notes,
     ) -> Result<Deleted, ApiError> {
+        let Deletion { served, namespace, options, .. } = *deletion;
         for _ in 0..TRIES {
             let current = self.find(served, namespace, name)?;
-            if let Some(deleted) = self.try_delete(served, &current, name, options)? {
+            let old = output::object(served, &current);
+            let plan = self.plan_delete(served, &current, &old, name, options)?;
+            if !matches!(&plan, Plan::Keep(new) if *new == old) {
+                let mut attributes = deletion.attributes(&old);
+                self.admit_only(&mut attributes, notes).await?;
+            }
+            let mut after = AfterCommit::default();
+            let deleted = self.carry_out(served, &current, &old, plan, options, &mut after);
+            self.finish(after);
+            if let Some(deleted) = deleted {
                 return Ok(deleted);
             }
         }
         Err(ApiError::conflict(served.qualified(), name, MODIFIED))
     }
 
-    fn try_delete(
+    /// Deletes an object on behalf of the server: without admission.
+    pub(crate) fn delete_object(
         &self,
         served: &Served,
-        current: &Arc<Version>,
+        namespace: &str,
         name: &str,
         options: &DeleteOptions,
-    ) -> Result<Option<Deleted>, ApiError> {
-        let old = output::object(served, current);
-        check_preconditions(served, name, &old, options)?;
-        let mut new = old.clone();
-        let finalizers = finalizers_after(served, &old, options);
-        set_finalizers(&mut new, &finalizers);
-
-        let was_deleting = old.has("metadata.deletionTimestamp");
-        if served.defines_resources() && !was_deleting {
-            return Ok(self.delete_definition(served, current, &old, options));
-        }
-        let grace = grace_period(served, &old, options);
-        let waits = !finalizers.is_empty() || grace > 0 || waits_for_content(served, &old);
-        let old_grace = old.int_at("metadata.deletionGracePeriodSeconds");
-        if was_deleting {
-            // A second deletion can only shorten the wait.
-            if options.grace.is_some() && grace < old_grace.unwrap_or_default() {
-                self.mark(&mut new, &old, grace);
+        after: &mut AfterCommit,
+    ) -> Result<Deleted, ApiError> {
+        for _ in 0..TRIES {
+            let current = self.find(served, namespace, name)?;
+            let old = output::object(served, &current);
+            let plan = self.plan_delete(served, &current, &old, name, options)?;
+            if let Some(deleted) = self.carry_out(served, &current, &old, plan, options, after) {
+                return Ok(deleted);
             }
-        } else if waits || marks_before_removal(served) {
-            self.mark(&mut new, &old, grace);
+        }
+        Err(ApiError::conflict(served.qualified(), name, MODIFIED))
+    }
+
+    /// Decides what becomes of an object that is to be deleted.
+    fn plan_delete(
+        &self,
+        served: &Served,
+        current: &Version,
+        old: &Value,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Plan, ApiError> {
+        check_preconditions(served, name, old, options)?;
+        let was_deleting = current.attributes.deleting;
+        if served.defines_resources() && !was_deleting {
+            return Ok(Plan::Keep(self.marked_definition(old)));
+        }
+        let mut new = old.clone();
+        set_finalizers(&mut new, &finalizers_after(served, old, options));
+        let grace = grace_period(served, old, options);
+        if was_deleting {
+            // A second deletion can only shorten the grace period.
+            let old_grace = old.int_at("metadata.deletionGracePeriodSeconds");
+            if options.grace.is_some() && grace < old_grace.unwrap_or_default() {
+                self.mark(&mut new, old, grace);
+            }
+        } else if grace > 0 || has_finalizers(served, &new) || marks_before_removal(served) {
+            self.mark(&mut new, old, grace);
             if served.storage.as_ref() == "namespaces" {
                 new.set_at("status.phase", "Terminating");
                 new.object_mut("metadata").remove("deletionGracePeriodSeconds");
             }
         }
         served.normalise(&mut new)?;
-        let still_waits = !finalizers.is_empty()
-            || waits_for_content(served, &new)
-            || new.int_at("metadata.deletionGracePeriodSeconds").unwrap_or_default() > 0;
-        if still_waits {
-            if new == old || options.dry_run {
-                return Ok(Some(Deleted::Waiting(new)));
-            }
-            let key = current.key.clone();
-            let Ok(version) = self.put(served, &key, Expect::At(current.revision), new) else {
-                return Ok(None);
-            };
-            self.after_write(served, &version);
-            return Ok(Some(Deleted::Waiting(output::object(served, &version))));
+        if !is_removable(served, &new, &new) {
+            return Ok(Plan::Keep(new));
         }
-        if options.dry_run {
-            return Ok(Some(Deleted::Gone(new)));
-        }
-        let key = current.key.clone();
-        // A kind with a grace period is marked before it goes, even if it goes at once.
-        let mut last = current.clone();
-        if marks_before_removal(served) && new != old {
-            match self.put(served, &key, Expect::At(current.revision), new) {
-                Ok(version) => last = version,
-                Err(_) => return Ok(None),
-            }
-        }
-        match self.remove(served, &key, &last) {
-            Ok(version) => Ok(Some(Deleted::Gone(output::object(served, &version)))),
-            Err(_) => Ok(None),
-        }
+        let mark = marks_before_removal(served) && new != *old;
+        Ok(Plan::Remove { last: new, mark })
     }
 
-    /// A definition is marked, and goes once its objects are gone.
-    fn delete_definition(
+    /// Commits a plan. None if another write was committed first.
+    fn carry_out(
         &self,
         served: &Served,
         current: &Arc<Version>,
         old: &Value,
+        plan: Plan,
         options: &DeleteOptions,
+        after: &mut AfterCommit,
     ) -> Option<Deleted> {
+        let at = Expect::At(current.revision);
+        match plan {
+            Plan::Keep(new) if new == *old || options.dry_run => Some(Deleted::Waiting(new)),
+            Plan::Keep(new) => {
+                let version = self.put(served, &current.key, at, new, after).ok()?;
+                Some(Deleted::Waiting(output::object(served, &version)))
+            }
+            Plan::Remove { last, .. } if options.dry_run => Some(Deleted::Gone(last)),
+            Plan::Remove { last, mark } => {
+                let marked = if mark {
+                    self.commit_object(served, &current.key, at, last).ok()?
+                } else {
+                    current.clone()
+                };
+                let version = self.remove(served, &current.key, &marked, after).ok()?;
+                Some(Deleted::Gone(output::object(served, &version)))
+            }
+        }
+    }
+
+    /// A CustomResourceDefinition is marked, and removed once its custom resources are gone.
+    fn marked_definition(&self, old: &Value) -> Value {
         let mut new = old.clone();
         let now = time::format_rfc3339(self.clock.now());
         new.set_at("metadata.deletionTimestamp", now.as_str());
         crd::prepare_delete(&mut new, &now);
-        if options.dry_run {
-            return Some(Deleted::Waiting(new));
-        }
-        let version = self.put(served, &current.key, Expect::At(current.revision), new).ok()?;
-        let shown = output::object(served, &version);
-        self.after_write(served, &version);
-        Some(Deleted::Waiting(shown))
+        new
     }
 
-    /// The time of deletion is set, and the generation counts it.
+    /// Sets the time of deletion, and counts it in the generation.
     fn mark(&self, object: &mut Value, old: &Value, grace: i64) {
         let now = self.clock.now();
         object.set_at("metadata.deletionTimestamp", time::format_rfc3339(now + grace));
@@ -218,6 +262,53 @@ impl Inner {
             object.set_at("metadata.generation", generation.saturating_add(1));
         }
     }
+}
+
+/// A request to delete one object, or one of a collection.
+struct Deletion<'a> {
+    served: &'a Served,
+    namespace: &'a str,
+    /// The name in the path; empty for a collection.
+    name: &'a str,
+    user: &'a User,
+    options: &'a DeleteOptions,
+}
+
+impl<'a> Deletion<'a> {
+    fn attributes<'b>(&self, old: &'b Value) -> Attributes<'b>
+    where
+        'a: 'b,
+    {
+        let namespaces = self.served.storage.as_ref() == "namespaces";
+        Attributes {
+            operation: Operation::Delete,
+            resource: self.served,
+            kind: self.served.gvk(),
+            shape: &self.served.shape,
+            subresource: "",
+            namespace: if namespaces { self.name } else { self.namespace },
+            name: self.name,
+            object: Value::Null,
+            old_object: Some(old),
+            options: OperationOptions::Delete(self.options),
+            user: self.user,
+            dry_run: self.options.dry_run,
+            managed_fields_before: None,
+        }
+    }
+}
+
+/// Whether an object that is being deleted may be removed now. `marks` has its deletion timestamp and grace period,
+/// `object` its finalizers: in an update the first is the old object and the second the new one.
+pub(crate) fn is_removable(served: &Served, marks: &Value, object: &Value) -> bool {
+    marks.int_at("metadata.deletionGracePeriodSeconds").unwrap_or_default() == 0
+        && !has_finalizers(served, object)
+}
+
+/// A Namespace has finalizers of its own in its spec.
+fn has_finalizers(served: &Served, object: &Value) -> bool {
+    !object.list_at("metadata.finalizers").is_empty()
+        || served.storage.as_ref() == "namespaces" && !object.list_at("spec.finalizers").is_empty()
 }
 
 /// The finalizers that an object has once garbage collection has its say.
@@ -249,18 +340,9 @@ fn finalizers_after(served: &Served, old: &Value, options: &DeleteOptions) -> Ve
     finalizers
 }
 
-/// A namespace goes when its own finalizers are done.
-fn waits_for_content(served: &Served, object: &Value) -> bool {
-    served.storage.as_ref() == "namespaces" && !object.list_at("spec.finalizers").is_empty()
-}
-
 const JOB_WARNING: &str = "child pods are preserved by default when jobs are deleted; set \
                            propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress \
                            this warning";
-
-fn is_reserved(namespace: &str) -> bool {
-    matches!(namespace, "default" | "kube-system" | "kube-public")
-}
 
 /// Kinds with a grace period carry the time of their deletion even when they go at once.
 fn marks_before_removal(served: &Served) -> bool {

@@ -6,12 +6,14 @@ use kubewright_apimachinery::status::ApiError;
 use serde_json::{Map, Value, json};
 
 use crate::body::Body;
-use crate::output::{self, accepted};
+use crate::negotiate::{Clause, clauses, negotiate_document, no_representation};
+use crate::output::{self, Format, View};
 use crate::request::Request;
 use crate::resources::{Registry, Served, Subresource};
 use crate::server::{Inner, no_page, no_resource};
 
 const TEXT: &str = "text/plain; charset=utf-8";
+const AGGREGATED_YAML: &str = "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Checks that a real server lists under its health endpoints.
@@ -44,7 +46,16 @@ impl Inner {
             ["api", version] => resource_list(registry, request, "", version),
             ["apis", group] => group_answer(registry, request, group),
             ["apis", group, version] => resource_list(registry, request, group, version),
-            ["version"] => Ok(output::respond_json(StatusCode::OK, &self.version.info())),
+            ["version"] => {
+                let accept = request.header(header::ACCEPT);
+                let json = |clause: &str| {
+                    matches!(clause.split(';').next().unwrap_or_default().trim(), "application/json" | "*/*")
+                };
+                if !accept.is_empty() && !accept.split(',').any(json) {
+                    return Err(no_representation("application/json"));
+                }
+                Ok(output::respond_json(StatusCode::OK, &self.version.info()))
+            }
             ["healthz" | "livez" | "readyz"] if path == trimmed => Ok(health(request, parts[0])),
             ["healthz" | "livez" | "readyz", ref check @ ..] => Ok(single_check(&check.join("/"))),
             ["openapi", ref path @ ..] => self.openapi(request, path),
@@ -71,22 +82,30 @@ impl Inner {
 }
 
 fn roots(registry: &Registry, request: &Request, root: &str) -> Result<Response<Body>, ApiError> {
+    let aggregated_as = |clause: &Clause<'_>| {
+        let wanted = clause.target() == Some(("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList"));
+        let json = clause.covers("application", "json");
+        (wanted && (json || clause.covers("application", "yaml"))).then_some(!json)
+    };
+    // Aggregated discovery wins wherever it stands.
     let accept = request.header(header::ACCEPT);
-    for entry in accepted(if accept.is_empty() { "*/*" } else { accept }) {
-        let plain = entry.parameter("as").is_empty();
-        if plain && matches!(entry.media, "application/json" | "application/*" | "*/*") {
-            let value = if root == "api" { api_versions() } else { group_list(registry) };
-            return Ok(output::respond_json(StatusCode::OK, &value));
-        }
-        let wanted = entry.parameter("as") == "APIGroupDiscoveryList"
-            && entry.parameter("g") == "apidiscovery.k8s.io"
-            && entry.parameter("v") == "v2";
-        if wanted && matches!(entry.media, "application/json" | "*/*") {
-            let bytes = json::to_vec(&aggregated(registry, root == "api"));
-            return Ok(with_etag(request, AGGREGATED, bytes));
-        }
+    if let Some(yaml) = clauses(accept).iter().find_map(aggregated_as) {
+        let bytes = json::to_vec(&aggregated(registry, root == "api"));
+        return Ok(if yaml {
+            with_etag(request, AGGREGATED_YAML, output::to_yaml(&bytes.into()).into())
+        } else {
+            with_etag(request, AGGREGATED, bytes)
+        });
     }
-    Err(output::not_acceptable())
+    let yaml = negotiate_document(request, true)?;
+    let value = if root == "api" { api_versions() } else { group_list(registry) };
+    Ok(document(yaml, &value))
+}
+
+/// A discovery document.
+fn document(yaml: bool, value: &Value) -> Response<Body> {
+    let format = Format { view: View::Whole, yaml };
+    output::answer(StatusCode::OK, format, json::to_vec(value).into())
 }
 
 /// Answers with an entity tag, or with nothing if the client has this already.
@@ -174,11 +193,11 @@ fn group_answer(registry: &Registry, request: &Request, name: &str) -> Result<Re
     let Some((name, versions)) = groups.iter().find(|(group, _)| *group == name) else {
         return Ok(no_page());
     };
-    check_acceptable(request)?;
+    let yaml = negotiate_document(request, registry.is_built_in(name))?;
     let mut group = group_value(name, versions);
     group.insert("kind".to_owned(), "APIGroup".into());
     group.insert("apiVersion".to_owned(), "v1".into());
-    Ok(output::respond_json(StatusCode::OK, &Value::Object(group)))
+    Ok(document(yaml, &Value::Object(group)))
 }
 
 fn resource_list(
@@ -198,37 +217,14 @@ fn resource_list(
         let known = group.is_empty() || registry.is_built_in(group);
         return if known { Err(no_resource()) } else { Ok(no_page()) };
     }
-    check_acceptable(request)?;
+    let yaml = negotiate_document(request, group.is_empty() || registry.is_built_in(group))?;
     let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let mut value = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": list});
     // Core is older than the field.
     if !group.is_empty() {
         value["apiVersion"] = "v1".into();
     }
-    Ok(output::respond_json(StatusCode::OK, &value))
-}
-
-/// Old discovery is refused by the router of a real server, in other words.
-fn check_acceptable(request: &Request) -> Result<(), ApiError> {
-    let accept = request.header(header::ACCEPT);
-    let fits = |media: &str| {
-        matches!(
-            media,
-            "application/json"
-                | "application/yaml"
-                | "application/*"
-                | "*/*"
-                | "application/vnd.kubernetes.protobuf"
-        )
-    };
-    if accept.is_empty() || accepted(accept).iter().any(|entry| fits(entry.media)) {
-        return Ok(());
-    }
-    let message = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
-                   application/vnd.kubernetes.protobuf";
-    let mut error = ApiError::new(406, "NotAcceptable", message);
-    error.details = Some(Box::default());
-    Err(error)
+    Ok(document(yaml, &value))
 }
 
 fn api_resource(served: &Served, sub: Option<&Subresource>) -> Value {

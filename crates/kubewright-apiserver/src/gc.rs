@@ -1,11 +1,8 @@
-//! Garbage collection and the deletion of namespaces, done before the request that caused them returns.
+//! Garbage collection and the deletion of namespaces, as steps that follow a commit.
 //!
-//! A real cluster has controllers for this, which act some time later. Here they are part of the write: when
-//! an owner goes, its dependents go in the same breath, unless a finalizer stands in the way. Work that a
-//! deletion brings about is queued and done by whoever came first, so that chains and cycles need no stack.
+//! In a real cluster controllers do this some time later. Here the dependents of an owner that is gone are deleted before
+//! the request is answered, unless a finalizer keeps them. Nothing here passes admission.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use kubewright_apimachinery::gvk::split_api_version;
@@ -13,144 +10,23 @@ use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::time;
 use serde_json::{Value, json};
 
-use crate::delete::{FOREGROUND, ORPHAN};
+use crate::after_commit::AfterCommit;
+use crate::delete::{FOREGROUND, ORPHAN, is_removable};
 use crate::options::{DeleteOptions, Propagation};
 use crate::output;
 use crate::resources::{Registry, Served};
-use crate::server::{Controllers, Inner};
+use crate::server::Inner;
 use crate::storage::{Expect, Version};
 
-/// What is left to do.
-enum Work {
-    /// The owner with this uid is gone.
-    OwnerGone(Box<str>),
-    /// An object waits for its dependents.
-    Waiting(Arc<str>, Arc<str>),
-    /// An object may have only owners that are not there.
-    Dangling(Arc<str>, Arc<str>),
-    /// Something in a namespace went away.
-    Namespace(String),
-    /// A definition of this group was written, or is gone.
-    Definitions(String),
-    /// An object of the definition with this name is gone.
-    Definition(String),
-    /// A ClusterRole changed: others may be its sum.
-    Roles,
-}
-
-thread_local! {
-    /// Work of the request that this thread is busy with; none when it is not.
-    static QUEUE: RefCell<Option<VecDeque<Work>>> = const { RefCell::new(None) };
-}
-
-/// Takes the queue away when its work is done, or when it panicked: the next request on this thread begins anew.
-struct QueueEnds;
-
-impl Drop for QueueEnds {
-    fn drop(&mut self) {
-        QUEUE.with_borrow_mut(Option::take);
-    }
-}
-
-/// What a write of a definition brings about.
-fn followed_definitions(served: &Served, version: &Version) -> Option<Work> {
-    let (_, group) = version.key.split_once('.').filter(|_| served.defines_resources())?;
-    Some(Work::Definitions(group.to_owned()))
-}
-
-/// What a write of a ClusterRole brings about.
-fn summed_roles(served: &Served) -> Option<Work> {
-    (served.storage.as_ref() == crate::auth::Kind::ClusterRole.storage()).then_some(Work::Roles)
-}
-
 impl Inner {
-    /// Looks after an object that was written.
-    pub(crate) fn after_write(&self, served: &Served, version: &Arc<Version>) {
-        let mut work: Vec<Work> = followed_definitions(served, version).into_iter().collect();
-        // Written while its definition went, and too late to go with the others.
-        if self.definition_goes(served) && !version.attributes.deleting {
-            self.take_along(served, version);
-            return;
-        }
-        if self.controllers == Controllers::None {
-            return self.work(work);
-        }
-        work.extend(summed_roles(served));
-        if !version.attributes.owners.is_empty() {
-            work.push(Work::Dangling(served.storage.clone(), version.key.clone()));
-        }
-        if version.attributes.deleting {
-            let object = version.object();
-            let waits = |name: &str| object.list_at("metadata.finalizers").iter().any(|f| f == name);
-            if waits(ORPHAN) || waits(FOREGROUND) {
-                work.push(Work::Waiting(served.storage.clone(), version.key.clone()));
-            }
-            if served.storage.as_ref() == "namespaces" {
-                work.push(Work::Namespace(version.key.to_string()));
-            }
-        }
-        self.work(work);
-    }
-
-    /// Looks after what an object left behind.
-    pub(crate) fn after_delete(&self, served: &Served, version: &Arc<Version>) {
-        let mut work: Vec<Work> = followed_definitions(served, version).into_iter().collect();
-        if let Some(custom) = served.custom().filter(|_| self.definition_goes(served)) {
-            work.push(Work::Definition(custom.definition.name.clone()));
-        }
-        if self.controllers == Controllers::None {
-            return self.work(work);
-        }
-        work.extend(summed_roles(served));
-        let registry = self.registry();
-        work.push(Work::OwnerGone(version.attributes.uid.clone()));
-        if !version.attributes.owners.is_empty() {
-            for owner in version.object().list_at("metadata.ownerReferences") {
-                if let Some((storage, key)) = locate(&registry, owner, version.namespace_and_name().0) {
-                    work.push(Work::Waiting(storage, key));
-                }
-            }
-        }
-        if served.namespaced() {
-            work.push(Work::Namespace(version.namespace_and_name().0.to_owned()));
-        }
-        self.work(work);
-    }
-
-    fn work(&self, work: Vec<Work>) {
-        if work.is_empty() {
-            return;
-        }
-        let first = QUEUE.with_borrow_mut(|queue| {
-            let first = queue.is_none();
-            queue.get_or_insert_default().extend(work);
-            first
-        });
-        if !first {
-            return;
-        }
-        let _ends = QueueEnds;
-        while let Some(work) = QUEUE.with_borrow_mut(|queue| queue.as_mut().and_then(VecDeque::pop_front)) {
-            match work {
-                Work::OwnerGone(uid) => self.owner_gone(&uid),
-                Work::Waiting(storage, key) => self.waiting(&storage, &key),
-                Work::Dangling(storage, key) => self.dangling(&storage, &key),
-                Work::Namespace(name) => self.empty_namespace(&name),
-                Work::Definitions(group) => self.follow_definitions(&group),
-                Work::Definition(name) => self.empty_definition(&name),
-                Work::Roles => self.aggregate_roles(),
-            }
-        }
-    }
-
-    fn owner_gone(&self, uid: &str) {
+    pub(crate) fn owner_gone(&self, uid: &str, after: &mut AfterCommit) {
         for (storage, version) in self.store.dependents(uid) {
-            self.dangling(&storage, &version.key);
+            self.dangling(&storage, &version.key, after);
         }
     }
 
     /// Deletes an object none of whose owners is there; takes the missing ones off it if another is.
-    fn dangling(&self, storage: &Arc<str>, key: &Arc<str>) {
+    pub(crate) fn dangling(&self, storage: &Arc<str>, key: &Arc<str>, after: &mut AfterCommit) {
         let registry = self.registry();
         let Some((served, version)) = self.stored(&registry, storage, key) else { return };
         if version.attributes.owners.is_empty() || version.attributes.deleting {
@@ -165,14 +41,16 @@ impl Inner {
             return;
         }
         if present.is_empty() {
-            self.delete_quietly(served, &version, Propagation::Background);
+            self.delete_quietly(served, &version, Propagation::Background, after);
         } else {
-            self.edit(served, key, |object| object.set_at("metadata.ownerReferences", present.clone()));
+            self.edit(served, key, after, |object| {
+                object.set_at("metadata.ownerReferences", present.clone())
+            });
         }
     }
 
     /// Orphans or deletes the dependents of an object that waits for that, then lets it go.
-    fn waiting(&self, storage: &Arc<str>, key: &Arc<str>) {
+    pub(crate) fn waiting(&self, storage: &Arc<str>, key: &Arc<str>, after: &mut AfterCommit) {
         let registry = self.registry();
         let Some((served, version)) = self.stored(&registry, storage, key) else { return };
         if !version.attributes.deleting {
@@ -184,18 +62,18 @@ impl Inner {
         if waits(ORPHAN) {
             for (storage, dependent) in self.store.dependents(uid) {
                 let Some(served) = registry.stored(&storage) else { continue };
-                self.edit(served, &dependent.key, |object| {
+                self.edit(served, &dependent.key, after, |object| {
                     if let Some(owners) = object.list_mut("metadata.ownerReferences") {
                         owners.retain(|owner| *owner.str_at("uid") != **uid);
                     }
                 });
             }
-            self.drop_finalizer(served, key, ORPHAN);
+            self.drop_finalizer(served, key, ORPHAN, after);
         } else if waits(FOREGROUND) {
             for (storage, dependent) in self.store.dependents(uid) {
                 let Some(served) = registry.stored(&storage) else { continue };
                 if !dependent.attributes.deleting {
-                    self.delete_quietly(served, &dependent, Propagation::Foreground);
+                    self.delete_quietly(served, &dependent, Propagation::Foreground, after);
                 }
             }
             let blocked = self.store.dependents(uid).iter().any(|(_, dependent)| {
@@ -206,13 +84,13 @@ impl Inner {
                     .any(|owner| *owner.str_at("uid") == **uid && owner.bool_at("blockOwnerDeletion"))
             });
             if !blocked {
-                self.drop_finalizer(served, key, FOREGROUND);
+                self.drop_finalizer(served, key, FOREGROUND, after);
             }
         }
     }
 
     /// Deletes what a namespace holds, and lets it go when nothing is left.
-    fn empty_namespace(&self, name: &str) {
+    pub(crate) fn empty_namespace(&self, name: &str, after: &mut AfterCommit) {
         let registry = self.registry();
         let Some(namespaces) = registry.stored("namespaces") else { return };
         let Some(version) = self.store.get("namespaces", name) else { return };
@@ -229,7 +107,7 @@ impl Inner {
             let Ok(listing) = self.store.list(&storage, &prefix, None) else { continue };
             for version in &listing.items {
                 if !version.attributes.deleting {
-                    self.delete_quietly(served, version, Propagation::Background);
+                    self.delete_quietly(served, version, Propagation::Background, after);
                 }
             }
             if let Ok(listing) = self.store.list(&storage, &prefix, None)
@@ -239,14 +117,14 @@ impl Inner {
             }
         }
         if left.is_empty() {
-            self.edit(namespaces, &version.key, |object| {
+            self.edit(namespaces, &version.key, after, |object| {
                 if let Some(finalizers) = object.list_mut("spec.finalizers") {
                     finalizers.retain(|finalizer| finalizer != "kubernetes");
                 }
             });
         } else {
             let conditions = self.namespace_conditions(&left);
-            self.edit(namespaces, &version.key, |object| {
+            self.edit(namespaces, &version.key, after, |object| {
                 object.set_at("status.conditions", conditions.clone());
             });
         }
@@ -304,8 +182,8 @@ impl Inner {
         ])
     }
 
-    fn drop_finalizer(&self, served: &Served, key: &str, finalizer: &str) {
-        self.edit(served, key, |object| {
+    fn drop_finalizer(&self, served: &Served, key: &str, finalizer: &str, after: &mut AfterCommit) {
+        self.edit(served, key, after, |object| {
             if let Some(finalizers) = object.list_mut("metadata.finalizers") {
                 finalizers.retain(|f| f != finalizer);
             }
@@ -313,7 +191,13 @@ impl Inner {
     }
 
     /// Changes an object past admission and validation; removes it if nothing keeps it any more.
-    pub(crate) fn edit(&self, served: &Served, key: &str, change: impl Fn(&mut Value)) {
+    pub(crate) fn edit(
+        &self,
+        served: &Served,
+        key: &str,
+        after: &mut AfterCommit,
+        change: impl Fn(&mut Value),
+    ) {
         loop {
             let Some(current) = self.store.get(&served.storage, key) else { return };
             let old = output::object(served, &current);
@@ -322,20 +206,11 @@ impl Inner {
             if served.normalise(&mut new).is_err() || new == old {
                 return;
             }
-            let released = new.has("metadata.deletionTimestamp")
-                && new.list_at("metadata.finalizers").is_empty()
-                && new.list_at("spec.finalizers").is_empty()
-                && new.int_at("metadata.deletionGracePeriodSeconds").unwrap_or_default() == 0;
-            let done = if released {
-                self.remove(served, key, &current).is_ok()
+            let removable = new.has("metadata.deletionTimestamp") && is_removable(served, &new, &new);
+            let done = if removable {
+                self.remove(served, key, &current, after).is_ok()
             } else {
-                match self.put(served, key, Expect::At(current.revision), new) {
-                    Ok(version) => {
-                        self.after_write(served, &version);
-                        true
-                    }
-                    Err(_) => false,
-                }
+                self.put(served, key, Expect::At(current.revision), new, after).is_ok()
             };
             if done {
                 return;
@@ -343,14 +218,20 @@ impl Inner {
         }
     }
 
-    fn delete_quietly(&self, served: &Served, version: &Version, propagation: Propagation) {
+    fn delete_quietly(
+        &self,
+        served: &Served,
+        version: &Version,
+        propagation: Propagation,
+        after: &mut AfterCommit,
+    ) {
         let (namespace, name) = version.namespace_and_name();
         let options = DeleteOptions {
             propagation: Some(propagation),
             uid: Some(version.attributes.uid.to_string()),
             ..DeleteOptions::default()
         };
-        if let Err(error) = self.delete_object(served, namespace, name, &options)
+        if let Err(error) = self.delete_object(served, namespace, name, &options, after)
             && error.code != 404
             && error.code != 409
         {
@@ -378,7 +259,7 @@ impl Inner {
 }
 
 /// Where the owner that a reference names would be stored.
-fn locate(registry: &Registry, owner: &Value, namespace: &str) -> Option<(Arc<str>, Arc<str>)> {
+pub(crate) fn locate(registry: &Registry, owner: &Value, namespace: &str) -> Option<(Arc<str>, Arc<str>)> {
     let (group, version) = split_api_version(owner.str_at("apiVersion"));
     let kind = owner.str_at("kind");
     let served = registry.all().find(|served| {

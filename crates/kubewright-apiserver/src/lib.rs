@@ -8,6 +8,7 @@
 //! comes out. It knows no Kubernetes client: unmodified clients are its proof.
 
 mod admission;
+mod after_commit;
 mod allocate;
 pub mod audit;
 pub mod auth;
@@ -23,11 +24,11 @@ mod gc;
 mod ids;
 mod input;
 mod kinds;
+mod negotiate;
 mod openapi;
 mod options;
 mod output;
 mod patch;
-mod quota;
 mod read;
 mod request;
 mod resources;
@@ -45,6 +46,7 @@ mod version;
 mod watch;
 mod write;
 
+pub use admission::{AdmissionPlugins, UnknownPlugin};
 pub use body::Body;
 pub use server::{ApiServer, Controllers, Options};
 pub use version::{KubernetesVersion, VersionError};

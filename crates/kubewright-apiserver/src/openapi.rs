@@ -15,7 +15,8 @@ use kubewright_apimachinery::status::ApiError;
 use serde_json::Value;
 
 use crate::body::Body;
-use crate::output::{self, accepted};
+use crate::negotiate::{Clause, clauses, not_acceptable};
+use crate::output;
 use crate::request::Request;
 use crate::resources::{DEFINITIONS, Registry};
 use crate::server::Inner;
@@ -117,7 +118,7 @@ impl Inner {
         document: &Document,
     ) -> Result<Response<Body>, ApiError> {
         if !accepts(request, JSON) {
-            return Err(output::not_acceptable());
+            return Err(not_acceptable());
         }
         let asked = request.query.get("hash").unwrap_or_default();
         if !asked.is_empty() && asked != document.hash {
@@ -171,15 +172,15 @@ impl Inner {
             V2 { of: registry, json: Arc::new(Document::new(json::to_vec(&document))), protobuf }
         }));
         let old_name = openapi::V2_PROTOBUF.replacen("v2.v1", "v2@v1", 1);
-        for entry in accepted(wanted(request)) {
-            if matches!(entry.media, JSON | "application/*" | "*/*") {
+        for clause in clauses(wanted(request)) {
+            if covers(&clause, JSON) {
                 return Ok(with_tag(request, JSON, &v2.json));
             }
-            if entry.media == openapi::V2_PROTOBUF || entry.media == old_name {
+            if covers(&clause, openapi::V2_PROTOBUF) || covers(&clause, &old_name) {
                 return Ok(with_tag(request, openapi::V2_PROTOBUF, &v2.protobuf));
             }
         }
-        Err(output::not_acceptable())
+        Err(not_acceptable())
     }
 
     /// The definitions behind the custom resources that discovery tells of.
@@ -198,9 +199,11 @@ fn wanted(request: &Request) -> &str {
 }
 
 fn accepts(request: &Request, media: &str) -> bool {
-    accepted(wanted(request))
-        .iter()
-        .any(|entry| entry.media == media || matches!(entry.media, "application/*" | "*/*"))
+    clauses(wanted(request)).iter().any(|clause| covers(clause, media))
+}
+
+fn covers(clause: &Clause<'_>, media: &str) -> bool {
+    media.split_once('/').is_some_and(|(kind, subtype)| clause.covers(kind, subtype))
 }
 
 /// A document with its entity tag, or only that the client has it already.

@@ -2,7 +2,7 @@
 
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::status::{ApiError, Qualified};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::request::Query;
 
@@ -28,6 +28,10 @@ pub(crate) enum WriteKind {
 pub(crate) struct WriteOptions {
     pub(crate) dry_run: bool,
     pub(crate) field_validation: FieldValidation,
+    /// `fieldManager` as it was given, or empty.
+    pub(crate) field_manager: String,
+    /// `fieldValidation` as it was given, or empty.
+    pub(crate) given_validation: String,
 }
 
 impl WriteOptions {
@@ -59,7 +63,27 @@ impl WriteOptions {
             WriteKind::Patch | WriteKind::Apply => "PatchOptions",
         };
         check(name, &errors)?;
-        Ok(Self { dry_run: !dry_run.is_empty(), field_validation })
+        Ok(Self {
+            dry_run: !dry_run.is_empty(),
+            field_validation,
+            field_manager: query.get("fieldManager").unwrap_or_default().to_owned(),
+            given_validation: query.get("fieldValidation").unwrap_or_default().to_owned(),
+        })
+    }
+
+    /// The options object of this kind, as admission webhooks see it.
+    pub(crate) fn to_value(&self, kind: &str) -> Value {
+        let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+        if self.dry_run {
+            options["dryRun"] = json!(["All"]);
+        }
+        if !self.field_manager.is_empty() {
+            options["fieldManager"] = self.field_manager.as_str().into();
+        }
+        if !self.given_validation.is_empty() {
+            options["fieldValidation"] = self.given_validation.as_str().into();
+        }
+        options
     }
 }
 
@@ -112,6 +136,35 @@ pub(crate) struct DeleteOptions {
 }
 
 impl DeleteOptions {
+    /// The options object, as admission webhooks see it.
+    pub(crate) fn to_value(&self) -> Value {
+        let mut options = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+        if let Some(grace) = self.grace {
+            options["gracePeriodSeconds"] = grace.into();
+        }
+        if let Some(uid) = &self.uid {
+            options["preconditions"]["uid"] = uid.as_str().into();
+        }
+        if let Some(version) = &self.resource_version {
+            options["preconditions"]["resourceVersion"] = version.as_str().into();
+        }
+        if let Some(orphan) = self.orphan_dependents {
+            options["orphanDependents"] = orphan.into();
+        }
+        if let Some(propagation) = self.propagation {
+            options["propagationPolicy"] = match propagation {
+                Propagation::Orphan => "Orphan",
+                Propagation::Background => "Background",
+                Propagation::Foreground => "Foreground",
+            }
+            .into();
+        }
+        if self.dry_run {
+            options["dryRun"] = json!(["All"]);
+        }
+        options
+    }
+
     /// Options of a body that was decoded as `DeleteOptions`.
     pub(crate) fn from_body(body: &Value) -> Result<Self, ApiError> {
         let text = |value: &Value| value.as_str().map(str::to_owned);

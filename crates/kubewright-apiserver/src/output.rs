@@ -1,4 +1,4 @@
-//! Answers: which form the client wants, and the bytes of it.
+//! Answers: the bytes of objects, lists and errors, in the form that was negotiated.
 //!
 //! An object is shown whole, as metadata only, or as a Table; in JSON or YAML. Bytes are made once per
 //! version and form, and shared.
@@ -13,12 +13,8 @@ use kubewright_apimachinery::{convert, json, table};
 use serde_json::{Value, json};
 
 use crate::body::{Body, Items};
-use crate::request::Request;
 use crate::resources::Served;
 use crate::storage::Version;
-
-/// Media types that objects are written in, as messages list them.
-const OFFERED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// Encodings of a version, told apart by the resource's tag and one of these.
 const FULL: u64 = 0;
@@ -33,8 +29,10 @@ const FORMS: u64 = 8;
 pub(crate) enum View {
     /// As they are.
     Whole,
-    /// Only their metadata; the version of `meta.k8s.io`.
+    /// The metadata of one object; the version of `meta.k8s.io`.
     Metadata(&'static str),
+    /// The metadata of the objects of a list; the version of `meta.k8s.io`.
+    MetadataList(&'static str),
     /// Rows of a table; the version of `meta.k8s.io`, and what of the object a row carries.
     Table(&'static str, Include),
 }
@@ -52,80 +50,6 @@ pub(crate) enum Include {
 pub(crate) struct Format {
     pub(crate) view: View,
     pub(crate) yaml: bool,
-}
-
-/// One entry of an `Accept` header.
-pub(crate) struct Accepted<'a> {
-    pub(crate) media: &'a str,
-    parameters: Vec<(&'a str, &'a str)>,
-}
-
-impl Accepted<'_> {
-    pub(crate) fn parameter(&self, name: &str) -> &str {
-        self.parameters.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| *value)
-    }
-}
-
-/// The entries of an `Accept` header, best first.
-pub(crate) fn accepted(accept: &str) -> Vec<Accepted<'_>> {
-    let mut entries: Vec<(f32, Accepted<'_>)> = accept
-        .split(',')
-        .map(str::trim)
-        .filter(|entry| !entry.is_empty())
-        .map(|entry| {
-            let mut parts = entry.split(';').map(str::trim);
-            let media = parts.next().unwrap_or_default();
-            let parameters: Vec<_> = parts.filter_map(|part| part.split_once('=')).collect();
-            let entry = Accepted { media, parameters };
-            let quality = entry.parameter("q").parse().unwrap_or(1.0);
-            (quality, entry)
-        })
-        .collect();
-    entries.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    entries.into_iter().map(|(_, entry)| entry).collect()
-}
-
-/// The form that a client wants for objects, the first of its wishes that can be fulfilled.
-pub(crate) fn negotiate(request: &Request) -> Result<Format, ApiError> {
-    let accept = request.header(header::ACCEPT);
-    if accept.is_empty() {
-        return Ok(Format { view: View::Whole, yaml: false });
-    }
-    for entry in accepted(accept) {
-        let yaml = match entry.media {
-            "application/json" | "application/*" | "*/*" => false,
-            "application/yaml" => true,
-            _ => continue,
-        };
-        let version = match entry.parameter("v") {
-            "v1beta1" => "v1beta1",
-            _ => "v1",
-        };
-        let meta = entry.parameter("g") == "meta.k8s.io";
-        let view = match entry.parameter("as") {
-            "" => View::Whole,
-            "Table" if meta => {
-                let include = match request.query.get("includeObject").unwrap_or_default() {
-                    "" | "Metadata" => Include::Metadata,
-                    "None" => Include::Nothing,
-                    "Object" => Include::Object,
-                    other => {
-                        let message = format!("unrecognized includeObject value: {other:?}");
-                        return Err(ApiError::bad_request(message));
-                    }
-                };
-                View::Table(version, include)
-            }
-            "PartialObjectMetadata" | "PartialObjectMetadataList" if meta => View::Metadata(version),
-            _ => continue,
-        };
-        return Ok(Format { view, yaml });
-    }
-    Err(not_acceptable())
-}
-
-pub(crate) fn not_acceptable() -> ApiError {
-    ApiError::new(406, "NotAcceptable", format!("only the following media types are accepted: {OFFERED}"))
 }
 
 /// An object that goes to a client: a stored version, or one that was never stored.
@@ -265,7 +189,7 @@ pub(crate) fn one(served: &Served, format: Format, shown: &Shown<'_>, now: i64) 
 pub(crate) fn transformed(served: &Served, view: View, object: &Value, now: i64) -> Value {
     match view {
         View::Whole => object.clone(),
-        View::Metadata(version) => metadata_of(object, version),
+        View::Metadata(version) | View::MetadataList(version) => metadata_of(served, object, version),
         View::Table(version, include) => {
             let list_meta = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
             table_of(served, version, include, std::iter::once(object), &list_meta, now)
@@ -274,14 +198,14 @@ pub(crate) fn transformed(served: &Served, view: View, object: &Value, now: i64)
 }
 
 /// An object's metadata alone.
-pub(crate) fn metadata_of(object: &Value, version: &str) -> Value {
+pub(crate) fn metadata_of(served: &Served, object: &Value, version: &str) -> Value {
     let mut metadata = json!({
         "kind": "PartialObjectMetadata",
         "apiVersion": format!("meta.k8s.io/{version}"),
         "metadata": object["metadata"],
     });
-    if object["kind"] == "DaemonSet" {
-        // Made of upstream's internal form, which has a field in place of the annotation.
+    if (served.group(), served.kind()) == ("apps", "DaemonSet") {
+        // Upstream's internal form has a field in place of the annotation.
         remove_annotation(&mut metadata, "deprecated.daemonset.template.generation");
     }
     metadata
@@ -310,8 +234,9 @@ pub(crate) fn list_of(
                 "items": objects,
             })
         }
-        View::Metadata(version) => {
-            let items: Vec<Value> = objects.iter().map(|object| metadata_of(object, version)).collect();
+        View::Metadata(version) | View::MetadataList(version) => {
+            let items: Vec<Value> =
+                objects.iter().map(|object| metadata_of(served, object, version)).collect();
             json!({
                 "kind": "PartialObjectMetadataList",
                 "apiVersion": format!("meta.k8s.io/{version}"),
@@ -340,7 +265,7 @@ pub(crate) fn table_of<'a>(
         .map(|object| {
             let object_of = match include {
                 Include::Nothing => Value::Null,
-                Include::Metadata => metadata_of(object, version),
+                Include::Metadata => metadata_of(served, object, version),
                 Include::Object => object.clone(),
             };
             let mut row = json!({"cells": served.cells(object, now), "object": object_of});
@@ -376,7 +301,8 @@ pub(crate) fn answer(status: StatusCode, format: Format, json: Bytes) -> Respons
     respond(status, media, bytes)
 }
 
-fn to_yaml(json: &Bytes) -> Bytes {
+/// JSON as YAML.
+pub(crate) fn to_yaml(json: &Bytes) -> Bytes {
     // serde_json reads 128 levels at most. Lists and tables have a few more than their objects.
     let options = json::ParseOptions { max_depth: json::MAX_DEPTH + 8, ..json::ParseOptions::default() };
     let value = json::parse(json, options).map(|parsed| parsed.value).unwrap_or_default();
@@ -394,6 +320,20 @@ pub(crate) fn respond(status: StatusCode, media: &'static str, body: impl Into<B
 /// An answer with a JSON value.
 pub(crate) fn respond_json(status: StatusCode, value: &Value) -> Response<Body> {
     respond(status, "application/json", json::to_vec(value))
+}
+
+/// An error in YAML, for a client that asked for it.
+pub(crate) fn failure_in_yaml(response: Response<Body>) -> Response<Body> {
+    let json = response.headers().get(header::CONTENT_TYPE).is_some_and(|media| media == "application/json");
+    let (mut parts, body) = response.into_parts();
+    match body.into_whole() {
+        Ok(bytes) if json => {
+            parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/yaml"));
+            Response::from_parts(parts, to_yaml(&bytes).into())
+        }
+        Ok(bytes) => Response::from_parts(parts, bytes.into()),
+        Err(body) => Response::from_parts(parts, body),
+    }
 }
 
 /// The answer to a request that failed.

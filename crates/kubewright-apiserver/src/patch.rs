@@ -1,9 +1,7 @@
 //! PATCH: JSON patches, merge patches, strategic merge patches, and server-side apply.
 //!
-//! A patch is applied to the object as the requested version shows it; the result is decoded like any body
-//! and goes the way of every update. An applied configuration may create its object.
-
-use std::cell::RefCell;
+//! A patch is applied to the object in the requested version; the result is decoded like any body and takes the write
+//! path of every update. An applied configuration may create its object.
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -20,15 +18,18 @@ use kubewright_apimachinery::status::{ApiError, Qualified};
 use kubewright_apimachinery::{apply, custom, decode, json};
 use serde_json::{Value, json};
 
+use crate::admission::Notes;
 use crate::body::Body;
 use crate::input::{self, essence};
+use crate::negotiate::negotiate;
 use crate::options::{FieldValidation, WriteKind, WriteOptions};
 use crate::output;
 use crate::request::Request;
 use crate::resources::{Served, Shape};
 use crate::server::Inner;
 use crate::track::{Author, bound_owners};
-use crate::write::{Update, check_name, check_namespace};
+use crate::write::change::{Candidate, Change};
+use crate::write::{WriteRequest, check_name, check_namespace};
 
 const APPLY: &str = "application/apply-patch+yaml";
 
@@ -163,18 +164,15 @@ fn merge_patch(body: &Bytes, checks: bool) -> Result<(Value, Vec<String>), ApiEr
 }
 
 fn strategic_patch(body: &Bytes, checks: bool) -> Result<(Value, Vec<String>), ApiError> {
-    let strict = if checks {
-        check_merge_patch(body).map_err(|error| ApiError::bad_request(error.to_string()))?
-    } else {
-        Vec::new()
+    // Upstream reports what is wrong without the words that go before it elsewhere.
+    let bad = |why: String| ApiError::bad_request(why.replacen("error decoding patch: ", "", 1));
+    let strict = check_merge_patch(body).map_err(|error| bad(error.to_string()))?;
+    let parsed = json::parse(body, json::ParseOptions::default()).map_err(|error| bad(error.to_string()))?;
+    let patch = match parsed.value {
+        Value::Null => Value::Object(serde_json::Map::new()),
+        patch => patch,
     };
-    let parsed = json::parse(body, json::ParseOptions::default())
-        .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
-    match parsed.value {
-        Value::Object(_) => Ok((parsed.value, strict)),
-        Value::Null => Ok((Value::Object(serde_json::Map::new()), strict)),
-        _ => Err(ApiError::bad_request("error decoding patch")),
-    }
+    Ok((patch, if checks { strict } else { Vec::new() }))
 }
 
 fn json_patch_error(error: &JsonPatchError) -> ApiError {
@@ -259,81 +257,60 @@ impl Applied {
     }
 }
 
-impl Inner {
-    /// PATCH of an object, or of one of its subresources.
-    pub(crate) fn patch(
-        &self,
-        request: &Request,
-        served: &Served,
-        namespace: &str,
-        name: &str,
-        subresource: &str,
-        body: &Bytes,
-    ) -> Result<Response<Body>, ApiError> {
-        let kind = kind_of(request, served)?;
-        let format = output::negotiate(request)?;
-        let options = WriteOptions::read(&request.query, kind)?;
-        let author = Author::of(request);
-        let complaints = RefCell::new(Vec::new());
-        let mut warnings = Vec::new();
-        let applies = kind == WriteKind::Apply;
-        let update = Update {
-            served,
-            namespace,
-            name,
-            subresource,
-            dry_run: options.dry_run,
-            create: applies && subresource.is_empty(),
-            replaces: false,
-            // Applying says who owns what.
-            author: (!applies).then_some(&author),
-        };
-        let outcome = if applies {
-            let applied = Applied::read(request, body, options.field_validation)?;
-            self.update_object(&update, &mut warnings, |old| {
-                let object = self.applied(&update, &author, &applied, old)?;
-                self.check_change(request, served, namespace, old, &object)?;
-                *complaints.borrow_mut() = applied.strict()?;
-                Ok(object)
-            })
-        } else {
-            let (patch, patch_strict) = Patch::read(request, body, options.field_validation)?;
-            self.update_object(&update, &mut warnings, |old| {
-                let mut old = old.clone();
-                packed::unpack(&mut old);
-                let patched = patch.apply(&served.shape, &old)?;
-                let (mut object, strict) = patch.decode(served.gvk(), &served.shape, &patched)?;
-                let strict: Vec<String> = patch_strict.iter().cloned().chain(strict).collect();
-                *complaints.borrow_mut() = input::strict(&strict, options.field_validation)
-                    .map_err(|error| patch.refused(&served.shape, &patched, error.message))?;
-                check_name(&object, name)?;
-                check_namespace(served, namespace, &mut object)?;
-                served
-                    .set_defaults(&mut object)
-                    .map_err(|why| patch.refused(&served.shape, &patched, why))?;
-                self.check_change(request, served, namespace, &old, &object)?;
-                Ok(object)
-            })
-        };
-        let warnings: Vec<String> = complaints.into_inner().into_iter().chain(warnings).collect();
-        Ok(self.answer_write(served, format, outcome, StatusCode::OK, &warnings))
-    }
+/// A PATCH other than apply.
+pub(crate) struct PatchObject<'a> {
+    served: &'a Served,
+    /// The patch and its own strict errors. A malformed one is refused when it is applied: a missing object comes first.
+    patch: Result<(Patch, Vec<String>), ApiError>,
+}
 
-    /// The object after a configuration was applied to it; `old` is null where there is none.
-    fn applied(
+impl PatchObject<'_> {
+    pub(crate) fn resolve(
         &self,
-        update: &Update<'_>,
-        author: &Author,
-        applied: &Applied,
-        old: &Value,
-    ) -> Result<Value, ApiError> {
-        let Update { served, namespace, name, subresource, .. } = *update;
-        let live = (!old.is_null()).then_some(old);
-        let mut object = self
-            .with_write(served, subresource, author, |write| {
+        server: &Inner,
+        write: &WriteRequest<'_>,
+        live: Option<&Value>,
+    ) -> Result<Candidate, ApiError> {
+        let served = self.served;
+        let (patch, strict) = self.patch.as_ref().map_err(Clone::clone)?;
+        let live = live.unwrap_or(&Value::Null);
+        let mut old = live.clone();
+        packed::unpack(&mut old);
+        let patched = patch.apply(&served.shape, &old)?;
+        let (mut object, more) = patch.decode(served.gvk(), &served.shape, &patched)?;
+        let strict: Vec<String> = strict.iter().cloned().chain(more).collect();
+        let warnings = input::strict(&strict, write.options.field_validation)
+            .map_err(|error| patch.refused(&served.shape, &patched, error.message))?;
+        served.set_defaults(&mut object).map_err(|why| patch.refused(&served.shape, &patched, why))?;
+        server.track(served, write.subresource, write.manager, Some(live), &mut object);
+        check_namespace(served, write.namespace, &mut object)?;
+        check_name(&object, write.name)?;
+        Ok(Candidate::new(object, warnings))
+    }
+}
+
+/// A server-side apply.
+pub(crate) struct Apply {
+    /// A malformed configuration is refused when it is applied.
+    applied: Result<Applied, ApiError>,
+    pub(crate) creates: bool,
+}
+
+impl Apply {
+    pub(crate) fn resolve(
+        &self,
+        server: &Inner,
+        write: &WriteRequest<'_>,
+        live: Option<&Value>,
+    ) -> Result<Candidate, ApiError> {
+        let WriteRequest { served, namespace, name, subresource, .. } = *write;
+        let applied = self.applied.as_ref().map_err(Clone::clone)?;
+        let mut object = server
+            .with_write(served, subresource, write.manager, |write| {
                 apply::apply(live, &applied.object, applied.force, write)
             })
             .map_err(|error| error.to_api_error())?;
+        let warnings = applied.strict()?;
         bound_owners(&mut object);
         match &served.shape {
             Shape::BuiltIn(ty) => {
@@ -342,7 +319,7 @@ impl Inner {
                 served.set_defaults(&mut object).map_err(ApiError::internal)?;
             }
             Shape::Custom(custom) => {
-                // What was applied has been checked against the schema; nothing is dropped any more.
+                // The configuration was checked against the schema, so nothing is pruned.
                 if let Some(version) = custom.rules.versions.get(served.version()) {
                     custom::apply_defaults(&version.schema, &mut object);
                 }
@@ -357,6 +334,42 @@ impl Inner {
         }
         check_namespace(served, namespace, &mut object)?;
         check_name(&object, name)?;
-        Ok(object)
+        Ok(Candidate::new(object, warnings))
+    }
+}
+
+impl Inner {
+    /// PATCH of an object, or of one of its subresources.
+    pub(crate) async fn patch(
+        &self,
+        request: &Request,
+        served: &Served,
+        namespace: &str,
+        name: &str,
+        subresource: &str,
+        body: &Bytes,
+    ) -> Result<Response<Body>, ApiError> {
+        let kind = kind_of(request, served)?;
+        let format = negotiate(request, served)?;
+        let options = WriteOptions::read(&request.query, kind)?;
+        let manager = Author::of(request);
+        let mut change = if kind == WriteKind::Apply {
+            let applied = Applied::read(request, body, options.field_validation);
+            Change::Apply(Apply { applied, creates: subresource.is_empty() })
+        } else {
+            Change::Patch(PatchObject { served, patch: Patch::read(request, body, options.field_validation) })
+        };
+        let write = WriteRequest {
+            served,
+            namespace,
+            name,
+            subresource,
+            user: &request.user,
+            manager: &manager,
+            options: &options,
+        };
+        let mut notes = Notes::default();
+        let outcome = self.update_object(&write, &mut change, &mut notes).await;
+        Ok(self.answer_write(served, format, outcome, StatusCode::OK, &notes.warnings))
     }
 }

@@ -12,6 +12,7 @@ use kubewright_apimachinery::status::{ApiError, Cause};
 use serde_json::{Map, Value, json};
 
 use crate::body::Body;
+use crate::negotiate::{negotiate, wrong_number};
 use crate::options::{At, ListOptions, parse_revision};
 use crate::output::{self, Format, Shown, View};
 use crate::request::Request;
@@ -88,11 +89,14 @@ impl Inner {
         namespace: &str,
         name: &str,
     ) -> Result<Response<Body>, ApiError> {
-        let format = output::negotiate(request)?;
+        let format = negotiate(request, served)?;
         if let Some(revision) = request.query.get("resourceVersion").filter(|text| !text.is_empty()) {
             self.check_reachable(parse_revision(revision)?)?;
         }
         let version = self.find(served, namespace, name)?;
+        if matches!(format.view, View::MetadataList(_)) {
+            return Err(wrong_number(served, false));
+        }
         let bytes = output::one(served, format, &Shown::Version(&version), self.clock.now());
         Ok(output::answer(StatusCode::OK, format, bytes))
     }
@@ -117,7 +121,7 @@ impl Inner {
         namespace: &str,
         only: &str,
     ) -> Result<Response<Body>, ApiError> {
-        let format = output::negotiate(request)?;
+        let format = negotiate(request, served)?;
         let options = ListOptions::read(&request.query, false)?;
         let filter = Filter::new(served, namespace, &options)?;
         let page = self.page(served, &filter, &options, only)?;
@@ -125,6 +129,9 @@ impl Inner {
     }
 
     pub(crate) fn list_answer(&self, served: &Served, format: Format, page: Page) -> Response<Body> {
+        if matches!(format.view, View::Metadata(_)) {
+            return output::failure(&wrong_number(served, true));
+        }
         let mut meta = page.meta();
         if format.view == View::Whole && served.custom().is_some() {
             // As upstream's lists of unstructured objects have it.

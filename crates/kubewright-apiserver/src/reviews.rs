@@ -9,20 +9,22 @@ use kubewright_apimachinery::status::{ApiError, Qualified};
 use kubewright_apimachinery::{json, time, validation};
 use serde_json::{Value, json};
 
+use crate::admission::{Notes, Operation};
 use crate::auth::{Action, ActionOn, Decision, User};
 use crate::body::Body;
 use crate::input;
+use crate::negotiate::negotiate;
 use crate::options::{WriteKind, WriteOptions};
 use crate::output;
 use crate::request::{Request, ResourcePath};
 use crate::resources::Served;
 use crate::server::Inner;
 use crate::track::Author;
-use crate::write::{Written, check_namespace};
+use crate::write::{WriteRequest, Written, check_namespace};
 
 impl Inner {
-    pub(crate) fn virtual_resource(
-        self: &Arc<Self>,
+    pub(crate) async fn virtual_resource(
+        &self,
         request: &Request,
         served: &Arc<Served>,
         path: &ResourcePath,
@@ -32,13 +34,29 @@ impl Inner {
             return self.component_statuses(request, served, &path.name);
         }
         if served.plural() == "bindings" {
-            return self.bind(request, &path.namespace, None, body);
+            return self.bind(request, &path.namespace, None, body).await;
         }
+        let format = negotiate(request, served)?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
         let media = input::media(request)?;
         let (mut review, warnings) = served.decode(media, body, options.field_validation)?;
         check_namespace(served, &path.namespace, &mut review)?;
-        self.track(served, "", &Author::of(request), None, &mut review);
+        let manager = Author::of(request);
+        self.track(served, "", &manager, None, &mut review);
+        let write = WriteRequest {
+            served,
+            namespace: &path.namespace,
+            name: "",
+            subresource: "",
+            user: &request.user,
+            manager: &manager,
+            options: &options,
+        };
+        let mut notes = Notes { warnings, ..Notes::default() };
+        let name = review.str_at("metadata.name").to_owned();
+        let mut attributes = write.attributes(Operation::Create, &name, review, None);
+        self.admit_only(&mut attributes, &mut notes).await?;
+        let mut review = attributes.object;
         let errors = validation::review(served.gvk(), &review);
         if !errors.is_empty() {
             return Err(match served.group() {
@@ -66,8 +84,7 @@ impl Inner {
             review.set_at("metadata.creationTimestamp", time::format_rfc3339(self.clock.now()));
         }
         served.normalise(&mut review)?;
-        let format = output::negotiate(request)?;
-        Ok(self.written(served, format, &Written::shown(review), StatusCode::CREATED, &warnings))
+        Ok(self.written(served, format, &Written::shown(review), StatusCode::CREATED, &notes.warnings))
     }
 
     /// What is there in-process is well.
@@ -77,7 +94,7 @@ impl Inner {
         served: &Served,
         name: &str,
     ) -> Result<Response<Body>, ApiError> {
-        let format = output::negotiate(request)?;
+        let format = negotiate(request, served)?;
         let status = |name: &str| {
             json!({
                 "apiVersion": "v1",

@@ -1,9 +1,7 @@
 //! The scale subresource, of workloads and of custom resources.
 //!
-//! A Scale is a view of an object: its replicas, wanted and there. Writing one changes the object as any update
-//! does, and whoever writes it owns the replicas of the object.
-
-use std::cell::RefCell;
+//! A Scale is a view of an object: its desired and observed replicas. Writing one updates the object on the write path of
+//! every update; admission sees the Scale, and its field manager owns the replicas of the object.
 
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
@@ -20,8 +18,10 @@ use kubewright_apimachinery::status::ApiError;
 use kubewright_apimachinery::{decode, json, table, time};
 use serde_json::{Value, json};
 
+use crate::admission::Notes;
 use crate::body::Body;
 use crate::input;
+use crate::negotiate::{negotiate, wrong_number};
 use crate::options::{WriteKind, WriteOptions};
 use crate::output::{self, Format, Include, View};
 use crate::patch::{self, Applied, Patch};
@@ -29,9 +29,10 @@ use crate::request::Request;
 use crate::resources::{Served, Shape};
 use crate::server::Inner;
 use crate::track::Author;
-use crate::write::{Update, check_name};
+use crate::write::change::{Candidate, Change, check_uid};
+use crate::write::{WriteRequest, check_name};
 
-const SCALE: Gvk<'static> = Gvk { group: "autoscaling", version: "v1", kind: "Scale" };
+pub(crate) const SCALE: Gvk<'static> = Gvk { group: "autoscaling", version: "v1", kind: "Scale" };
 
 /// The versions in which built-in workloads were ever written; all keep their replicas in one place.
 const WORKLOAD_VERSIONS: [&str; 5] = ["apps/v1", "apps/v1beta1", "apps/v1beta2", "extensions/v1beta1", "v1"];
@@ -54,24 +55,25 @@ impl Inner {
         namespace: &str,
         name: &str,
     ) -> Result<Response<Body>, ApiError> {
-        let format = output::negotiate(request)?;
+        let format = negotiate(request, served)?;
         let version = self.find(served, namespace, name)?;
         let object = output::object(served, &version);
         let scale = match paths(served) {
             Some(paths) => paths.get(&object)?,
             None => scale_of(&object),
         };
-        Ok(self.show_scale(format, &scale))
+        Ok(self.show_scale(served, format, &scale))
     }
 
-    fn show_scale(&self, format: Format, scale: &Value) -> Response<Body> {
+    fn show_scale(&self, served: &Served, format: Format, scale: &Value) -> Response<Body> {
         let value = match format.view {
             View::Whole => scale.clone(),
-            View::Metadata(version) => output::metadata_of(scale, version),
+            View::Metadata(version) => output::metadata_of(served, scale, version),
+            View::MetadataList(_) => return output::failure(&wrong_number(served, false)),
             View::Table(version, include) => {
                 let object = match include {
                     Include::Nothing => Value::Null,
-                    Include::Metadata => output::metadata_of(scale, version),
+                    Include::Metadata => output::metadata_of(served, scale, version),
                     Include::Object => scale.clone(),
                 };
                 json!({
@@ -86,7 +88,7 @@ impl Inner {
         output::answer(StatusCode::OK, format, Bytes::from(json::to_vec(&value)))
     }
 
-    pub(crate) fn write_scale(
+    pub(crate) async fn write_scale(
         &self,
         request: &Request,
         served: &Served,
@@ -97,9 +99,9 @@ impl Inner {
         let scale_type = facts::find("autoscaling.v1.Scale").ok_or_else(|| ApiError::internal("no Scale"))?;
         let kind =
             if request.method == Method::PUT { WriteKind::Update } else { patch::kind_of(request, served)? };
-        let format = output::negotiate(request)?;
+        let format = negotiate(request, served)?;
         let options = WriteOptions::read(&request.query, kind)?;
-        let (wanted, mut warnings) = match kind {
+        let (wanted, warnings) = match kind {
             WriteKind::Apply => {
                 (Wanted::Applied(Applied::read(request, body, options.field_validation)?), Vec::new())
             }
@@ -110,7 +112,7 @@ impl Inner {
             _ => {
                 let decoded = input::decode_as(SCALE, scale_type.get(), input::media(request)?, body)
                     .map_err(|error| {
-                        // The scheme of custom resources knows no Scale that it could name.
+                        // The scheme of custom resources has no Scale.
                         if served.custom().is_none() { error } else { ApiError::bad_request(NO_SCALE) }
                     })?;
                 let warnings = input::strict(&decoded.strict, options.field_validation)?;
@@ -118,48 +120,27 @@ impl Inner {
                 (Wanted::Scale(decoded.value), warnings)
             }
         };
-        let update = Update {
+        let manager = Author::of(request);
+        let write = WriteRequest {
             served,
             namespace,
             name,
             subresource: "scale",
-            dry_run: options.dry_run,
-            create: false,
-            replaces: matches!(wanted, Wanted::Scale(_)),
-            author: None,
+            user: &request.user,
+            manager: &manager,
+            options: &options,
         };
-        let author = Author::of(request);
-        let complaints = RefCell::new(Vec::new());
-        let outcome = self.update_object(&update, &mut warnings, |old| {
-            let mut live = match paths(served) {
-                Some(paths) => paths.get_for_update(old)?,
-                None => scale_of(old),
-            };
-            let owners = ManagedFields::decode_packed(old.at("metadata.managedFields"))
-                .map_err(|error| ApiError::internal(error.to_string()))?;
-            let replicas_paths = replicas_paths(served);
-            apply::to_scale(&owners, &replicas_paths).store(&mut live);
-            let scale = self.new_scale(scale_type, &author, &live, &wanted)?;
-            if let Wanted::Applied(applied) = &wanted {
-                *complaints.borrow_mut() = applied.strict()?;
-            }
-            check_name(&scale, name)?;
-            let mut new = old.clone();
-            put_replicas(served, &mut new, &scale, name)?;
-            let scale_owners = ManagedFields::decode(scale.at("metadata.managedFields"))
-                .map_err(|error| ApiError::internal(error.to_string()))?;
-            let api_version = served.gvk().api_version();
-            apply::from_scale(&owners, &scale_owners, &api_version, &replicas_paths).store_packed(&mut new);
-            Ok(new)
-        })?;
+        let shape = Shape::BuiltIn(scale_type);
+        let mut change = Change::Scale(Scale { served, scale_type, shape, wanted });
+        let mut notes = Notes { warnings, ..Notes::default() };
+        let outcome = self.update_object(&write, &mut change, &mut notes).await?;
         let object = outcome.written.object(served);
         let scale = match paths(served) {
             Some(paths) => paths.written(&object)?,
             None => scale_of(&object),
         };
-        let mut response = self.show_scale(format, &scale);
-        warnings.extend(complaints.into_inner());
-        output::warn(&mut response, &warnings);
+        let mut response = self.show_scale(served, format, &scale);
+        output::warn(&mut response, &notes.warnings);
         Ok(response)
     }
 
@@ -200,6 +181,80 @@ impl Inner {
         apply::update(Some(live), &mut scale, &write);
         Ok(scale)
     }
+}
+
+/// A write of a Scale.
+pub(crate) struct Scale<'a> {
+    served: &'a Served,
+    scale_type: TypeRef,
+    /// The type of a Scale, for admission.
+    pub(crate) shape: Shape,
+    wanted: Wanted,
+}
+
+impl Scale<'_> {
+    /// The new Scale, and the live one.
+    pub(crate) fn resolve(
+        &self,
+        server: &Inner,
+        write: &WriteRequest<'_>,
+        live: Option<&Value>,
+    ) -> Result<Candidate, ApiError> {
+        let served = self.served;
+        let live = live.ok_or_else(|| ApiError::not_found(served.qualified(), write.name))?;
+        let mut old = match paths(served) {
+            Some(paths) => paths.get_for_update(live)?,
+            None => scale_of(live),
+        };
+        apply::to_scale(&owners_of(live)?, &replicas_paths(served)).store(&mut old);
+        let scale = server.new_scale(self.scale_type, write.manager, &old, &self.wanted)?;
+        let warnings = match &self.wanted {
+            Wanted::Applied(applied) => applied.strict()?,
+            Wanted::Scale(_) | Wanted::Patch(_) => Vec::new(),
+        };
+        check_name(&scale, write.name)?;
+        Ok(Candidate { object: scale, old: Some(old), warnings })
+    }
+
+    /// The live object with the replicas of an admitted Scale.
+    pub(crate) fn complete(
+        &self,
+        write: &WriteRequest<'_>,
+        live: &Value,
+        scale: &Value,
+    ) -> Result<Value, ApiError> {
+        let served = self.served;
+        let mut new = live.clone();
+        put_replicas(served, &mut new, scale, write.name)?;
+        if self.replaces() {
+            check_uid(write, live, &new)?;
+        }
+        let scale_owners = ManagedFields::decode(scale.at("metadata.managedFields"))
+            .map_err(|error| ApiError::internal(error.to_string()))?;
+        let api_version = served.gvk().api_version();
+        apply::from_scale(&owners_of(live)?, &scale_owners, &api_version, &replicas_paths(served))
+            .store_packed(&mut new);
+        Ok(new)
+    }
+
+    /// Whether the client sent the whole Scale.
+    pub(crate) fn replaces(&self) -> bool {
+        matches!(self.wanted, Wanted::Scale(_))
+    }
+
+    /// The Scale of an object.
+    pub(crate) fn view(&self, served: &Served, object: &Value) -> Value {
+        match paths(served) {
+            Some(paths) => paths.written(object).unwrap_or_default(),
+            None => scale_of(object),
+        }
+    }
+}
+
+/// The managedFields of a live object.
+fn owners_of(live: &Value) -> Result<ManagedFields, ApiError> {
+    ManagedFields::decode_packed(live.at("metadata.managedFields"))
+        .map_err(|error| ApiError::internal(error.to_string()))
 }
 
 /// Where a custom resource keeps what its Scale shows.

@@ -8,6 +8,7 @@ use http::{HeaderValue, Method, Response, StatusCode, header};
 use kubewright_apimachinery::openapi::{Descriptions, NoDescriptions};
 use kubewright_apimachinery::status::ApiError;
 
+use crate::admission::{AdmissionPlugins, Chain};
 use crate::allocate::InFlight;
 use crate::audit::{Audit, Audited};
 use crate::auth::{Authorization, Modes, Rbac, User};
@@ -16,11 +17,12 @@ use crate::clock::{Clock, SystemClock};
 use crate::definitions::Outlines;
 use crate::ids::Ids;
 use crate::input;
+use crate::negotiate::errors_in_yaml;
 use crate::openapi::{OpenApi, Published};
 use crate::output;
 use crate::request::{Request, ResourcePath, Target};
 use crate::resources::{Registry, Served};
-use crate::stack::on_large_stack;
+use crate::stack::poll_on_large_stack;
 use crate::storage::log::{self, OpenError, Recovered};
 use crate::storage::{Engine as _, Limits, Store};
 use crate::tokens::Tokens;
@@ -48,6 +50,8 @@ pub struct Options {
     pub authorization: Authorization,
     /// Which controllers run inside.
     pub controllers: Controllers,
+    /// Which admission plugins are on.
+    pub admission: AdmissionPlugins,
     /// How much of the past is kept for watches.
     pub limits: Limits,
     /// What built-in types and fields mean, for `kubectl explain`.
@@ -65,6 +69,7 @@ impl Default for Options {
             seed: None,
             authorization: Authorization::default(),
             controllers: Controllers::default(),
+            admission: AdmissionPlugins::default(),
             limits: Limits::default(),
             descriptions: Arc::new(NoDescriptions),
             version: KubernetesVersion::default(),
@@ -90,6 +95,7 @@ pub(crate) struct Inner {
     pub(crate) rbac: Rbac,
     pub(crate) modes: Modes,
     pub(crate) controllers: Controllers,
+    pub(crate) admission: Arc<Chain>,
     pub(crate) tokens: Tokens,
     pub(crate) registry: RwLock<Arc<Registry>>,
     /// Held while definitions are followed, so that two do not take the same name.
@@ -140,6 +146,7 @@ impl ApiServer {
                 rbac: Rbac::default(),
                 modes: Modes::default(),
                 controllers: options.controllers,
+                admission: Arc::new(Chain::new(&options.admission)),
                 tokens,
                 registry: RwLock::default(),
                 definitions: Mutex::default(),
@@ -173,6 +180,7 @@ impl ApiServer {
                 rbac,
                 modes: Modes::default(),
                 controllers: inner.controllers,
+                admission: inner.admission.clone(),
                 tokens: inner.tokens.fork(&inner.ids),
                 registry: RwLock::new(Arc::new(inner.registry().fork())),
                 definitions: Mutex::default(),
@@ -211,10 +219,15 @@ impl ApiServer {
         B: http_body::Body + Unpin,
         B::Error: std::fmt::Display,
     {
+        let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+        let yaml = accept.is_some_and(errors_in_yaml);
         let mut response = match self.answer(request).await {
             Ok(response) => response,
             Err(error) => output::failure(&error),
         };
+        if yaml && response.status().as_u16() >= 400 {
+            response = output::failure_in_yaml(response);
+        }
         let headers = response.headers_mut();
         if !headers.contains_key(header::CACHE_CONTROL) {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
@@ -263,7 +276,7 @@ impl ApiServer {
                         input::read(body).await?
                     }
                 };
-                let response = self.inner.resource(request, path, &bytes);
+                let response = self.inner.resource(request, path, &bytes).await;
                 if !matches!(request.method, Method::GET | Method::HEAD) && response.is_ok() {
                     self.inner
                         .store
@@ -300,7 +313,7 @@ impl Inner {
     }
 
     /// A request for a resource.
-    fn resource(
+    async fn resource(
         self: &Arc<Self>,
         request: &Request,
         path: &ResourcePath,
@@ -324,16 +337,20 @@ impl Inner {
         if path.too_deep || misplaced {
             return if served.custom().is_some() { Ok(no_page()) } else { Err(no_resource()) };
         }
-        let handle = || {
+        let handle = async {
             if path.subresource.is_empty() {
-                self.verb(request, served, path, body)
+                self.verb(request, served, path, body).await
             } else {
-                self.subresource(request, served, path, body)
+                self.subresource(request, served, path, body).await
             }
         };
-        // Schemas and rules are walked down to their ground when they are checked.
+        // Schemas and rules are checked recursively, down to the deepest field.
         let writes = !matches!(request.method, Method::GET | Method::HEAD);
-        let response = if served.defines_resources() && writes { on_large_stack(handle) } else { handle() };
+        let response = if served.defines_resources() && writes {
+            poll_on_large_stack(handle).await
+        } else {
+            handle.await
+        };
         if let Some(warning) = served.deprecation() {
             // Said whatever comes of the request.
             let mut response = response.unwrap_or_else(|error| output::failure(&error));
@@ -347,7 +364,7 @@ impl Inner {
         Ok(response)
     }
 
-    fn verb(
+    async fn verb(
         self: &Arc<Self>,
         request: &Request,
         served: &Arc<Served>,
@@ -364,7 +381,7 @@ impl Inner {
             return Err(ApiError::method_not_allowed());
         }
         if !served.is_stored() {
-            return self.virtual_resource(request, served, path, body);
+            return self.virtual_resource(request, served, path, body).await;
         }
         let namespace = if served.namespaced() { path.namespace.as_str() } else { "" };
         match verb {
@@ -375,11 +392,11 @@ impl Inner {
                 Some(_) => Ok(no_page()),
                 None => Err(ApiError::method_not_allowed()),
             },
-            "create" => self.create(request, served, namespace, body),
-            "update" => self.update(request, served, namespace, &path.name, "", body),
-            "patch" => self.patch(request, served, namespace, &path.name, "", body),
-            "delete" => self.delete(request, served, namespace, &path.name, body),
-            "deletecollection" => self.delete_collection(request, served, namespace, body),
+            "create" => self.create(request, served, namespace, body).await,
+            "update" => self.update(request, served, namespace, &path.name, "", body).await,
+            "patch" => self.patch(request, served, namespace, &path.name, "", body).await,
+            "delete" => self.delete(request, served, namespace, &path.name, body).await,
+            "deletecollection" => self.delete_collection(request, served, namespace, body).await,
             _ => Err(ApiError::method_not_allowed()),
         }
     }

@@ -1,17 +1,22 @@
-//! Work that recurses deeper than a worker's stack allows.
+//! Runs deeply recursive work on a larger stack.
+//!
+//! Schemas, CEL rules and YAML documents nest deeper than the stack of a worker thread allows. The work stays on its
+//! thread: only the stack grows.
 
-/// The stack that such work gets. Pages of it that are never touched cost nothing.
+use std::pin::pin;
+
+/// The size of the stack that the work gets. Pages of it that are never touched cost nothing.
 const LARGE: usize = 64 << 20;
+/// A stack that still has this much room is not replaced.
+const ENOUGH: usize = 32 << 20;
 
-/// Does work on a thread of its own with a large stack, and waits for it.
-pub(crate) fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(LARGE).spawn_scoped(scope, work);
-        match thread.map(std::thread::ScopedJoinHandle::join) {
-            Ok(Ok(done)) => done,
-            // As if it had been done here.
-            Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            Err(error) => panic!("no thread could be started: {error}"),
-        }
-    })
+/// Runs `work` with a large stack.
+pub(crate) fn on_large_stack<T>(work: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(ENOUGH, LARGE, work)
+}
+
+/// Polls `future` with a large stack. While it waits, the stack is given back.
+pub(crate) async fn poll_on_large_stack<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    std::future::poll_fn(|context| on_large_stack(|| future.as_mut().poll(context))).await
 }

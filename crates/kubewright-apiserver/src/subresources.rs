@@ -1,4 +1,4 @@
-//! Subresources: `status` and its like, and the verbs in disguise (binding, eviction, token).
+//! Subresources: `status` and its like, and those that act (binding, eviction, token, exec).
 
 mod eviction;
 mod logs;
@@ -12,24 +12,28 @@ use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::{ApiError, Qualified};
 use kubewright_apimachinery::{facts, time};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::admission::{Attributes, Cluster, Notes, Operation, OperationOptions, connect_options};
 use crate::auth::User;
 use crate::body::Body;
 use crate::input;
+use crate::negotiate::negotiate_without_tables;
 use crate::options::{WriteKind, WriteOptions};
 use crate::output;
 use crate::request::{Request, ResourcePath};
-use crate::resources::Served;
+use crate::resources::{Served, Shape};
 use crate::server::{Inner, no_page, no_resource};
-use crate::write::{Update, Written};
+use crate::track::Author;
+use crate::write::change::{Candidate, Change, precondition_failed};
+use crate::write::{WriteRequest, Written};
 
 const TOKEN_REQUEST: Gvk<'static> =
     Gvk { group: "authentication.k8s.io", version: "v1", kind: "TokenRequest" };
 const BINDING: Gvk<'static> = Gvk { group: "", version: "v1", kind: "Binding" };
 
 impl Inner {
-    pub(crate) fn subresource(
+    pub(crate) async fn subresource(
         self: &Arc<Self>,
         request: &Request,
         served: &Arc<Served>,
@@ -52,38 +56,113 @@ impl Inner {
         let name = path.name.as_str();
         match (&*sub.name, &request.method) {
             ("scale", &Method::GET) => self.get_scale(request, served, namespace, name),
-            ("scale", _) => self.write_scale(request, served, namespace, name, body),
-            ("binding", _) => self.bind(request, namespace, Some(name), body),
-            ("eviction", _) => self.evict(request, served, namespace, name, body),
-            ("token", _) => self.token(request, served, namespace, name, body),
+            ("scale", _) => self.write_scale(request, served, namespace, name, body).await,
+            ("binding", _) => self.bind(request, namespace, Some(name), body).await,
+            ("eviction", _) => self.evict(request, served, namespace, name, body).await,
+            ("token", _) => self.token(request, served, namespace, name, body).await,
             ("log", _) => self.logs(request, served, namespace, name),
             ("exec" | "attach" | "portforward" | "proxy", _) => {
-                self.find(served, namespace, name)?;
-                Ok(no_page())
+                self.connect(request, served, namespace, name, &sub.name, &sub.kind).await
             }
             (_, &Method::GET | &Method::HEAD) => self.get(request, served, namespace, name),
-            (_, &Method::PUT) => self.update(request, served, namespace, name, &sub.name, body),
-            (_, &Method::PATCH) => self.patch(request, served, namespace, name, &sub.name, body),
+            (_, &Method::PUT) => self.update(request, served, namespace, name, &sub.name, body).await,
+            (_, &Method::PATCH) => self.patch(request, served, namespace, name, &sub.name, body).await,
             _ => Err(ApiError::method_not_allowed()),
         }
     }
 
+    /// CONNECT to a pod, service or node. Nothing runs behind it, so an admitted request is answered with 404.
+    async fn connect(
+        &self,
+        request: &Request,
+        served: &Served,
+        namespace: &str,
+        name: &str,
+        subresource: &str,
+        kind: &str,
+    ) -> Result<Response<Body>, ApiError> {
+        let kind = Gvk { group: "", version: "v1", kind };
+        let options = connect_options(kind.kind, &request.query);
+        let mut notes = Notes::default();
+        let mut attributes = Attributes {
+            operation: Operation::Connect,
+            resource: served,
+            kind,
+            shape: &served.shape,
+            subresource,
+            namespace,
+            name,
+            object: options,
+            old_object: None,
+            options: OperationOptions::None,
+            user: &request.user,
+            dry_run: false,
+            managed_fields_before: None,
+        };
+        self.admit_only(&mut attributes, &mut notes).await?;
+        self.find(served, namespace, name)?;
+        Ok(no_page())
+    }
+
+    /// Both phases of admission, for requests that store nothing by themselves.
+    pub(crate) async fn admit_only(
+        &self,
+        attributes: &mut Attributes<'_>,
+        notes: &mut Notes,
+    ) -> Result<(), ApiError> {
+        let cluster = Cluster::new(self);
+        self.admission.admit(&cluster, attributes, notes).await?;
+        self.admission.validate(&cluster, attributes, notes).await
+    }
+
+    /// CREATE of an object of a subresource that is not stored: a Binding, an Eviction, a TokenRequest. Returns the
+    /// object after admission.
+    pub(crate) async fn admit_subresource(
+        &self,
+        write: &WriteRequest<'_>,
+        kind: Gvk<'_>,
+        shape: &Shape,
+        object: Value,
+        notes: &mut Notes,
+    ) -> Result<Value, ApiError> {
+        let mut attributes = write.attributes(Operation::Create, write.name, object, None);
+        (attributes.kind, attributes.shape) = (kind, shape);
+        self.admit_only(&mut attributes, notes).await?;
+        Ok(attributes.object)
+    }
+
     /// Puts a pod on a node.
-    pub(crate) fn bind(
+    pub(crate) async fn bind(
         &self,
         request: &Request,
         namespace: &str,
         name: Option<&str>,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
+        let registry = self.registry();
+        let pods = registry.find("", "v1", "pods").ok_or_else(no_resource)?;
+        negotiate_without_tables(request, pods, "")?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
-        let ty = facts::type_named("core.v1.Binding").ok_or_else(|| ApiError::internal("no Binding"))?;
-        let decoded = input::decode_as(BINDING, ty, input::media(request)?, body)?;
+        let ty = facts::find("core.v1.Binding").ok_or_else(|| ApiError::internal("no Binding"))?;
+        let decoded = input::decode_as(BINDING, ty.get(), input::media(request)?, body)?;
         let binding = decoded.value;
         let name = name.unwrap_or(binding.str_at("metadata.name")).to_owned();
         if !binding.str_at("metadata.name").is_empty() && binding.str_at("metadata.name") != name {
             return Err(ApiError::bad_request("name in URL does not match name in Binding object"));
         }
+        let manager = Author::of(request);
+        let write = WriteRequest {
+            served: pods,
+            namespace,
+            name: &name,
+            subresource: "binding",
+            user: &request.user,
+            manager: &manager,
+            options: &options,
+        };
+        let mut notes = Notes::default();
+        let binding =
+            self.admit_subresource(&write, BINDING, &Shape::BuiltIn(ty), binding, &mut notes).await?;
         let mut errors = ErrorList::new();
         let target = Path::new("target");
         let kind = binding.str_at("target.kind");
@@ -96,56 +175,18 @@ impl Inner {
         if !errors.is_empty() {
             return Err(ApiError::invalid(BINDING.qualified_kind(), &name, &errors));
         }
-        let registry = self.registry();
-        let pods = registry.find("", "v1", "pods").ok_or_else(no_resource)?;
-        let node = binding.str_at("target.name").to_owned();
         let now = time::format_rfc3339(self.clock.now());
-        let update = Update {
-            served: pods,
-            namespace,
-            name: &name,
-            subresource: "binding",
-            dry_run: options.dry_run,
-            create: false,
-            replaces: false,
-            // As upstream: nobody is noted as the owner of what a binding sets.
-            author: None,
-        };
-        self.update_object(&update, &mut Vec::new(), |old| {
-            let refuse = |why: String| {
-                Err(ApiError::conflict(Qualified { group: "", name: "pods/binding" }, &name, &why))
-            };
-            if old.has("metadata.deletionTimestamp") {
-                return refuse(format!("pod {name} is being deleted, cannot be assigned to a host"));
-            }
-            let assigned = old.str_at("spec.nodeName");
-            if !assigned.is_empty() {
-                return refuse(format!("pod {name} is already assigned to node {assigned:?}"));
-            }
-            let mut pod = old.clone();
-            pod.set_at("spec.nodeName", node.as_str());
-            let annotations = binding.map_at("metadata.annotations").clone();
-            if !annotations.is_empty() {
-                pod.object_mut("metadata.annotations").extend(annotations);
-            }
-            let condition = json!({
-                "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now,
-            });
-            let mut conditions = pod.list_at("status.conditions").to_vec();
-            match conditions.iter_mut().find(|condition| condition.str_at("type") == "PodScheduled") {
-                Some(existing) => *existing = condition,
-                None => conditions.push(condition),
-            }
-            pod.set_at("status.conditions", conditions);
-            Ok(pod)
-        })?;
+        let mut change = Change::Bind(Bind { binding: &binding, name: &name, now });
+        self.update_object(&write, &mut change, &mut notes).await?;
         let status =
             json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-        Ok(output::respond_json(StatusCode::CREATED, &status))
+        let mut response = output::respond_json(StatusCode::CREATED, &status);
+        output::warn(&mut response, &notes.warnings);
+        Ok(response)
     }
 
     /// A token for a service account.
-    fn token(
+    async fn token(
         &self,
         request: &Request,
         served: &Served,
@@ -153,10 +194,24 @@ impl Inner {
         name: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
+        let format = negotiate_without_tables(request, served, "")?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
-        let ty = facts::type_named("authentication.v1.TokenRequest")
+        let ty = facts::find("authentication.v1.TokenRequest")
             .ok_or_else(|| ApiError::internal("no TokenRequest"))?;
-        let mut asked = input::decode_as(TOKEN_REQUEST, ty, input::media(request)?, body)?.value;
+        let asked = input::decode_as(TOKEN_REQUEST, ty.get(), input::media(request)?, body)?.value;
+        let manager = Author::of(request);
+        let write = WriteRequest {
+            served,
+            namespace,
+            name,
+            subresource: "token",
+            user: &request.user,
+            manager: &manager,
+            options: &options,
+        };
+        let mut notes = Notes::default();
+        let mut asked =
+            self.admit_subresource(&write, TOKEN_REQUEST, &Shape::BuiltIn(ty), asked, &mut notes).await?;
         let account = self.find(served, namespace, name)?;
         let seconds = asked.int_at("spec.expirationSeconds").unwrap_or(3600);
         if seconds < 600 {
@@ -180,7 +235,64 @@ impl Inner {
         asked.set_at("metadata.namespace", namespace);
         asked.set_at("metadata.creationTimestamp", time::format_rfc3339(self.clock.now()));
         asked.set_at("status", json!({"token": token, "expirationTimestamp": time::format_rfc3339(expires)}));
-        let format = output::negotiate(request)?;
-        Ok(self.written(served, format, &Written::Shown(asked), StatusCode::CREATED, &[]))
+        Ok(self.written(served, format, &Written::Shown(asked), StatusCode::CREATED, &notes.warnings))
+    }
+}
+
+/// The assignment of a pod to a node.
+pub(crate) struct Bind<'a> {
+    binding: &'a Value,
+    name: &'a str,
+    /// When the pod is scheduled.
+    now: String,
+}
+
+impl Bind<'_> {
+    /// The pod on its node. As upstream has it, no field manager owns what a binding sets.
+    pub(crate) fn resolve(
+        &self,
+        write: &WriteRequest<'_>,
+        live: Option<&Value>,
+    ) -> Result<Candidate, ApiError> {
+        let Self { binding, name, now } = self;
+        let refuse =
+            |why: String| Err(ApiError::conflict(Qualified { group: "", name: "pods/binding" }, name, &why));
+        let mut pod = live.cloned().unwrap_or_default();
+        for (what, path) in [("UID", "metadata.uid"), ("ResourceVersion", "metadata.resourceVersion")] {
+            let (given, current) = (binding.str_at(path), pod.str_at(path));
+            if !given.is_empty() && given != current {
+                return Err(precondition_failed(write, what, given, current));
+            }
+        }
+        if pod.has("metadata.deletionTimestamp") {
+            return refuse(format!("pod {name} is being deleted, cannot be assigned to a host"));
+        }
+        let assigned = pod.str_at("spec.nodeName");
+        if !assigned.is_empty() {
+            return refuse(format!("pod {name} is already assigned to node {assigned:?}"));
+        }
+        if !pod.list_at("spec.schedulingGates").is_empty() {
+            return refuse(format!("pod {name} has non-empty .spec.schedulingGates"));
+        }
+        pod.set_at("spec.nodeName", binding.str_at("target.name"));
+        pod.remove_at("status.nominatedNodeName");
+        let annotations = binding.map_at("metadata.annotations").clone();
+        if !annotations.is_empty() {
+            pod.object_mut("metadata.annotations").extend(annotations);
+        }
+        let labels = binding.map_at("metadata.labels").clone();
+        if !labels.is_empty() {
+            pod.object_mut("metadata.labels").extend(labels);
+        }
+        let condition = json!({
+            "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now,
+        });
+        let mut conditions = pod.list_at("status.conditions").to_vec();
+        match conditions.iter_mut().find(|condition| condition.str_at("type") == "PodScheduled") {
+            Some(existing) => *existing = condition,
+            None => conditions.push(condition),
+        }
+        pod.set_at("status.conditions", conditions);
+        Ok(Candidate::new(pod, Vec::new()))
     }
 }

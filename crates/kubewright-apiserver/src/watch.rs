@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::body::Body;
+use crate::negotiate::{negotiate, no_stream};
 use crate::options::{ListOptions, parse_revision};
 use crate::output::{self, Change, Format, View};
 use crate::read::Filter;
@@ -40,7 +41,11 @@ impl Inner {
         namespace: &str,
         only: &str,
     ) -> Result<Response<Body>, ApiError> {
-        let format = output::negotiate(request)?;
+        let mut format = negotiate(request, served)?;
+        if matches!(format.view, View::MetadataList(_)) {
+            // No event has a list, so upstream shows the object.
+            format.view = View::Whole;
+        }
         let options = ListOptions::read(&request.query, true)?;
         let filter = Filter::new(served, namespace, &options)?;
         let from =
@@ -64,12 +69,14 @@ impl Inner {
             columns_sent: false,
         };
         watch.start(&options, from)?;
+        if format.yaml {
+            return Err(no_stream());
+        }
         let stream = futures_util::stream::unfold(watch, |mut watch| async move {
             let next = watch.next().await?;
             Some((next, watch))
         });
-        let media = if format.yaml { "application/yaml" } else { "application/json" };
-        Ok(output::respond(StatusCode::OK, media, Body::stream(stream)))
+        Ok(output::respond(StatusCode::OK, "application/json", Body::stream(stream)))
     }
 }
 

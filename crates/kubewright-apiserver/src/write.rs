@@ -1,47 +1,68 @@
-//! Create and update: the way of an object from a request into the store.
+//! The write path: how an object gets from a request into the store.
 //!
-//! Every write of every kind goes through [`Inner::create_object`] or [`Inner::update_object`]: decode,
-//! default, admit, prepare, validate, commit. Nothing else puts objects into the store but garbage collection.
+//! Every create and update of every kind passes these stages, in this order:
+//!
+//! 1. resolve: a [`Change`] and the live object give a candidate, with its managedFields;
+//! 2. the mutating phase of admission, which may wait;
+//! 3. privilege escalation (RBAC objects only);
+//! 4. prepare, allocate, validate;
+//! 5. permission to create, where an update creates its object; then the validating phase of admission, which may wait;
+//! 6. commit against the version that the candidate was resolved from, or begin again;
+//! 7. what follows the commit ([`crate::after_commit`]).
+//!
+//! Nothing here waits but admission, and no lock is held while it does. A write that no plugin waits for is done in
+//! one go.
 
+pub(crate) mod change;
+mod commit;
 mod metadata;
+mod request;
+mod stages;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use kubewright_apimachinery::apply::packed;
-use kubewright_apimachinery::decode::Form;
-use kubewright_apimachinery::field::{FieldError, Path};
-use kubewright_apimachinery::gvk::Gvk;
+use kubewright_apimachinery::apply::{self, packed};
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::status::{ApiError, Qualified};
-use kubewright_apimachinery::{apply, convert, selectable, time};
+use kubewright_apimachinery::status::ApiError;
 use serde_json::Value;
 
+use crate::admission::{Cluster, Notes, Operation};
+use crate::after_commit::AfterCommit;
 use crate::body::Body;
+use crate::delete::is_removable;
 use crate::input;
 use crate::kinds;
+use crate::negotiate::{negotiate, wrong_number};
 use crate::options::{WriteKind, WriteOptions};
 use crate::output::{self, Shown};
-use crate::quota::Charge;
 use crate::request::Request;
 use crate::resources::Served;
 use crate::server::Inner;
-use crate::storage::{Attributes, Change, Expect, Version, Write};
+use crate::storage::{Expect, Version};
 use crate::track::Author;
-use metadata::{carry_metadata, dedup_owners, is_released};
+use change::{Change, Replace};
+pub(crate) use commit::{attributes, stored_form};
+use metadata::dedup_owners;
 pub(crate) use metadata::{check_name, check_namespace};
+pub(crate) use request::WriteRequest;
+use stages::check_resource_version;
 
-/// How often a generated name is drawn anew when it is taken.
+/// How many names are generated at most before a create fails.
 const NAME_TRIES: usize = 8;
-/// How often an update without a resourceVersion is tried again when another came first.
+/// How often an update is resolved anew because another write was committed first.
 const UPDATE_TRIES: usize = 32;
 
-/// What a write left behind.
+/// Upstream's message for a write that lost against another.
+pub(crate) const MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
+/// The object that a write answers with.
 pub(crate) enum Written {
     /// In the store.
     Stored(Arc<Version>),
-    /// Only shown: a dry run, or an object that went away with this write.
+    /// Not in the store: of a dry run, or removed by this write.
     Shown(Value),
 }
 
@@ -60,53 +81,46 @@ impl Written {
     }
 }
 
-/// What became of a write.
+/// The result of a write.
 pub(crate) struct Outcome {
     pub(crate) written: Written,
     pub(crate) created: bool,
 }
 
-/// A change to an object that may be there.
-pub(crate) struct Update<'a> {
-    pub(crate) served: &'a Served,
-    pub(crate) namespace: &'a str,
-    pub(crate) name: &'a str,
-    /// `status` and others, or empty.
-    pub(crate) subresource: &'a str,
-    pub(crate) dry_run: bool,
-    /// A missing object is created.
-    pub(crate) create: bool,
-    /// The new object replaces the old one whatever its version (PUT), or was made from it (PATCH).
-    pub(crate) replaces: bool,
-    /// Who gets what changes; nobody, if the new object says already who owns what.
-    pub(crate) author: Option<&'a Author>,
-}
-
 impl Inner {
     /// POST to a collection.
-    pub(crate) fn create(
+    pub(crate) async fn create(
         &self,
         request: &Request,
         served: &Served,
         namespace: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let format = output::negotiate(request)?;
+        let format = negotiate(request, served)?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
         let media = input::media(request)?;
-        let (mut object, mut warnings) = served.decode(media, body, options.field_validation)?;
+        let (mut object, warnings) = served.decode(media, body, options.field_validation)?;
+        metadata::wipe_system_fields(&mut object);
         check_namespace(served, namespace, &mut object)?;
-        sign_request(served, request, &mut object);
-        warnings.extend(dedup_owners(&mut object, "contains duplicate entries"));
-        self.track(served, "", &Author::of(request), None, &mut object);
-        let outcome = self
-            .check_create(request, served, namespace, &object)
-            .and_then(|()| self.create_object(served, namespace, object, options.dry_run, &mut warnings));
-        Ok(self.answer_write(served, format, outcome, StatusCode::CREATED, &warnings))
+        let mut notes = Notes { warnings, ..Notes::default() };
+        notes.warnings.extend(dedup_owners(&mut object, "contains duplicate entries"));
+        let manager = Author::of(request);
+        self.track(served, "", &manager, None, &mut object);
+        let write = WriteRequest {
+            served,
+            namespace,
+            name: "",
+            subresource: "",
+            user: &request.user,
+            manager: &manager,
+            options: &options,
+        };
+        let outcome = self.create_object(&write, object, &mut notes).await;
+        Ok(self.answer_write(served, format, outcome, StatusCode::CREATED, &notes.warnings))
     }
 
     /// PUT of an object, or of one of its subresources.
-    pub(crate) fn update(
+    pub(crate) async fn update(
         &self,
         request: &Request,
         served: &Served,
@@ -115,39 +129,26 @@ impl Inner {
         subresource: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let format = output::negotiate(request)?;
+        let format = negotiate(request, served)?;
         let options = WriteOptions::read(&request.query, WriteKind::Update)?;
-        let media = input::media(request)?;
-        let read = || {
-            let (mut object, mut warnings) = served.decode(media, body, options.field_validation)?;
-            check_namespace(served, namespace, &mut object)?;
-            check_name(&object, name)?;
-            warnings.extend(dedup_owners(&mut object, "contains duplicate entries"));
-            Ok((object, warnings))
-        };
-        let (object, mut warnings) = read()?;
-        let author = Author::of(request);
-        let update = Update {
+        let manager = Author::of(request);
+        let write = WriteRequest {
             served,
             namespace,
             name,
             subresource,
-            dry_run: options.dry_run,
-            create: subresource.is_empty() && kinds::creates_on_update(served.gvk()),
-            replaces: true,
-            author: Some(&author),
+            user: &request.user,
+            manager: &manager,
+            options: &options,
         };
-        let mut object = Some(object);
-        // Read again for another try: that is rare, and a copy for it would not be cheap.
-        let modify = |old: &Value| {
-            let object = object.take().map_or_else(|| Ok(read()?.0), Ok)?;
-            self.check_change(request, served, namespace, old, &object).map(|()| object)
-        };
-        let outcome = self.update_object(&update, &mut warnings, modify);
-        Ok(self.answer_write(served, format, outcome, StatusCode::OK, &warnings))
+        let creates = subresource.is_empty() && kinds::creates_on_update(served.gvk());
+        let mut change = Change::Replace(Replace::read(&write, input::media(request)?, body, creates)?);
+        let mut notes = Notes::default();
+        let outcome = self.update_object(&write, &mut change, &mut notes).await;
+        Ok(self.answer_write(served, format, outcome, StatusCode::OK, &notes.warnings))
     }
 
-    /// The answer to a write that went well or not. Warnings go with both.
+    /// The answer to a write that succeeded or failed. Both carry the warnings.
     pub(crate) fn answer_write(
         &self,
         served: &Served,
@@ -169,7 +170,7 @@ impl Inner {
         }
     }
 
-    /// The answer to a write.
+    /// The answer to a write that succeeded.
     pub(crate) fn written(
         &self,
         served: &Served,
@@ -178,6 +179,9 @@ impl Inner {
         status: StatusCode,
         warnings: &[String],
     ) -> Response<Body> {
+        if matches!(format.view, output::View::MetadataList(_)) {
+            return output::failure(&wrong_number(served, false));
+        }
         let shown = match written {
             Written::Stored(version) => Shown::Version(version),
             Written::Shown(value) => Shown::Value(value),
@@ -188,367 +192,212 @@ impl Inner {
         response
     }
 
-    /// Puts a decoded and defaulted object, in the version of `served`, into the store.
-    pub(crate) fn create_object(
+    /// Stages 2 to 7 of a new object, which is decoded, defaulted and has its managedFields.
+    pub(crate) async fn create_object(
         &self,
-        served: &Served,
-        namespace: &str,
+        write: &WriteRequest<'_>,
         object: Value,
-        dry_run: bool,
-        warnings: &mut Vec<String>,
+        notes: &mut Notes,
     ) -> Result<Outcome, ApiError> {
+        let served = write.served;
+        let cluster = Cluster::new(self);
+        let name = object.str_at("metadata.name").to_owned();
+        if served.custom().is_some_and(|custom| custom.definition.terminating) {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(ApiError::forbidden(served.qualified(), &name, why));
+        }
+        let mut attributes = write.attributes(Operation::Create, &name, object, None);
+        self.admission.admit(&cluster, &mut attributes, notes).await?;
+        let mut object = attributes.object;
+        notes.warnings.extend(dedup_owners(&mut object, metadata::AFTER_ADMISSION));
+        self.check_escalation(write, None, &object)?;
         let generate =
             object.str_at("metadata.name").is_empty() && !object.str_at("metadata.generateName").is_empty();
-        let mut wanted = object;
-        for attempt in 0.. {
+        for attempt in 1.. {
             // Only a generated name may need another try.
-            let mut object = if generate { wanted.clone() } else { wanted.take() };
-            self.fill_metadata(served, namespace, &mut object);
-            if generate {
-                let prefix = object.str_at("metadata.generateName").to_owned();
-                object.set_at("metadata.name", self.ids.name(&prefix));
+            let mut candidate = if generate { object.clone() } else { object.take() };
+            let mut warnings = Vec::new();
+            let reserved = self.prepare_create(write, &mut candidate, &mut warnings)?;
+            if attempt == 1 {
+                notes.warnings.append(&mut warnings);
             }
-            self.admit_create(served, namespace, &mut object)?;
-            served.prepare_create(&mut object);
-            self.stamp(served, &mut object, None);
-            let name = object.str_at("metadata.name").to_owned();
-            let reserved = self.allocate(served, &mut object, None)?;
-            let form = served.complete(&mut object)?;
-            let verdict = served.validate_create(&object);
-            if attempt == 0 {
-                warnings.extend(verdict.warnings);
+            if !write.name.is_empty() {
+                self.check_may_create(write)?;
             }
-            if !verdict.errors.is_empty() {
-                return Err(ApiError::invalid(invalid_kind(served, &object), &name, &verdict.errors));
-            }
-            if form == Form::Complete {
-                served.normalise(&mut object)?;
-            }
-            if object.has("metadata.resourceVersion") {
-                let why = "resourceVersion should not be set on objects to be created";
-                return Err(match served.custom() {
-                    Some(_) => ApiError::new(500, "", why),
-                    None => ApiError::internal(why),
-                });
-            }
-            if attempt == 0 {
-                warnings.extend(served.warnings(&object, None));
-                self.charge(&Charge { served, namespace, old: None, new: &object, dry_run })?;
-            }
-            if dry_run {
-                let taken = self.store.get(&served.storage, &served.key(namespace, &name)).is_some();
-                if taken {
-                    return Err(ApiError::already_exists(served.qualified(), &name));
+            let name = candidate.str_at("metadata.name").to_owned();
+            let attributes = write.attributes(Operation::Create, &name, candidate, None);
+            self.admission.validate(&cluster, &attributes, notes).await?;
+            let candidate = attributes.object;
+            let key = served.key(write.namespace, &name);
+            if write.options.dry_run {
+                if let Some(current) = self.store.get(&served.storage, &key) {
+                    return Err(already_exists(served, &name, &current));
                 }
-                return Ok(Outcome { written: Written::shown(object), created: true });
+                return Ok(Outcome { written: Written::shown(candidate), created: true });
             }
-            let key = served.key(namespace, &name);
-            match self.put(served, &key, Expect::Absent, object) {
+            check_resource_version(served, &candidate)?;
+            let mut after = AfterCommit::default();
+            match self.put(served, &key, Expect::Absent, candidate, &mut after) {
                 Ok(version) => {
                     reserved.keep();
-                    self.follow_addresses(served, &key, None, Some(&version));
-                    self.after_write(served, &version);
+                    after.service_addresses(served, &key, None, Some(&version));
+                    self.finish(after);
                     return Ok(Outcome { written: Written::Stored(version), created: true });
                 }
-                Err(_) if generate && attempt + 1 < NAME_TRIES => {}
-                Err(_) => return Err(ApiError::already_exists(served.qualified(), &name)),
+                Err(_) if generate && attempt < NAME_TRIES => {}
+                Err(_) => {
+                    let current = self.store.get(&served.storage, &key);
+                    return Err(match current {
+                        Some(current) => already_exists(served, &name, &current),
+                        None => ApiError::already_exists(served.qualified(), &name),
+                    });
+                }
             }
         }
         Err(ApiError::internal("no name could be generated"))
     }
 
-    /// Changes an object. `modify` is given the object in the version of `served`, packed, and answers with the
-    /// new one.
-    pub(crate) fn update_object(
+    /// All stages of a change to an object that may exist.
+    pub(crate) async fn update_object(
         &self,
-        update: &Update<'_>,
-        warnings: &mut Vec<String>,
-        mut modify: impl FnMut(&Value) -> Result<Value, ApiError>,
+        write: &WriteRequest<'_>,
+        change: &mut Change<'_>,
+        notes: &mut Notes,
     ) -> Result<Outcome, ApiError> {
-        let Update { served, namespace, name, .. } = *update;
-        let key = served.key(namespace, name);
+        let key = write.served.key(write.namespace, write.name);
+        let before = notes.warnings.len();
         for _ in 0..UPDATE_TRIES {
-            let Some(current) = self.store.get(&served.storage, &key) else {
-                if !update.create {
-                    return Err(ApiError::not_found(served.qualified(), name));
-                }
-                let mut object = modify(&Value::Null)?;
-                if let Some(author) = update.author {
-                    self.track(served, update.subresource, author, None, &mut object);
-                }
-                if object.has("metadata.uid") {
-                    let why = format!(
-                        "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: \
-                         Precondition failed: UID in precondition: {}, UID in object meta: ",
-                        registry_key(served, &key),
-                        object.str_at("metadata.uid")
-                    );
-                    return Err(ApiError::conflict(served.qualified(), name, &why));
-                }
-                // Nothing can be at that version.
-                object.remove_at("metadata.resourceVersion");
-                let told = warnings.len();
-                match self.create_object(served, namespace, object, update.dry_run, warnings) {
-                    // Somebody else was faster, so this is an update.
-                    Err(error) if error.reason == "AlreadyExists" => {
-                        warnings.truncate(told);
-                        continue;
-                    }
-                    done => return done,
-                }
+            notes.warnings.truncate(before);
+            let outcome = match self.store.get(&write.served.storage, &key) {
+                Some(current) => self.try_update(write, change, &current, notes).await?,
+                None => self.try_create(write, change, notes).await?,
             };
-            if let Some(outcome) = self.try_update(update, &key, &current, warnings, &mut modify)? {
+            if let Some(outcome) = outcome {
                 return Ok(outcome);
             }
         }
-        Err(ApiError::conflict(served.qualified(), name, MODIFIED))
+        Err(ApiError::conflict(write.served.qualified(), write.name, MODIFIED))
     }
 
-    /// One try; nothing if another write came first.
-    fn try_update(
+    /// An update of an object that does not exist. None if it was created meanwhile.
+    async fn try_create(
         &self,
-        update: &Update<'_>,
-        key: &str,
-        current: &Arc<Version>,
-        warnings: &mut Vec<String>,
-        modify: &mut impl FnMut(&Value) -> Result<Value, ApiError>,
+        write: &WriteRequest<'_>,
+        change: &mut Change<'_>,
+        notes: &mut Notes,
     ) -> Result<Option<Outcome>, ApiError> {
-        let Update { served, namespace, name, subresource, .. } = *update;
+        if !change.creates() {
+            return Err(ApiError::not_found(write.served.qualified(), write.name));
+        }
+        let candidate = change.resolve(self, write, None)?;
+        notes.warnings.extend(candidate.warnings);
+        let mut object = candidate.object;
+        // No object has had that version.
+        object.remove_at("metadata.resourceVersion");
+        match self.create_object(write, object, notes).await {
+            Err(error) if error.reason == "AlreadyExists" => Ok(None),
+            done => done.map(Some),
+        }
+    }
+
+    /// One attempt to update `current`. None if another write was committed first.
+    async fn try_update(
+        &self,
+        write: &WriteRequest<'_>,
+        change: &mut Change<'_>,
+        current: &Arc<Version>,
+        notes: &mut Notes,
+    ) -> Result<Option<Outcome>, ApiError> {
+        let WriteRequest { served, name, .. } = *write;
         let old = output::packed(served, current);
-        let mut new = modify(&old)?;
-        if let Some(author) = update.author {
-            self.track(served, subresource, author, Some(&old), &mut new);
-        }
-        check_preconditions(update, key, &old, &mut new)?;
-        carry_metadata(&mut new, &old);
-        self.admit_update(served, namespace, &mut new, &old)?;
-        warnings
-            .extend(dedup_owners(&mut new, "contains duplicate entries after mutating admission happens"));
-        served.prepare_update(subresource, &mut new, &old);
-        self.stamp(served, &mut new, Some(&old));
-        let reserved = self.allocate(served, &mut new, Some(&old))?;
-        let form = served.complete(&mut new)?;
-        let verdict = served.validate_update(subresource, &new, &old);
-        warnings.extend(verdict.warnings);
-        if !verdict.errors.is_empty() {
-            return Err(ApiError::invalid(invalid_kind(served, &new), name, &verdict.errors));
-        }
-        if form == Form::Complete {
-            served.normalise(&mut new)?;
-        }
-        // The strategies of subresources warn of nothing.
-        if subresource.is_empty() {
-            warnings.extend(served.warnings(&new, Some(&old)));
-        }
+        let candidate = change.resolve(self, write, Some(&old))?;
+        notes.warnings.extend(candidate.warnings);
+        let mut new = if change.is_admitted() {
+            let old = candidate.old.as_ref().unwrap_or(&old);
+            let mut attributes = change.attributes(write, candidate.object, old);
+            self.admission.admit(&Cluster::new(self), &mut attributes, notes).await?;
+            attributes.object
+        } else {
+            candidate.object
+        };
+        notes.warnings.extend(dedup_owners(&mut new, metadata::AFTER_ADMISSION));
+        let mut new = change.complete(write, &old, new)?;
+        self.check_escalation(write, Some(&old), &new)?;
+        stages::check_version_of_update(write, change.replaces(), &old, &mut new)?;
+        let reserved = self.prepare_update(write, &mut new, &old, &mut notes.warnings)?;
         apply::keep_times(&old, &mut new);
-        if is_released(&new, &old) {
+        if change.is_admitted() {
+            new = self.validating_admission(write, change, new, &old, notes).await?;
+        }
+        let removed = old.has("metadata.deletionTimestamp") && is_removable(served, &old, &new);
+        let mut after = AfterCommit::default();
+        if removed {
             // The last finalizer is gone: the update is the deletion.
-            if !update.dry_run && self.remove(served, key, current).is_err() {
+            if !write.options.dry_run && self.remove(served, &current.key, current, &mut after).is_err() {
                 return Ok(None);
             }
             reserved.keep();
+            self.finish(after);
             return Ok(Some(Outcome { written: Written::shown(new), created: false }));
         }
         if new == old {
             return Ok(Some(Outcome { written: Written::Stored(current.clone()), created: false }));
         }
-        if update.dry_run {
+        if write.options.dry_run {
             return Ok(Some(Outcome { written: Written::shown(new), created: false }));
         }
-        if subresource.is_empty() && matches!(served.kind(), "Service" | "PersistentVolumeClaim") {
-            self.charge(&Charge { served, namespace, old: Some(&old), new: &new, dry_run: false })?;
-        }
-        match self.put(served, key, Expect::At(current.revision), new) {
-            Ok(version) => {
-                reserved.keep();
-                self.follow_addresses(served, key, Some(current), Some(&version));
-                self.after_write(served, &version);
-                Ok(Some(Outcome { written: Written::Stored(version), created: false }))
-            }
-            Err(_) => Ok(None),
-        }
+        let key = served.key(write.namespace, name);
+        let Ok(version) = self.put(served, &key, Expect::At(current.revision), new, &mut after) else {
+            return Ok(None);
+        };
+        reserved.keep();
+        after.service_addresses(served, &key, Some(current), Some(&version));
+        self.finish(after);
+        Ok(Some(Outcome { written: Written::Stored(version), created: false }))
     }
 
-    /// What the server sets on every object that is created.
-    fn fill_metadata(&self, served: &Served, namespace: &str, object: &mut Value) {
-        object.set_at("metadata.uid", self.ids.uid());
-        object.set_at("metadata.creationTimestamp", time::format_rfc3339(self.clock.now()));
-        for absent in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
-            object.object_mut("metadata").remove(absent);
-        }
-        if served.namespaced() {
-            object.set_at("metadata.namespace", namespace);
-        }
+    /// The validating phase of an update. Returns the object that it was given.
+    async fn validating_admission(
+        &self,
+        write: &WriteRequest<'_>,
+        change: &Change<'_>,
+        new: Value,
+        old: &Value,
+        notes: &mut Notes,
+    ) -> Result<Value, ApiError> {
+        let cluster = Cluster::new(self);
+        let Some((new_view, old_view)) = change.views(write, &new, old) else {
+            let attributes = change.attributes(write, new, old);
+            self.admission.validate(&cluster, &attributes, notes).await?;
+            return Ok(attributes.object);
+        };
+        let attributes = change.attributes(write, new_view, &old_view);
+        self.admission.validate(&cluster, &attributes, notes).await?;
+        Ok(new)
     }
 
-    /// Sets the times that upstream's strategies set: the rules themselves know no clock.
-    fn stamp(&self, served: &Served, new: &mut Value, old: Option<&Value>) {
-        let now = time::format_rfc3339(self.clock.now());
-        match (served.group(), served.kind()) {
-            ("", "PersistentVolume") => {
-                let phase = |object: &Value| object.str_at("status.phase").to_owned();
-                let time = "status.lastPhaseTransitionTime";
-                if old.is_none_or(|old| phase(old) != phase(new) && old.at(time) == new.at(time)) {
-                    new.set_at(time, now);
-                }
-            }
-            ("", "Pod") | ("apiregistration.k8s.io", "APIService") if old.is_none() => {
-                for condition in new.list_mut("status.conditions").into_iter().flatten() {
-                    condition.default_at("lastTransitionTime", now.as_str());
-                }
-            }
-            ("certificates.k8s.io", "CertificateSigningRequest") => {
-                for condition in new.list_mut("status.conditions").into_iter().flatten() {
-                    condition.default_at("lastUpdateTime", now.as_str());
-                    condition.default_at("lastTransitionTime", now.as_str());
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Commits an object, given in the version of `served`.
-    pub(crate) fn put(
+    /// Creates an object of the cluster on behalf of the server: without admission, and without an answer.
+    pub(crate) fn create_unadmitted(
         &self,
         served: &Served,
-        key: &str,
-        expect: Expect,
-        object: Value,
-    ) -> Result<Arc<Version>, crate::storage::Conflict> {
-        let (object, attributes) = stored_form(served, object);
-        self.commit(served, key, expect, Change::Put { object, attributes })
-    }
-
-    /// Commits the deletion of an object. Who watches is shown how it was stored last.
-    pub(crate) fn remove(
-        &self,
-        served: &Served,
-        key: &str,
-        current: &Arc<Version>,
-    ) -> Result<Arc<Version>, crate::storage::Conflict> {
-        let change = Change::Delete { object: current.object(), attributes: current.attributes.clone() };
-        let version = self.commit(served, key, Expect::At(current.revision), change)?;
-        self.follow_addresses(served, key, Some(current), None);
-        self.after_delete(served, &version);
-        Ok(version)
-    }
-
-    fn commit(
-        &self,
-        served: &Served,
-        key: &str,
-        expect: Expect,
-        change: Change,
-    ) -> Result<Arc<Version>, crate::storage::Conflict> {
-        let write = Write { resource: served.storage.clone(), key: Arc::from(key), expect, change };
-        let mut versions = self.store.commit(vec![write])?;
-        Ok(versions.remove(0))
-    }
-}
-
-/// What a new object says of the version that it was made from must hold.
-fn check_preconditions(update: &Update<'_>, key: &str, old: &Value, new: &mut Value) -> Result<(), ApiError> {
-    let Update { served, name, .. } = *update;
-    let (given, current) = (new.str_at("metadata.uid").to_owned(), old.str_at("metadata.uid"));
-    if update.replaces && !given.is_empty() && given != current {
-        let why = format!(
-            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: \
-             Precondition failed: UID in precondition: {given}, UID in object meta: {current}",
-            registry_key(served, key)
-        );
-        return Err(ApiError::conflict(served.qualified(), name, &why));
-    }
-    let given = new.str_at("metadata.resourceVersion").to_owned();
-    if given.is_empty() || given == "0" {
-        let unconditional = served.custom().is_none() && kinds::updates_unconditionally(served.gvk());
-        if update.replaces && !unconditional {
-            let at = Path::new("metadata").child("resourceVersion");
-            let error = FieldError::invalid_printed(&at, "0", "must be specified for an update");
-            return Err(ApiError::invalid(served.qualified(), name, &vec![error]));
+        mut object: Value,
+        after: &mut AfterCommit,
+    ) -> Result<(), ApiError> {
+        let write = WriteRequest::by_server(served);
+        let _reserved = self.prepare_create(&write, &mut object, &mut Vec::new())?;
+        let name = object.str_at("metadata.name").to_owned();
+        match self.put(served, &served.key("", &name), Expect::Absent, object, after) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(ApiError::already_exists(served.qualified(), &name)),
         }
-        let revision = old.at("metadata.resourceVersion").clone();
-        new.set_at("metadata.resourceVersion", revision);
-    } else if given != old.str_at("metadata.resourceVersion") {
-        crate::options::parse_revision(&given)
-            .map_err(|error| ApiError::bad_request(format!("invalid resourceVersion: {}", error.message)))?;
-        return Err(ApiError::conflict(served.qualified(), name, MODIFIED));
-    }
-    Ok(())
-}
-
-/// The kind as errors name it: both views of an Event are the core one's, and a custom resource says itself.
-fn invalid_kind<'a>(served: &'a Served, object: &'a Value) -> Qualified<'a> {
-    if served.custom().is_some() {
-        return Gvk::of(object).qualified_kind();
-    }
-    if served.kind() == "Event" { served.stored().qualified_kind() } else { served.gvk().qualified_kind() }
-}
-
-/// Upstream's words for a write that came second.
-pub(crate) const MODIFIED: &str =
-    "the object has been modified; please apply your changes to the latest version and try again";
-
-/// The key that a real server would use in etcd; it shows in messages.
-fn registry_key(served: &Served, key: &str) -> String {
-    let resource = match (served.group(), served.plural()) {
-        ("", "services") => "services/specs",
-        ("", "endpoints") => "services/endpoints",
-        ("", "replicationcontrollers") => "controllers",
-        ("", "nodes") => "minions",
-        (_, "ingresses") => "ingress",
-        (_, plural) => plural,
-    };
-    format!("/registry/{resource}/{key}")
-}
-
-/// An object as the store keeps it: in the stored version, without `apiVersion` and `kind`. Custom ones keep
-/// these, since their stored version may change.
-pub(crate) fn stored_form(served: &Served, mut object: Value) -> (Value, Attributes) {
-    if let Some(custom) = served.custom() {
-        let object = custom.to_stored(object);
-        let attributes = attributes(None, &object);
-        return (object, attributes);
-    }
-    if !served.shows_stored() {
-        object = convert::convert(object, served.stored());
-    }
-    let attributes = attributes(Some(served), &object);
-    if let Some(object) = object.as_object_mut() {
-        object.remove("apiVersion");
-        object.remove("kind");
-    }
-    (object, attributes)
-}
-
-/// What can be searched for in an object of the stored version. Fields are those of built-in kinds only.
-pub(crate) fn attributes(served: Option<&Served>, object: &Value) -> Attributes {
-    let labels = object.map_at("metadata.labels").iter();
-    Attributes {
-        uid: object.str_at("metadata.uid").into(),
-        labels: labels.map(|(k, v)| (k.as_str().into(), v.as_str().unwrap_or_default().into())).collect(),
-        fields: served
-            .into_iter()
-            .flat_map(|served| selectable::fields(served.stored(), object))
-            .filter(|(field, _)| !field.starts_with("metadata."))
-            .map(|(field, value)| (field, value.into_boxed_str()))
-            .collect(),
-        deleting: object.has("metadata.deletionTimestamp"),
-        owners: object
-            .list_at("metadata.ownerReferences")
-            .iter()
-            .map(|owner| owner.str_at("uid").into())
-            .collect(),
     }
 }
 
-/// A request for a certificate says who made it, whatever its author says.
-fn sign_request(served: &Served, request: &Request, object: &mut Value) {
-    if served.kind() != "CertificateSigningRequest" {
-        return;
+/// The name is taken. An object that is being deleted is reported as such.
+fn already_exists(served: &Served, name: &str, current: &Version) -> ApiError {
+    let mut error = ApiError::already_exists(served.qualified(), name);
+    if current.attributes.deleting {
+        error.message = format!("object is being deleted: {}", error.message);
     }
-    let user = &request.user;
-    object.set_at("spec.username", user.name.as_str());
-    object.set_at("spec.uid", user.uid.as_str());
-    object.set_at("spec.groups", user.groups.clone());
-    object.set_at("spec.extra", serde_json::json!(user.extra));
+    error
 }

@@ -91,7 +91,7 @@ impl Inner {
             .map_err(|error| error.to_api_error())?;
         served.normalise(&mut new)?;
         // A conflict is not an error here.
-        let _ = self.put(served, name, Expect::At(current.revision), new);
+        let _ = self.commit_object(served, name, Expect::At(current.revision), new);
         Ok(())
     }
 }

@@ -1,8 +1,7 @@
-//! Rights that a write needs beyond its verb.
+//! Prevents privilege escalation through RBAC objects.
 //!
-//! Nobody grants what they do not have: whoever writes a role must have all its rights or may `escalate`;
-//! whoever writes a binding must have all rights of its role or may `bind` it. And an update or patch that
-//! creates its object needs the right to create.
+//! A user who writes a role must hold all its permissions or may `escalate`; a user who writes a binding must hold all
+//! permissions of its role or may `bind` it.
 
 use kubewright_apimachinery::field::quote;
 use kubewright_apimachinery::object::Fields as _;
@@ -12,73 +11,33 @@ use serde_json::Value;
 use super::rights::{RoleRef, Unresolved, describe_all};
 use super::rule::{self, Rule};
 use super::{Action, ActionOn, MASTERS, User};
-use crate::request::{Request, Target};
 use crate::resources::Served;
 use crate::server::Inner;
+use crate::write::WriteRequest;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 impl Inner {
-    /// Checks an object that is about to be created, by POST.
-    pub(crate) fn check_create(
+    /// Checks an RBAC object that is going to be written, after mutating admission. Other kinds always pass.
+    pub(crate) fn check_escalation(
         &self,
-        request: &Request,
-        served: &Served,
-        namespace: &str,
-        object: &Value,
-    ) -> Result<(), ApiError> {
-        if served.group() != GROUP || request.user.is_in(MASTERS) {
-            return Ok(());
-        }
-        // A namespace that is not there is told of first.
-        self.admit_create(served, namespace, &mut object.clone())?;
-        self.check_grant(request, served, namespace, None, object)
-    }
-
-    /// Checks an object that is about to replace `old`, which is null where there is none.
-    pub(crate) fn check_change(
-        &self,
-        request: &Request,
-        served: &Served,
-        namespace: &str,
-        old: &Value,
+        write: &WriteRequest<'_>,
+        old: Option<&Value>,
         new: &Value,
     ) -> Result<(), ApiError> {
-        if request.user.is_in(MASTERS) {
+        if write.served.group() != GROUP || write.user.is_in(MASTERS) {
             return Ok(());
         }
-        let old = (!old.is_null()).then_some(old);
-        if served.group() == GROUP {
-            self.check_grant(request, served, namespace, old, new)?;
-        }
-        let Target::Resource(path) = &request.target else { return Ok(()) };
-        if old.is_some() {
-            return Ok(());
-        }
-        let on = ActionOn::Resource {
-            group: &path.group,
-            resource: &path.resource,
-            namespace: &path.namespace,
-            name: &path.name,
-        };
-        let refused = self.check(&request.user, Action { verb: "create", on });
-        if refused.is_err() {
-            // What is wrong with the object is told of first.
-            self.create_object(served, namespace, new.clone(), true, &mut Vec::new())?;
-        }
-        refused
+        self.check_grant(write, old, new)
     }
 
     fn check_grant(
         &self,
-        request: &Request,
-        served: &Served,
-        namespace: &str,
+        write: &WriteRequest<'_>,
         old: Option<&Value>,
         new: &Value,
     ) -> Result<(), ApiError> {
-        let user = &request.user;
-        let Target::Resource(path) = &request.target else { return Ok(()) };
+        let WriteRequest { served, namespace, user, .. } = *write;
         let refuse = |why: &str| {
             let what = Qualified { group: GROUP, name: served.plural() };
             ApiError::forbidden(what, new.str_at("metadata.name"), why)
@@ -88,7 +47,7 @@ impl Inner {
         };
         match served.kind() {
             "Role" | "ClusterRole" => {
-                if may("escalate", GROUP, served.plural(), &path.name)
+                if may("escalate", GROUP, served.plural(), write.name)
                     || old.is_some_and(|old| only_collects_garbage(served, old, new))
                 {
                     return Ok(());

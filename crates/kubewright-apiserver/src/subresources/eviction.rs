@@ -3,25 +3,28 @@
 //! A budget's status says how many evictions it allows. Each takes one off and notes the pod, in one write, so that no two
 //! evictions take the same; the controller of budgets counts anew when it sees that.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::selector::LabelSelector;
 use kubewright_apimachinery::status::{ApiError, Cause, Qualified};
-use kubewright_apimachinery::{facts, time};
+use kubewright_apimachinery::{facts, json, time};
 use serde_json::{Value, json};
 
+use crate::admission::Notes;
+use crate::after_commit::AfterCommit;
 use crate::body::Body;
-use crate::input;
+use crate::input::{self, Media};
+use crate::negotiate::negotiate_without_tables;
 use crate::options::{DeleteOptions, WriteKind, WriteOptions};
 use crate::output;
 use crate::request::Request;
-use crate::resources::Served;
+use crate::resources::{Served, Shape};
 use crate::server::Inner;
 use crate::storage::Expect;
+use crate::track::Author;
+use crate::write::WriteRequest;
 
 const EVICTION: Gvk<'static> = Gvk { group: "policy", version: "v1", kind: "Eviction" };
 /// More evictions than this that the controller of budgets has not confirmed are too many.
@@ -29,21 +32,40 @@ const MAX_DISRUPTED: usize = 2000;
 
 impl Inner {
     /// Deletes a pod, if the disruption budgets that cover it allow.
-    pub(super) fn evict(
-        self: &Arc<Self>,
+    pub(super) async fn evict(
+        &self,
         request: &Request,
         served: &Served,
         namespace: &str,
         name: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
+        negotiate_without_tables(request, served, "")?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
-        let ty = facts::type_named("policy.v1.Eviction").ok_or_else(|| ApiError::internal("no Eviction"))?;
-        let decoded = input::decode_as(EVICTION, ty, input::media(request)?, body)?;
+        let ty = facts::find("policy.v1.Eviction").ok_or_else(|| ApiError::internal("no Eviction"))?;
+        let media = input::media(request)?;
+        let (media, body) = match as_v1(media, body)? {
+            Some(body) => (Media::Json, body),
+            None => (media, body.clone()),
+        };
+        let decoded = input::decode_as(EVICTION, ty.get(), media, &body)?;
         let eviction = decoded.value;
-        if eviction.str_at("metadata.name") != name && !eviction.str_at("metadata.name").is_empty() {
+        if eviction.str_at("metadata.name") != name {
             return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
         }
+        let manager = Author::of(request);
+        let write = WriteRequest {
+            served,
+            namespace,
+            name,
+            subresource: "eviction",
+            user: &request.user,
+            manager: &manager,
+            options: &options,
+        };
+        let mut notes = Notes::default();
+        let eviction =
+            self.admit_subresource(&write, EVICTION, &Shape::BuiltIn(ty), eviction, &mut notes).await?;
         let version = self.find(served, namespace, name)?;
         let pod = version.object();
         let ended = matches!(pod.str_at("status.phase"), "Succeeded" | "Failed" | "Pending");
@@ -52,10 +74,15 @@ impl Inner {
         }
         let mut delete = DeleteOptions::from_body(eviction.at("deleteOptions"))?;
         delete.dry_run |= options.dry_run;
-        self.delete_object(served, namespace, name, &delete)?;
+        let mut after = AfterCommit::default();
+        let deleted = self.delete_object(served, namespace, name, &delete, &mut after);
+        self.finish(after);
+        deleted?;
         let status =
             json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-        Ok(output::respond_json(StatusCode::CREATED, &status))
+        let mut response = output::respond_json(StatusCode::CREATED, &status);
+        output::warn(&mut response, &notes.warnings);
+        Ok(response)
     }
 
     /// Takes one disruption off the budget that covers a pod, if it has one to spare.
@@ -85,13 +112,26 @@ impl Inner {
             }
             take_one(&mut budget, pod.str_at("metadata.name"), self.clock.now());
             let key = served.key(namespace, budget.str_at("metadata.name"));
-            // Somebody else may have written it: what it allows is another by then.
-            if let Ok(version) = self.put(served, &key, Expect::At(revision), budget) {
-                self.after_write(served, &version);
+            // A conflict means that what it allows has changed.
+            let mut after = AfterCommit::default();
+            if self.put(served, &key, Expect::At(revision), budget, &mut after).is_ok() {
+                self.finish(after);
                 return Ok(());
             }
         }
     }
+}
+
+/// An Eviction of `policy/v1beta1`, which is still accepted, as one of `policy/v1`.
+fn as_v1(media: Media, body: &Bytes) -> Result<Option<Bytes>, ApiError> {
+    let (text, _) = input::to_json(media, body)?;
+    let Ok(parsed) = json::parse(&text, json::ParseOptions::default()) else { return Ok(None) };
+    let mut eviction = parsed.value;
+    if Gvk::of(&eviction) != (Gvk { version: "v1beta1", ..EVICTION }) {
+        return Ok(None);
+    }
+    eviction.set_at("apiVersion", EVICTION.api_version());
+    Ok(Some(json::to_vec(&eviction).into()))
 }
 
 fn covers(budget: &Value, pod: &Value) -> bool {

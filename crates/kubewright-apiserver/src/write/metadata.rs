@@ -1,4 +1,4 @@
-//! What a write may say in an object's metadata, and what stays as it was.
+//! The metadata that a write may set, and what stays as it was.
 
 use std::collections::HashSet;
 
@@ -56,7 +56,18 @@ pub(super) fn carry_metadata(new: &mut Value, old: &Value) {
     }
 }
 
-/// Owner references that name an owner twice count once. Answers with upstream's warning.
+/// Clears what only the server sets, on the body of a POST.
+pub(super) fn wipe_system_fields(object: &mut Value) {
+    let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) else { return };
+    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        metadata.remove(field);
+    }
+}
+
+/// What [`dedup_owners`] says of references that admission repeated.
+pub(super) const AFTER_ADMISSION: &str = "contains duplicate entries after mutating admission happens";
+
+/// Drops repeated owner references. Returns upstream's warning.
 pub(super) fn dedup_owners(object: &mut Value, what: &str) -> Option<String> {
     let owners = object.list_mut("metadata.ownerReferences")?;
     if owners.len() < 2 {
@@ -78,12 +89,4 @@ pub(super) fn dedup_owners(object: &mut Value, what: &str) -> Option<String> {
             repeated.join(", ")
         )
     })
-}
-
-/// An object that waits for its deletion, and for nothing else any more.
-pub(super) fn is_released(new: &Value, old: &Value) -> bool {
-    old.has("metadata.deletionTimestamp")
-        && old.int_at("metadata.deletionGracePeriodSeconds").unwrap_or_default() == 0
-        && new.list_at("metadata.finalizers").is_empty()
-        && new.list_at("spec.finalizers").is_empty()
 }

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result};
 use kubewright_apiserver::auth::Authorization;
 use kubewright_apiserver::certs::Authority;
 use kubewright_apiserver::serve::{Certificates, Serving};
-use kubewright_apiserver::{ApiServer, Controllers, KubernetesVersion, Options};
+use kubewright_apiserver::{AdmissionPlugins, ApiServer, Controllers, KubernetesVersion, Options};
 use kubewright_runtime::logs;
 
 use super::flags::{Asked, Effect, Flag, Given, Program};
@@ -50,12 +50,8 @@ const PROGRAM: Program = Program {
             effect: Effect::Already("true"),
             help: "privileged containers are always allowed",
         },
-        Flag {
-            name: "disable-admission-plugins",
-            value: "NAMES",
-            effect: Effect::Already("ServiceAccount"),
-            help: "ServiceAccount is always disabled",
-        },
+        heeded("disable-admission-plugins", "NAMES", "admission plugins to disable, separated by commas"),
+        heeded("enable-admission-plugins", "NAMES", "admission plugins to enable besides the default ones"),
         Flag {
             name: "service-cluster-ip-range",
             value: "CIDR",
@@ -102,7 +98,17 @@ async fn serve(given: &Given, ui: &Ui) -> Result<()> {
             .context("--authorization-mode cannot be served")?
             .into(),
     };
+    let names = |flag: &str| -> Vec<String> {
+        let list = given.get(flag).unwrap_or_default().split(',');
+        list.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    };
+    let admission = AdmissionPlugins {
+        enable: names("enable-admission-plugins"),
+        disable: names("disable-admission-plugins"),
+    };
+    admission.check().context("an admission plugin is unknown")?;
     let options = Options {
+        admission,
         controllers: Controllers::None,
         descriptions: Arc::new(KubernetesDescriptions),
         authorization,
@@ -201,6 +207,7 @@ mod tests {
             "cert-dir",
             "client-ca-file",
             "disable-admission-plugins",
+            "enable-admission-plugins",
             "etcd-servers",
             "secure-port",
             "service-account-issuer",

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use kubewright_apiserver::auth::Authorization;
-use kubewright_apiserver::{ApiServer, Controllers, KubernetesVersion, Options};
+use kubewright_apiserver::{AdmissionPlugins, ApiServer, Controllers, KubernetesVersion, Options};
 use kubewright_runtime::logs;
 
 use crate::cli::examples::examples;
@@ -55,6 +55,14 @@ pub(crate) struct Args {
     /// Who decides what users may do, as a list that kube-apiserver takes: RBAC, AlwaysAllow
     #[arg(long, value_name = "MODES", default_value = "RBAC", value_parser = authorization)]
     authorization_mode: Mode,
+
+    /// Admission plugins to enable besides those that are on by default, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    enable_admission_plugins: Vec<String>,
+
+    /// Admission plugins to disable, separated by commas; ServiceAccount is disabled by default
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    disable_admission_plugins: Vec<String>,
 
     /// Version of Kubernetes that the server says it is; kinds and fields stay those of v1.36
     #[arg(long, value_name = "VERSION", default_value_t)]
@@ -122,8 +130,16 @@ async fn serve(args: &Args, ui: &Ui, started: Instant) -> Result<()> {
         Which::None => Controllers::None,
         Which::Core | Which::All => Controllers::Core,
     };
+    let mut admission = AdmissionPlugins::default();
+    admission.enable.extend(args.enable_admission_plugins.iter().cloned());
+    admission.disable.extend(args.disable_admission_plugins.iter().cloned());
+    admission
+        .check()
+        .map_err(anyhow::Error::new)
+        .hint("use the names of kube-apiserver's admission plugins, such as PodSecurity")?;
     let descriptions = Arc::new(KubernetesDescriptions);
     let options = Options {
+        admission,
         controllers,
         descriptions,
         authorization: args.authorization_mode.into(),

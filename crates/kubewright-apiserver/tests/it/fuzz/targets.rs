@@ -287,6 +287,8 @@ fn expect_told(what: &str, status: StatusCode, body: &[u8], patches: bool) {
             if reason.is_empty() && (patches || what.contains("resourceVersion")) => {}
         StatusCode::INTERNAL_SERVER_ERROR
             if message.ends_with("resourceVersion should not be set on objects to be created") => {}
+        StatusCode::INTERNAL_SERVER_ERROR
+            if reason.is_empty() && message.starts_with("strconv.ParseUint: parsing ") => {}
         // A version that is not there yet.
         StatusCode::GATEWAY_TIMEOUT if reason == "Timeout" => {}
         _ => {

@@ -1,7 +1,7 @@
-//! Quotas: what would use more of a namespace than they allow is refused.
+//! ResourceQuota: refuses what would use more of a namespace than its quotas allow.
 //!
-//! What they allow is what their status says, which a controller writes: without one, nothing is refused. What is let in
-//! is charged to the status at once, so that no two requests use the same room; the controller gives it back.
+//! A quota's status has the limits that apply; a controller writes them, and without one nothing is refused. An admitted
+//! request is charged to `status.used` at once, so that no two requests use the same room. The controller corrects it.
 
 use std::sync::Arc;
 
@@ -10,27 +10,66 @@ use kubewright_apimachinery::quota::{self, Amounts};
 use kubewright_apimachinery::status::{ApiError, Qualified};
 use serde_json::Value;
 
+use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
+use crate::after_commit::AfterCommit;
 use crate::output;
 use crate::resources::Served;
 use crate::server::Inner;
 use crate::storage::{Expect, Version};
 
-/// A change that may use more of a namespace.
+pub(super) struct ResourceQuota;
+
+impl Plugin for ResourceQuota {
+    fn name(&self) -> &'static str {
+        "ResourceQuota"
+    }
+
+    fn handles(&self, operation: Operation) -> bool {
+        matches!(operation, Operation::Create | Operation::Update)
+    }
+
+    fn validate<'a>(
+        &'a self,
+        cluster: &'a Cluster<'_>,
+        attributes: &'a Attributes<'_>,
+        _notes: &'a mut Notes,
+    ) -> Admission<'a> {
+        let update = attributes.old_object.is_some();
+        let charged_on_update = matches!(
+            (attributes.resource.group(), attributes.resource.plural()),
+            ("", "services" | "persistentvolumeclaims")
+        );
+        if attributes.namespace.is_empty()
+            || !attributes.resource.namespaced()
+            || !attributes.subresource.is_empty()
+            || (update && !charged_on_update)
+        {
+            return Admission::ALLOWED;
+        }
+        let charge = Charge {
+            served: attributes.resource,
+            namespace: attributes.namespace,
+            old: attributes.old_object,
+            new: &attributes.object,
+            dry_run: attributes.dry_run,
+        };
+        cluster.server().charge(&charge).into()
+    }
+}
+
+/// A change that may use more of what a quota limits.
 #[derive(Clone, Copy)]
-pub(crate) struct Charge<'a> {
-    pub(crate) served: &'a Served,
-    pub(crate) namespace: &'a str,
-    pub(crate) old: Option<&'a Value>,
-    pub(crate) new: &'a Value,
-    pub(crate) dry_run: bool,
+struct Charge<'a> {
+    served: &'a Served,
+    namespace: &'a str,
+    old: Option<&'a Value>,
+    new: &'a Value,
+    dry_run: bool,
 }
 
 impl Inner {
-    /// Charges a change to the quotas of its namespace, or says which it would exceed.
-    pub(crate) fn charge(&self, charge: &Charge<'_>) -> Result<(), ApiError> {
-        if charge.namespace.is_empty() || !charge.served.namespaced() {
-            return Ok(());
-        }
+    /// Charges a change to the quotas of its namespace, or fails with the one that it would exceed.
+    fn charge(&self, charge: &Charge<'_>) -> Result<(), ApiError> {
         let Ok(listing) = self.store.list("resourcequotas", &format!("{}/", charge.namespace), None) else {
             return Ok(());
         };
@@ -65,17 +104,18 @@ impl Inner {
                 quota.object_mut("status.used").insert(name, much.to_string().into());
             }
             let key = quotas.key(charge.namespace, quota.str_at("metadata.name"));
-            if let Ok(version) = self.put(quotas, &key, Expect::At(version.revision), quota) {
-                self.after_write(quotas, &version);
+            let mut after = AfterCommit::default();
+            if self.put(quotas, &key, Expect::At(version.revision), quota, &mut after).is_ok() {
+                self.finish(after);
                 return Ok(());
             }
-            // Somebody else has charged it.
+            // Another request was charged first.
             let Some(current) = self.store.get(&quotas.storage, &key) else { return Ok(()) };
             version = current;
         }
     }
 
-    /// What of a quota is used after a change; nothing if it does not concern the quota.
+    /// What of a quota is used after a change; none if the quota does not apply to it.
     fn used_after(&self, charge: &Charge<'_>, quota: &Value) -> Result<Option<Amounts>, ApiError> {
         let Qualified { group, name: plural } = charge.served.qualified();
         let kind = if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") };

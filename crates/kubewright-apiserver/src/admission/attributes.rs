@@ -1,0 +1,216 @@
+//! What a plugin is told about a request, and where it leaves warnings and audit annotations.
+
+#![cfg_attr(not(test), expect(dead_code, reason = "admission webhooks and policies use it"))]
+
+use std::collections::BTreeMap;
+
+use kubewright_apimachinery::apply::{ManagedFields, packed};
+use kubewright_apimachinery::custom;
+use kubewright_apimachinery::decode;
+use kubewright_apimachinery::gvk::Gvk;
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::status::{ApiError, Qualified};
+use serde_json::{Value, json};
+
+use crate::auth::User;
+use crate::options::{DeleteOptions, WriteOptions};
+use crate::resources::{Served, Shape};
+
+/// What a request does to its object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Create,
+    Update,
+    Delete,
+    Connect,
+}
+
+impl Operation {
+    /// As AdmissionReview writes it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
+    }
+}
+
+/// The options of a request, as AdmissionReview shows them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum OperationOptions<'a> {
+    /// CreateOptions or UpdateOptions, by the operation.
+    Write(&'a WriteOptions),
+    /// DeleteOptions.
+    Delete(&'a DeleteOptions),
+    /// CONNECT has none.
+    None,
+}
+
+impl OperationOptions<'_> {
+    /// The options object for `operation`, with `apiVersion` and `kind`.
+    pub(crate) fn to_value(self, operation: Operation) -> Value {
+        match (self, operation) {
+            (Self::None, _) => Value::Null,
+            (Self::Delete(options), _) => options.to_value(),
+            (Self::Write(options), Operation::Create) => options.to_value("CreateOptions"),
+            (Self::Write(options), _) => options.to_value("UpdateOptions"),
+        }
+    }
+}
+
+/// What a request is about: upstream's `admission.Attributes`.
+pub(crate) struct Attributes<'a> {
+    pub(crate) operation: Operation,
+    /// The resource of the path. Its group, version and plural are the review's `resource`.
+    pub(crate) resource: &'a Served,
+    /// The kind of `object`. Of some subresources (`scale`, `binding`, `eviction`) it is not the resource's kind.
+    pub(crate) kind: Gvk<'a>,
+    /// How objects of `kind` are decoded.
+    pub(crate) shape: &'a Shape,
+    /// `status`, `scale`, or empty.
+    pub(crate) subresource: &'a str,
+    /// The namespace, or empty. Of a Namespace it is its own name.
+    pub(crate) namespace: &'a str,
+    /// The name in the path, or of the object; empty in the mutating phase while a name is still to be generated.
+    pub(crate) name: &'a str,
+    /// The new object in the version of `kind`; null on DELETE. Its managedFields are packed: see
+    /// [`Attributes::unpacked`] and [`Attributes::replace`].
+    pub(crate) object: Value,
+    /// The object before an update or deletion, in the version of `kind`.
+    pub(crate) old_object: Option<&'a Value>,
+    pub(crate) options: OperationOptions<'a>,
+    pub(crate) user: &'a User,
+    pub(crate) dry_run: bool,
+    /// The managedFields from before the first [`Attributes::replace`].
+    pub(crate) managed_fields_before: Option<Value>,
+}
+
+impl Attributes<'_> {
+    /// Whether the request is about this resource itself, not about a subresource.
+    pub(crate) fn is_for(&self, group: &str, plural: &str) -> bool {
+        self.subresource.is_empty() && self.resource.plural() == plural && self.resource.group() == group
+    }
+
+    /// Refuses the request with 403: upstream's `admission.NewForbidden`.
+    pub(crate) fn forbidden(&self, why: &str) -> ApiError {
+        ApiError::forbidden(self.resource.qualified(), self.name_in_errors(), why)
+    }
+
+    /// The name as messages show it: a generated one has only its prefix so far.
+    fn name_in_errors(&self) -> &str {
+        let candidates = [
+            self.name,
+            self.object.str_at("metadata.name"),
+            self.object.str_at("metadata.generateName"),
+            "Unknown",
+        ];
+        candidates.into_iter().find(|name| !name.is_empty()).unwrap_or_default()
+    }
+
+    /// The resource, as messages name it.
+    pub(crate) fn qualified(&self) -> Qualified<'_> {
+        self.resource.qualified()
+    }
+
+    /// The object as clients see it, for whatever leaves the server.
+    pub(crate) fn unpacked(&self) -> Value {
+        let mut object = self.object.clone();
+        packed::unpack(&mut object);
+        object
+    }
+
+    /// The old object as clients see it.
+    pub(crate) fn unpacked_old(&self) -> Value {
+        let mut object = self.old_object.cloned().unwrap_or_default();
+        packed::unpack(&mut object);
+        object
+    }
+
+    /// Puts an object that came from outside the server (a patched one, with managedFields as JSON) in place of the
+    /// object: it is decoded and defaulted as a body would be. The chain checks its managedFields afterwards.
+    pub(crate) fn replace(&mut self, mut object: Value) -> Result<(), ApiError> {
+        match self.shape {
+            Shape::BuiltIn(ty) => {
+                decode::complete(ty.get(), &mut object)
+                    .map_err(|error| ApiError::internal(error.to_string()))?;
+                if self.kind == self.resource.gvk() {
+                    self.resource.set_defaults(&mut object).map_err(ApiError::internal)?;
+                }
+            }
+            Shape::Custom(custom) => {
+                custom::complete(&custom.rules, &mut object)
+                    .map_err(|error| ApiError::internal(error.to_string()))?;
+                if let Some(version) = custom.rules.versions.get(self.resource.version()) {
+                    custom::apply_defaults(&version.schema, &mut object);
+                }
+            }
+        }
+        let managed = self.object.at("metadata.managedFields").clone();
+        self.managed_fields_before.get_or_insert(managed);
+        self.object = object;
+        Ok(())
+    }
+
+    /// Packs the managedFields of an object that was replaced. Invalid ones become what they were before admission,
+    /// with upstream's warning.
+    pub(super) fn settle_managed_fields(&mut self) -> Option<String> {
+        let before = self.managed_fields_before.take()?;
+        match ManagedFields::decode(self.object.at("metadata.managedFields")) {
+            Ok(managed) => {
+                managed.store_packed(&mut self.object);
+                None
+            }
+            Err(error) => {
+                match before {
+                    Value::Null => drop(self.object.remove_at("metadata.managedFields")),
+                    before => self.object.set_at("metadata.managedFields", before),
+                }
+                Some(format!(
+                    ".metadata.managedFields was in an invalid state after admission; this could be caused by an \
+                     outdated mutating admission controller; please fix your requests: {error}"
+                ))
+            }
+        }
+    }
+}
+
+/// What plugins leave behind for the answer and the audit log.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    /// `Warning` headers, in order.
+    pub(crate) warnings: Vec<String>,
+    /// Annotations of the audit event, by key.
+    pub(crate) audit_annotations: BTreeMap<String, String>,
+}
+
+impl Notes {
+    pub(crate) fn warn(&mut self, warning: impl Into<String>) {
+        self.warnings.push(warning.into());
+    }
+}
+
+/// The options of a CONNECT request, read from its query: the object that admission sees.
+pub(crate) fn connect_options(kind: &str, query: &crate::request::Query) -> Value {
+    let mut options = json!({"kind": kind, "apiVersion": "v1"});
+    for flag in ["stdin", "stdout", "stderr", "tty"] {
+        if query.get(flag).is_some() {
+            options[flag] = query.flag(flag).into();
+        }
+    }
+    for text in ["container", "path"] {
+        if let Some(value) = query.get(text) {
+            options[text] = value.into();
+        }
+    }
+    let command: Vec<&str> = query.all("command").collect();
+    if !command.is_empty() {
+        options["command"] = command.into();
+    }
+    let ports: Vec<i64> = query.all("ports").filter_map(|port| port.parse().ok()).collect();
+    if !ports.is_empty() {
+        options["ports"] = ports.into();
+    }
+    options
+}

@@ -1,0 +1,144 @@
+//! What follows a commit, before the request that caused it is answered: an explicit list of steps.
+//!
+//! In a real cluster controllers do this some time later. Here a commit adds its steps to an [`AfterCommit`], and the
+//! write path runs the list when it is done ([`Inner::finish`]). Steps commit as well and add to the same list, so
+//! chains and cycles of owners need no recursion. What a step does is in `gc`, `definitions`, `allocate` and
+//! `auth/aggregation`.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use kubewright_apimachinery::object::Fields as _;
+
+use crate::delete::{FOREGROUND, ORPHAN};
+use crate::gc::locate;
+use crate::resources::Served;
+use crate::server::{Controllers, Inner};
+use crate::storage::Version;
+
+/// One step.
+enum Step {
+    /// The addresses of a Service changed.
+    ServiceAddresses { key: Arc<str>, before: Option<Arc<Version>>, after: Option<Arc<Version>> },
+    /// The owner with this uid is gone.
+    OwnerGone(Box<str>),
+    /// An object waits for its dependents.
+    WaitsForDependents(Arc<str>, Arc<str>),
+    /// The owners of an object may all be absent.
+    Dangling(Arc<str>, Arc<str>),
+    /// Something in a namespace went away.
+    EmptyNamespace(String),
+    /// A CustomResourceDefinition of this group was written or removed.
+    SettleDefinitions(String),
+    /// An object of the CustomResourceDefinition with this name is gone.
+    EmptyDefinition(String),
+    /// A ClusterRole changed: aggregated roles may have to follow.
+    AggregateRoles,
+}
+
+/// The steps that are still to be done.
+#[derive(Default)]
+#[must_use = "steps run in `Inner::finish`"]
+pub(crate) struct AfterCommit {
+    steps: VecDeque<Step>,
+}
+
+impl AfterCommit {
+    /// Adds what follows the commit of an object.
+    pub(crate) fn written(&mut self, server: &Inner, served: &Served, version: &Arc<Version>) {
+        self.extension_step(served, version);
+        // Committed while its CustomResourceDefinition was being deleted, too late to be deleted with the others.
+        if server.definition_goes(served) && !version.attributes.deleting {
+            server.take_along(served, version, self);
+            return;
+        }
+        if server.controllers == Controllers::None {
+            return;
+        }
+        self.role_step(served);
+        if !version.attributes.owners.is_empty() {
+            self.steps.push_back(Step::Dangling(served.storage.clone(), version.key.clone()));
+        }
+        if version.attributes.deleting {
+            let object = version.object();
+            let waits = |name: &str| object.list_at("metadata.finalizers").iter().any(|f| f == name);
+            if waits(ORPHAN) || waits(FOREGROUND) {
+                self.steps.push_back(Step::WaitsForDependents(served.storage.clone(), version.key.clone()));
+            }
+            if served.storage.as_ref() == "namespaces" {
+                self.steps.push_back(Step::EmptyNamespace(version.key.to_string()));
+            }
+        }
+    }
+
+    /// Adds what follows the removal of an object.
+    pub(crate) fn removed(&mut self, server: &Inner, served: &Served, version: &Arc<Version>) {
+        self.extension_step(served, version);
+        if let Some(custom) = served.custom().filter(|_| server.definition_goes(served)) {
+            self.steps.push_back(Step::EmptyDefinition(custom.definition.name.clone()));
+        }
+        if server.controllers == Controllers::None {
+            return;
+        }
+        self.role_step(served);
+        self.steps.push_back(Step::OwnerGone(version.attributes.uid.clone()));
+        if !version.attributes.owners.is_empty() {
+            let registry = server.registry();
+            for owner in version.object().list_at("metadata.ownerReferences") {
+                if let Some((storage, key)) = locate(&registry, owner, version.namespace_and_name().0) {
+                    self.steps.push_back(Step::WaitsForDependents(storage, key));
+                }
+            }
+        }
+        if served.namespaced() {
+            self.steps.push_back(Step::EmptyNamespace(version.namespace_and_name().0.to_owned()));
+        }
+    }
+
+    /// Adds that the IPAddress objects of a Service must follow its addresses.
+    pub(crate) fn service_addresses(
+        &mut self,
+        served: &Served,
+        key: &str,
+        before: Option<&Arc<Version>>,
+        after: Option<&Arc<Version>>,
+    ) {
+        if served.storage.as_ref() == "services" {
+            let (before, after) = (before.cloned(), after.cloned());
+            self.steps.push_back(Step::ServiceAddresses { key: key.into(), before, after });
+        }
+    }
+
+    fn extension_step(&mut self, served: &Served, version: &Version) {
+        if let Some((_, group)) = version.key.split_once('.').filter(|_| served.defines_resources()) {
+            self.steps.push_back(Step::SettleDefinitions(group.to_owned()));
+        }
+    }
+
+    fn role_step(&mut self, served: &Served) {
+        if served.storage.as_ref() == crate::auth::Kind::ClusterRole.storage() {
+            self.steps.push_back(Step::AggregateRoles);
+        }
+    }
+}
+
+impl Inner {
+    /// Runs the steps, and those that they add, in order.
+    pub(crate) fn finish(&self, mut after: AfterCommit) {
+        while let Some(step) = after.steps.pop_front() {
+            let after = &mut after;
+            match step {
+                Step::ServiceAddresses { key, before, after: now } => {
+                    self.follow_addresses(&key, before.as_ref(), now.as_ref(), after);
+                }
+                Step::OwnerGone(uid) => self.owner_gone(&uid, after),
+                Step::WaitsForDependents(storage, key) => self.waiting(&storage, &key, after),
+                Step::Dangling(storage, key) => self.dangling(&storage, &key, after),
+                Step::EmptyNamespace(name) => self.empty_namespace(&name, after),
+                Step::SettleDefinitions(group) => self.follow_definitions(&group, after),
+                Step::EmptyDefinition(name) => self.empty_definition(&name, after),
+                Step::AggregateRoles => self.aggregate_roles(),
+            }
+        }
+    }
+}

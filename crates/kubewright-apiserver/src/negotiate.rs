@@ -1,0 +1,284 @@
+//! Content negotiation: which media type and which form an answer has, by the `Accept` header.
+//!
+//! Two layers decide, as in kube-apiserver. Built-in resources have a router in front that compares media types without
+//! their parameters; the handler behind it, alone for custom resources, honours parameters (`as`, `g`, `v`, `stream`)
+//! and quality. The two refuse in different words.
+
+use http::header;
+use kubewright_apimachinery::field::quote;
+use kubewright_apimachinery::status::ApiError;
+
+use crate::output::{Format, Include, View};
+use crate::request::Request;
+use crate::resources::Served;
+
+/// The media types of objects, in the order in which a wildcard picks them.
+const OFFERED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+/// The media types of watches.
+const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+
+/// One clause of an `Accept` header.
+pub(crate) struct Clause<'a> {
+    kind: &'a str,
+    subtype: &'a str,
+    quality: f64,
+    parameters: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Clause<'a> {
+    /// The value of a parameter; the last one counts.
+    pub(crate) fn parameter(&self, name: &str) -> Option<&'a str> {
+        self.parameters.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| *value)
+    }
+
+    /// Whether the clause covers a media type.
+    pub(crate) fn covers(&self, kind: &str, subtype: &str) -> bool {
+        (self.kind == "*" && self.subtype == "*")
+            || self.kind == kind && (self.subtype == subtype || self.subtype == "*")
+    }
+
+    /// Group, version and kind of a transformation; none if the clause names no part of one.
+    pub(crate) fn target(&self) -> Option<(&'a str, &'a str, &'a str)> {
+        let [group, version, kind] = ["g", "v", "as"].map(|name| self.parameter(name));
+        let named = group.is_some() || version.is_some() || kind.is_some();
+        named.then(|| (group.unwrap_or_default(), version.unwrap_or_default(), kind.unwrap_or_default()))
+    }
+
+    /// Whether it comes before another one, as upstream's library compares them.
+    fn precedes(&self, other: &Self) -> bool {
+        self.quality > other.quality
+            || (self.kind != "*" && other.kind == "*")
+            || (self.subtype != "*" && other.subtype == "*")
+    }
+}
+
+/// The clauses of an `Accept` header, best first. Clauses that cannot be read are left out.
+pub(crate) fn clauses(accept: &str) -> Vec<Clause<'_>> {
+    let mut sorted: Vec<Clause<'_>> = Vec::new();
+    for clause in accept.split(',').filter_map(clause) {
+        // An insertion sort, as Go's for short lists: the order is not transitive.
+        sorted.push(clause);
+        let mut at = sorted.len() - 1;
+        while at > 0 && sorted[at].precedes(&sorted[at - 1]) {
+            sorted.swap(at, at - 1);
+            at -= 1;
+        }
+    }
+    sorted
+}
+
+fn clause(text: &str) -> Option<Clause<'_>> {
+    let (media, rest) = text.trim_matches(' ').split_once(';').unwrap_or((text.trim_matches(' '), ""));
+    let (kind, subtype) = match media.split_once('/') {
+        Some((kind, subtype)) if !subtype.is_empty() => (kind.trim_matches(' '), subtype.trim_matches(' ')),
+        _ if media.trim_matches([' ', '/']) == "*" => ("*", "*"),
+        _ => return None,
+    };
+    if subtype.contains('/') {
+        return None;
+    }
+    let mut clause = Clause { kind, subtype, quality: 1.0, parameters: Vec::new() };
+    for (name, value) in rest.split(';').filter_map(|part| part.split_once('=')) {
+        if value.is_empty() || value.contains('=') {
+            continue;
+        }
+        match name.trim_matches(' ') {
+            "q" => clause.quality = value.parse().unwrap_or_default(),
+            name => clause.parameters.push((name, value.trim_matches(' '))),
+        }
+    }
+    Some(clause)
+}
+
+/// Whether a document that knows no transformation, such as old discovery, is answered in YAML. `routed`: the router
+/// is in front.
+pub(crate) fn negotiate_document(request: &Request, routed: bool) -> Result<bool, ApiError> {
+    let accept = request.header(header::ACCEPT);
+    if accept.is_empty() {
+        return Ok(false);
+    }
+    if routed {
+        check_route(accept, "", false)?;
+    }
+    let plain = clauses(accept).into_iter().filter(|clause| clause.target().is_none());
+    let mut offered = plain.filter_map(|clause| {
+        // Protobuf is answered in JSON.
+        let json =
+            clause.covers("application", "json") || clause.covers("application", "vnd.kubernetes.protobuf");
+        (json || clause.covers("application", "yaml")).then_some(!json)
+    });
+    offered.next().ok_or_else(not_acceptable)
+}
+
+/// The form of the answer to a request for a resource.
+pub(crate) fn negotiate(request: &Request, served: &Served) -> Result<Format, ApiError> {
+    let streams = matches!(request.verb(), "list" | "watch");
+    let tables = served.is_stored() || served.plural() == "componentstatuses";
+    negotiate_for(request, served, tables, streams, "")
+}
+
+/// As [`negotiate`], of a subresource whose answers cannot be tables. `first`: a media type that the router offers
+/// before the others.
+pub(crate) fn negotiate_without_tables(
+    request: &Request,
+    served: &Served,
+    first: &str,
+) -> Result<Format, ApiError> {
+    negotiate_for(request, served, false, false, first)
+}
+
+fn negotiate_for(
+    request: &Request,
+    served: &Served,
+    tables: bool,
+    streams: bool,
+    first: &str,
+) -> Result<Format, ApiError> {
+    let accept = request.header(header::ACCEPT);
+    if accept.is_empty() {
+        return Ok(Format { view: View::Whole, yaml: false });
+    }
+    if served.custom().is_none() {
+        check_route(accept, first, streams)?;
+    }
+    for clause in clauses(accept) {
+        let yaml = if clause.covers("application", "json") {
+            false
+        } else if clause.covers("application", "yaml") {
+            true
+        } else {
+            continue;
+        };
+        let stream = clause.parameter("stream").is_none_or(|stream| stream == "watch" && !yaml);
+        if !stream || clause.parameter("sv").is_some_and(|version| version != "v1") {
+            continue;
+        }
+        let view = match clause.target() {
+            None => View::Whole,
+            Some(("meta.k8s.io", version @ ("v1" | "v1beta1"), kind)) => {
+                let version = if version == "v1" { "v1" } else { "v1beta1" };
+                match kind {
+                    "Table" if tables => View::Table(version, include(request)?),
+                    "PartialObjectMetadata" => View::Metadata(version),
+                    "PartialObjectMetadataList" => View::MetadataList(version),
+                    _ => continue,
+                }
+            }
+            Some(_) => continue,
+        };
+        return Ok(Format { view, yaml });
+    }
+    Err(not_acceptable())
+}
+
+fn include(request: &Request) -> Result<Include, ApiError> {
+    match request.query.get("includeObject").unwrap_or_default() {
+        "" | "Metadata" => Ok(Include::Metadata),
+        "None" => Ok(Include::Nothing),
+        "Object" => Ok(Include::Object),
+        other => Err(ApiError::bad_request(format!(
+            "Unable to convert to Table as requested: includeObject: Invalid value: {}: must be 'Metadata', 'Object', \
+             'None', or empty",
+            quote(other)
+        ))),
+    }
+}
+
+/// The router's check: a media type that it offers, or anything.
+pub(crate) fn check_route(accept: &str, first: &str, streams: bool) -> Result<(), ApiError> {
+    let offered = [first, "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+    let fits = |clause: &str| {
+        let media = clause.split(';').next().unwrap_or_default().trim_matches(' ');
+        media == "*/*" || (!media.is_empty() && offered.contains(&media))
+    };
+    if accept.split(',').any(fits) {
+        return Ok(());
+    }
+    let mut available: Vec<&str> = offered.into_iter().filter(|media| !media.is_empty()).collect();
+    if streams {
+        available.push(STREAMS);
+    }
+    Err(no_representation(&available.join(", ")))
+}
+
+/// The router's refusal.
+pub(crate) fn no_representation(available: &str) -> ApiError {
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {available}");
+    let mut error = ApiError::new(406, "NotAcceptable", message);
+    error.details = Some(Box::default());
+    error
+}
+
+/// The handler's refusal.
+pub(crate) fn not_acceptable() -> ApiError {
+    ApiError::new(406, "NotAcceptable", format!("only the following media types are accepted: {OFFERED}"))
+}
+
+/// The refusal of a watch in a media type that cannot be streamed.
+pub(crate) fn no_stream() -> ApiError {
+    ApiError::new(406, "NotAcceptable", format!("only the following media types are accepted: {STREAMS}"))
+}
+
+/// A list cannot be shown as the metadata of one object, nor an object as a list.
+pub(crate) fn wrong_number(served: &Served, list: bool) -> ApiError {
+    let suffix = if list { "List" } else { "" };
+    let go_type = match (served.custom(), served.group()) {
+        (Some(_), _) => format!("*unstructured.Unstructured{suffix}"),
+        (None, "" | "events.k8s.io") => format!("*core.{}{suffix}", served.kind()),
+        (None, "internal.apiserver.k8s.io") => format!("*apiserverinternal.{}{suffix}", served.kind()),
+        (None, group) => {
+            format!("*{}.{}{suffix}", group.split('.').next().unwrap_or_default(), served.kind())
+        }
+    };
+    let why = if list {
+        format!("you requested PartialObjectMetadata, but the requested object is a list ({go_type})")
+    } else {
+        format!("you requested PartialObjectMetadataList, but the requested object is not a list ({go_type})")
+    };
+    ApiError::new(406, "NotAcceptable", why)
+}
+
+/// Whether errors are written in YAML: the first clause without a transformation that can be served asks for it.
+pub(crate) fn errors_in_yaml(accept: &str) -> bool {
+    accept.contains("yaml")
+        && clauses(accept)
+            .iter()
+            .filter(|clause| clause.target().is_none())
+            .find_map(|clause| {
+                let json = clause.covers("application", "json");
+                (json || clause.covers("application", "yaml")).then_some(!json)
+            })
+            .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(accept: &str) -> Vec<String> {
+        clauses(accept).iter().map(|clause| format!("{}/{}", clause.kind, clause.subtype)).collect()
+    }
+
+    #[test]
+    fn clauses_are_ordered_as_upstream_orders_them() {
+        assert_eq!(order("a/b;q=0.1, c/d"), ["c/d", "a/b"]);
+        assert_eq!(order("*/*, a/*, a/b"), ["a/b", "a/*", "*/*"]);
+        assert_eq!(order("nonsense, a/b/c, *, a/b"), ["a/b", "*/*"]);
+    }
+
+    #[test]
+    fn the_router_compares_media_types_without_parameters_and_knows_no_partial_wildcard() {
+        assert_eq!(check_route("application/json;as=Table", "", false), Ok(()));
+        assert_eq!(check_route("text/html, */*;q=0.1", "", false), Ok(()));
+        let refusal = check_route("application/*", "text/plain", true).unwrap_err();
+        assert!(refusal.message.contains("text/plain, application/json, "), "{}", refusal.message);
+        assert!(refusal.message.ends_with("protobuf;stream=watch"), "{}", refusal.message);
+    }
+
+    #[test]
+    fn errors_follow_the_first_clause_without_a_transformation() {
+        assert!(errors_in_yaml("application/yaml"));
+        assert!(!errors_in_yaml("application/json, application/yaml"));
+        assert!(errors_in_yaml("application/json;as=Table;g=meta.k8s.io;v=v1, application/yaml"));
+    }
+}

@@ -1,0 +1,110 @@
+//! Commits: the only way into the store for objects, apart from the first ones of a new server.
+//!
+//! An object is given in the version of its resource and stored in the storage version. A commit adds what follows it
+//! to the list of steps ([`AfterCommit`]).
+
+use std::sync::Arc;
+
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::{convert, selectable};
+use serde_json::Value;
+
+use crate::after_commit::AfterCommit;
+use crate::resources::Served;
+use crate::server::Inner;
+use crate::storage::{Attributes, Change, Conflict, Expect, Version, Write};
+
+impl Inner {
+    /// Commits an object, given in the version of `served`.
+    pub(crate) fn put(
+        &self,
+        served: &Served,
+        key: &str,
+        expect: Expect,
+        object: Value,
+        after: &mut AfterCommit,
+    ) -> Result<Arc<Version>, Conflict> {
+        let version = self.commit_object(served, key, expect, object)?;
+        after.written(self, served, &version);
+        Ok(version)
+    }
+
+    /// As [`Inner::put`], where nothing follows: the caller is what follows another commit.
+    pub(crate) fn commit_object(
+        &self,
+        served: &Served,
+        key: &str,
+        expect: Expect,
+        object: Value,
+    ) -> Result<Arc<Version>, Conflict> {
+        let (object, attributes) = stored_form(served, object);
+        self.commit(served, key, expect, Change::Put { object, attributes })
+    }
+
+    /// Commits the deletion of an object. Watchers get the last stored version.
+    pub(crate) fn remove(
+        &self,
+        served: &Served,
+        key: &str,
+        current: &Arc<Version>,
+        after: &mut AfterCommit,
+    ) -> Result<Arc<Version>, Conflict> {
+        let change = Change::Delete { object: current.object(), attributes: current.attributes.clone() };
+        let version = self.commit(served, key, Expect::At(current.revision), change)?;
+        after.service_addresses(served, key, Some(current), None);
+        after.removed(self, served, &version);
+        Ok(version)
+    }
+
+    fn commit(
+        &self,
+        served: &Served,
+        key: &str,
+        expect: Expect,
+        change: Change,
+    ) -> Result<Arc<Version>, Conflict> {
+        let write = Write { resource: served.storage.clone(), key: Arc::from(key), expect, change };
+        let mut versions = self.store.commit(vec![write])?;
+        Ok(versions.remove(0))
+    }
+}
+
+/// An object as the store keeps it: in the stored version, without `apiVersion` and `kind`. Custom ones keep
+/// these, since their stored version may change.
+pub(crate) fn stored_form(served: &Served, mut object: Value) -> (Value, Attributes) {
+    if let Some(custom) = served.custom() {
+        let object = custom.to_stored(object);
+        let attributes = attributes(None, &object);
+        return (object, attributes);
+    }
+    if !served.shows_stored() {
+        object = convert::convert(object, served.stored());
+    }
+    let attributes = attributes(Some(served), &object);
+    if let Some(object) = object.as_object_mut() {
+        object.remove("apiVersion");
+        object.remove("kind");
+    }
+    (object, attributes)
+}
+
+/// What can be searched for in an object of the stored version. Fields are those of built-in kinds only.
+pub(crate) fn attributes(served: Option<&Served>, object: &Value) -> Attributes {
+    let labels = object.map_at("metadata.labels").iter();
+    Attributes {
+        uid: object.str_at("metadata.uid").into(),
+        labels: labels.map(|(k, v)| (k.as_str().into(), v.as_str().unwrap_or_default().into())).collect(),
+        fields: served
+            .into_iter()
+            .flat_map(|served| selectable::fields(served.stored(), object))
+            .filter(|(field, _)| !field.starts_with("metadata."))
+            .map(|(field, value)| (field, value.into_boxed_str()))
+            .collect(),
+        deleting: object.has("metadata.deletionTimestamp"),
+        owners: object
+            .list_at("metadata.ownerReferences")
+            .iter()
+            .map(|owner| owner.str_at("uid").into())
+            .collect(),
+    }
+}

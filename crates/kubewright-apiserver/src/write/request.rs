@@ -1,0 +1,84 @@
+//! What the write path knows about a request.
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use crate::admission::{Attributes, Operation, OperationOptions};
+use crate::auth::User;
+use crate::options::{FieldValidation, WriteOptions};
+use crate::resources::Served;
+use crate::track::Author;
+
+/// A request that writes one object.
+#[derive(Clone, Copy)]
+pub(crate) struct WriteRequest<'a> {
+    pub(crate) served: &'a Served,
+    pub(crate) namespace: &'a str,
+    /// The name in the path; empty on a POST to a collection.
+    pub(crate) name: &'a str,
+    /// `status` and others, or empty.
+    pub(crate) subresource: &'a str,
+    pub(crate) user: &'a User,
+    pub(crate) manager: &'a Author,
+    pub(crate) options: &'a WriteOptions,
+}
+
+impl<'a> WriteRequest<'a> {
+    /// A write of an object of the cluster by the server itself.
+    pub(crate) fn by_server(served: &'a Served) -> Self {
+        static USER: LazyLock<User> = LazyLock::new(User::admin);
+        static MANAGER: LazyLock<Author> = LazyLock::new(|| Author::named("kube-apiserver"));
+        static OPTIONS: WriteOptions = WriteOptions {
+            dry_run: false,
+            field_validation: FieldValidation::Ignore,
+            field_manager: String::new(),
+            given_validation: String::new(),
+        };
+        Self {
+            served,
+            namespace: "",
+            name: "",
+            subresource: "",
+            user: &USER,
+            manager: &MANAGER,
+            options: &OPTIONS,
+        }
+    }
+
+    /// The namespace as authorization and admission see it: a Namespace is in itself.
+    pub(crate) fn namespace_of<'b>(&self, name: &'b str) -> &'b str
+    where
+        'a: 'b,
+    {
+        if self.served.storage.as_ref() == "namespaces" { name } else { self.namespace }
+    }
+
+    /// What admission is told about this request, where it sees the resource's own kind.
+    pub(crate) fn attributes<'b>(
+        &self,
+        operation: Operation,
+        name: &'b str,
+        object: Value,
+        old_object: Option<&'b Value>,
+    ) -> Attributes<'b>
+    where
+        'a: 'b,
+    {
+        Attributes {
+            operation,
+            resource: self.served,
+            kind: self.served.gvk(),
+            shape: &self.served.shape,
+            subresource: self.subresource,
+            namespace: self.namespace_of(name),
+            name,
+            object,
+            old_object,
+            options: OperationOptions::Write(self.options),
+            user: self.user,
+            dry_run: self.options.dry_run,
+            managed_fields_before: None,
+        }
+    }
+}

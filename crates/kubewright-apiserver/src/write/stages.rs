@@ -1,0 +1,200 @@
+//! The stages between the two phases of admission: versions, preparation, allocation and validation.
+
+use kubewright_apimachinery::decode::Form;
+use kubewright_apimachinery::field::{FieldError, Path, quote};
+use kubewright_apimachinery::gvk::Gvk;
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::status::{ApiError, Qualified};
+use kubewright_apimachinery::time;
+use serde_json::{Value, json};
+
+use super::metadata::carry_metadata;
+use super::{MODIFIED, WriteRequest};
+use crate::allocate::Reserved;
+use crate::auth::{Action, ActionOn, User};
+use crate::kinds;
+use crate::resources::Served;
+use crate::server::Inner;
+
+impl Inner {
+    /// Prepares and validates a new object. A missing name is generated.
+    pub(super) fn prepare_create(
+        &self,
+        write: &WriteRequest<'_>,
+        object: &mut Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<Reserved, ApiError> {
+        let served = write.served;
+        self.fill_metadata(write, object);
+        served.prepare_create(object);
+        set_requester(served, write.user, object);
+        self.stamp(served, object, None);
+        let reserved = self.allocate(served, object, None)?;
+        let form = served.complete(object)?;
+        let verdict = served.validate_create(object);
+        warnings.extend(verdict.warnings);
+        if !verdict.errors.is_empty() {
+            let name = object.str_at("metadata.name");
+            return Err(ApiError::invalid(invalid_kind(served, object), name, &verdict.errors));
+        }
+        if form == Form::Complete {
+            served.normalise(object)?;
+        }
+        warnings.extend(served.warnings(object, None));
+        Ok(reserved)
+    }
+
+    /// Prepares and validates an object that is going to replace `old`.
+    pub(super) fn prepare_update(
+        &self,
+        write: &WriteRequest<'_>,
+        new: &mut Value,
+        old: &Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<Reserved, ApiError> {
+        let WriteRequest { served, name, subresource, .. } = *write;
+        carry_metadata(new, old);
+        served.prepare_update(subresource, new, old);
+        self.stamp(served, new, Some(old));
+        let reserved = self.allocate(served, new, Some(old))?;
+        let form = served.complete(new)?;
+        let verdict = served.validate_update(subresource, new, old);
+        warnings.extend(verdict.warnings);
+        if !verdict.errors.is_empty() {
+            return Err(ApiError::invalid(invalid_kind(served, new), name, &verdict.errors));
+        }
+        if form == Form::Complete {
+            served.normalise(new)?;
+        }
+        // The strategies of subresources have no warnings.
+        if subresource.is_empty() {
+            warnings.extend(served.warnings(new, Some(old)));
+        }
+        Ok(reserved)
+    }
+
+    /// An update or patch that creates its object needs permission to create.
+    pub(super) fn check_may_create(&self, write: &WriteRequest<'_>) -> Result<(), ApiError> {
+        let on = ActionOn::Resource {
+            group: write.served.group(),
+            resource: write.served.plural(),
+            namespace: write.namespace_of(write.name),
+            name: write.name,
+        };
+        self.check(write.user, Action { verb: "create", on })
+    }
+
+    /// Sets the metadata that the server owns on every new object.
+    fn fill_metadata(&self, write: &WriteRequest<'_>, object: &mut Value) {
+        object.set_at("metadata.uid", self.ids.uid());
+        object.set_at("metadata.creationTimestamp", time::format_rfc3339(self.clock.now()));
+        for absent in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+            object.object_mut("metadata").remove(absent);
+        }
+        if write.served.namespaced() {
+            object.set_at("metadata.namespace", write.namespace);
+        }
+        if object.str_at("metadata.name").is_empty() && !object.str_at("metadata.generateName").is_empty() {
+            let name = self.ids.name(object.str_at("metadata.generateName"));
+            object.set_at("metadata.name", name);
+        }
+    }
+
+    /// Sets the times that upstream's strategies set: the rules of kinds have no clock.
+    fn stamp(&self, served: &Served, new: &mut Value, old: Option<&Value>) {
+        let now = time::format_rfc3339(self.clock.now());
+        match (served.group(), served.kind()) {
+            ("", "PersistentVolume") => {
+                let phase = |object: &Value| object.str_at("status.phase").to_owned();
+                let time = "status.lastPhaseTransitionTime";
+                if old.is_none_or(|old| phase(old) != phase(new) && old.at(time) == new.at(time)) {
+                    new.set_at(time, now);
+                }
+            }
+            ("", "Pod") | ("apiregistration.k8s.io", "APIService") if old.is_none() => {
+                for condition in new.list_mut("status.conditions").into_iter().flatten() {
+                    condition.default_at("lastTransitionTime", now.as_str());
+                }
+            }
+            ("certificates.k8s.io", "CertificateSigningRequest") => {
+                for condition in new.list_mut("status.conditions").into_iter().flatten() {
+                    condition.default_at("lastUpdateTime", now.as_str());
+                    condition.default_at("lastTransitionTime", now.as_str());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A CertificateSigningRequest carries the user who creates it, whatever the request says.
+fn set_requester(served: &Served, user: &User, object: &mut Value) {
+    if (served.group(), served.kind()) != ("certificates.k8s.io", "CertificateSigningRequest") {
+        return;
+    }
+    object.set_at("spec.username", user.name.as_str());
+    object.set_at("spec.uid", user.uid.as_str());
+    object.set_at("spec.groups", user.groups.clone());
+    if user.extra.is_empty() {
+        object.remove_at("spec.extra");
+    } else {
+        object.set_at("spec.extra", json!(user.extra));
+    }
+}
+
+/// A resourceVersion in a body, as the storage layer reads it; 0 if there is none.
+fn resource_version(object: &Value) -> Result<u64, ApiError> {
+    let text = object.str_at("metadata.resourceVersion");
+    if text.is_empty() {
+        return Ok(0);
+    }
+    text.parse().map_err(|_| {
+        let range = text.bytes().all(|byte| byte.is_ascii_digit());
+        let why = if range { "value out of range" } else { "invalid syntax" };
+        ApiError::new(500, "", format!("strconv.ParseUint: parsing {}: {why}", quote(text)))
+    })
+}
+
+/// A new object must not have a resourceVersion. One that cannot be read counts as none.
+pub(super) fn check_resource_version(served: &Served, object: &Value) -> Result<(), ApiError> {
+    if resource_version(object).unwrap_or_default() == 0 {
+        return Ok(());
+    }
+    let why = "resourceVersion should not be set on objects to be created";
+    Err(match served.custom() {
+        Some(_) => ApiError::new(500, "", why),
+        None => ApiError::internal(why),
+    })
+}
+
+/// The resourceVersion of an update must be that of the live object. Where the kind allows unconditional updates, none
+/// means the live one.
+pub(super) fn check_version_of_update(
+    write: &WriteRequest<'_>,
+    replaces: bool,
+    old: &Value,
+    new: &mut Value,
+) -> Result<(), ApiError> {
+    let WriteRequest { served, name, .. } = *write;
+    let given = resource_version(new)?;
+    if given == 0 {
+        let unconditional = served.custom().is_none() && kinds::updates_unconditionally(served.gvk());
+        if replaces && !unconditional {
+            let at = Path::new("metadata").child("resourceVersion");
+            let error = FieldError::invalid_printed(&at, "0", "must be specified for an update");
+            return Err(ApiError::invalid(served.qualified(), name, &vec![error]));
+        }
+    } else if Ok(given) != resource_version(old) {
+        return Err(ApiError::conflict(served.qualified(), name, MODIFIED));
+    }
+    new.set_at("metadata.resourceVersion", old.at("metadata.resourceVersion").clone());
+    Ok(())
+}
+
+/// The kind as errors name it: both views of an Event are the core one's, and a custom resource has its own.
+fn invalid_kind<'a>(served: &'a Served, object: &'a Value) -> Qualified<'a> {
+    if served.custom().is_some() {
+        return Gvk::of(object).qualified_kind();
+    }
+    if served.kind() == "Event" { served.stored().qualified_kind() } else { served.gvk().qualified_kind() }
+}
