@@ -468,7 +468,7 @@ impl<R: Reconciler> Reconcile for ByObject<R> {
                 (None, Some(Removal::Deselected)) => self.0.deselected(key, cx).await,
                 (None, Some(Removal::Deleted)) => self.0.deleted(key, cx).await,
                 // Without a selector, what is not in the cache does not exist.
-                (None, _) if informer.settings().selection.is_all() => self.0.deleted(key, cx).await,
+                (None, _) if informer.settings().is_all() => self.0.deleted(key, cx).await,
                 // It is not known whether the object exists.
                 (None, Some(Removal::Unknown)) => self.0.deselected(key, cx).await,
                 // An object outside of the selector, for which a watch of another kind asked.

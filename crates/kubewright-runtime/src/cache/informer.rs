@@ -60,6 +60,13 @@ pub(crate) struct Settings {
     pub(crate) keep_decoded: bool,
 }
 
+impl Settings {
+    /// Whether no selector leaves objects out.
+    pub(crate) fn is_all(&self) -> bool {
+        self.scopes.iter().all(|scope| scope.selection.is_all())
+    }
+}
+
 /// What is kept of a namespace, or of all.
 #[derive(Clone)]
 pub(crate) struct Scoped {

@@ -240,7 +240,7 @@ impl KindSource {
             _ => self.priority,
         };
         let of_itself = self.role == Role::Reconciled;
-        let selected = !informer.settings().selection.is_all();
+        let selected = !informer.settings().is_all();
         (self.handle)(change, informer, cache, &mut |key| {
             if of_itself && selected {
                 requests.note_removal(&key, change.removal);

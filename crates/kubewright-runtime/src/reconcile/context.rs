@@ -139,7 +139,7 @@ impl Context {
         let list = List { namespace: self.key().namespace().map(str::to_owned), ..List::all() };
         let mut found = std::collections::BTreeMap::new();
         for informer in informers {
-            informer.add_index(OWNER_INDEX, Arc::new(|entry| controller_uids(entry)));
+            informer.add_index(&OWNER_INDEX.into(), None, Arc::new(|entry| controller_uids(entry)));
             for entry in informer.entries(&list.clone().field(OWNER_INDEX, &uid))? {
                 found.insert(entry.key().clone(), informer.decode(&entry)?);
             }

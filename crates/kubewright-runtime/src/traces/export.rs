@@ -91,7 +91,7 @@ pub fn init(options: &logs::Options, service: &str) -> Result<Exporter, TracesEr
 /// Exports spans of level `info` and above.
 fn layer<S>(provider: &SdkTracerProvider) -> impl Layer<S> + Send + Sync + use<S>
 where
-    S: tracing::Subscriber + for<'s> LookupSpan<'s>,
+    S: tracing::Subscriber + for<'s> LookupSpan<'s> + Send + Sync,
 {
     let layer = tracing_opentelemetry::layer()
         .with_tracer(provider.tracer("kubewright"))

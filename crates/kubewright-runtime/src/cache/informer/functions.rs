@@ -46,7 +46,7 @@ impl Informer {
     /// Gives another informer, which has no objects yet, the indexes of this one.
     pub(in crate::cache) fn copy_indexes(&self, other: &Self) {
         for indexer in self.indexers().iter() {
-            other.add_index(&indexer.name, indexer.values.clone());
+            other.add_index(&indexer.name, indexer.function, indexer.values.clone());
         }
     }
 
