@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, LimitRange, Pod, PodTemplate, Secret, ServiceAccount};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Endpoints, LimitRange, Pod, PodTemplate, Secret, ServiceAccount,
+};
 use kube::ResourceExt as _;
 use kubewright::rbac;
 use kubewright_envtest::{Effect, Environment, Mode, Permission, eventually};
@@ -25,7 +27,8 @@ async fn environment() -> Result<Environment> {
 }
 
 async fn apply(env: &Environment, kind: &str, name: &str) -> Result<Key> {
-    env.apply_yaml("default", &format!("{{apiVersion: v1, kind: {kind}, metadata: {{name: {name}}}}}")).await?;
+    env.apply_yaml("default", &format!("{{apiVersion: v1, kind: {kind}, metadata: {{name: {name}}}}}"))
+        .await?;
     Ok(Key::namespaced("default", name))
 }
 
@@ -177,7 +180,10 @@ async fn a_permission_that_no_call_used_is_reported() -> Result<()> {
     let told = "delete podtemplates: not used; declared by #[rbac] at crates/kubewright-envtest/tests/it/permissions.rs:";
     assert!(ours[0].starts_with(told), "{ours:?}");
     // What registrations read was read.
-    assert!(!unused.iter().any(|it| it.contains("serviceaccounts") || it.contains("endpoints")), "{unused:?}");
+    assert!(
+        !unused.iter().any(|it| it.contains("serviceaccounts") || it.contains("endpoints")),
+        "{unused:?}"
+    );
     running.stop().await?;
     Ok(())
 }
