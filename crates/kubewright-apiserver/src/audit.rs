@@ -1,12 +1,12 @@
-//! What was asked of a server, for whoever listens: see [`Options::audit`](crate::Options::audit).
+//! Audit: a callback for every authenticated request, see [`Options::audit`](crate::Options::audit).
 //!
-//! A listener sees every request whose sender is known, with the status of its answer. It cannot change anything.
+//! An [`Audit`] gets each request with the status of its response. It cannot change either.
 
 use http::header;
 
 use crate::request::{Request, Target};
 
-/// A request and its answer.
+/// A request and the status of its response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Audited {
@@ -24,13 +24,13 @@ pub struct Audited {
     pub name: String,
     /// Whether it is a server-side apply.
     pub applies: bool,
-    /// Status of the answer.
+    /// Status of the response.
     pub code: u16,
 }
 
-/// Listens to the requests of a server.
+/// Receives the requests of a server.
 pub trait Audit: Send + Sync + 'static {
-    /// A request was answered; a watch, once it has begun. Must not block.
+    /// Called when a request was answered, and when a watch has begun. Must not block.
     fn record(&self, request: Audited);
 }
 

@@ -58,7 +58,7 @@ pub struct Options {
     pub descriptions: Arc<dyn Descriptions>,
     /// The version that the server says it is. Kinds, fields and rules do not follow it.
     pub version: KubernetesVersion,
-    /// Who listens to all requests, if anybody.
+    /// Called for every authenticated request.
     pub audit: Option<Arc<dyn Audit>>,
 }
 

@@ -452,7 +452,8 @@ impl Environment {
             options.clock = self.plane.clock();
         }
         let is_single = options.name == SINGLE;
-        let operator = self.operators.of(&options.name, || Operator::new(&options.name, &self.kinds, is_single));
+        let operator =
+            self.operators.of(&options.name, || Operator::new(&options.name, &self.kinds, is_single));
         operator.elects_in(options.leader_election.as_ref().and_then(|election| election.namespace.clone()));
         let connection = self.faults.operator_connection(self.target.clone(), operator.clone());
         let manager = Manager::new(kube::Client::new(connection, "default"), options)?;

@@ -1,8 +1,8 @@
-//! Who an operator is in an environment, and what it may do.
+//! The ServiceAccount of an operator in an environment, and its RBAC rules.
 //!
-//! A manager runs as the ServiceAccount that a cluster would give it, with the roles that `kubewright manifests` would
-//! write for it, bound as `config/rbac` binds them. Owns the account, the granting, and the record of calls. Before the
-//! manager runs, what it needs is not known yet, and its client acts as the administrator.
+//! A manager runs as its ServiceAccount, with the roles that `kubewright manifests` would write for it, bound as
+//! `config/rbac` binds them. Owns the account, the roles, and the record of calls. Before the manager runs, its
+//! registrations are not complete, and its client acts as the administrator.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -61,12 +61,12 @@ impl Operator {
         }
     }
 
-    /// Who the operator is to the API server; none while it acts as the administrator.
+    /// The user that requests impersonate; none while the operator acts as the administrator.
     pub(crate) fn user(&self) -> Option<&HeaderValue> {
         self.is_granted.load(Ordering::Relaxed).then_some(&self.user)
     }
 
-    /// Takes note of where the Lease is.
+    /// Records the namespace of the leader election's Lease.
     pub(crate) fn elects_in(&self, namespace: Option<String>) {
         if namespace.is_some() {
             self.state().declarations.leader_election_namespace = namespace;
@@ -90,7 +90,7 @@ impl Operator {
         }));
     }
 
-    /// Creates the account with its roles, and has the operator act as it.
+    /// Creates the ServiceAccount with its roles. From then on the operator impersonates it.
     pub(crate) async fn grant(&self, admin: &Client, outline: &Outline) -> Result<(), InstallError> {
         let objects = {
             let declarations = &mut self.state().declarations;
@@ -98,14 +98,15 @@ impl Operator {
             bound(declarations, &self.account)
         };
         for object in objects {
-            let object: DynamicObject = serde_json::from_value(object).expect("roles and bindings are objects");
+            let object: DynamicObject =
+                serde_json::from_value(object).expect("roles and bindings are objects");
             install::object(admin, object, None).await?;
         }
         self.is_granted.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Takes note of a call that the operator made as its ServiceAccount.
+    /// Records a call that the operator made as its ServiceAccount.
     pub(crate) fn note(&self, asked: &Asked, code: u16) {
         let resource = match asked.subresource.as_str() {
             "" => asked.resource.clone(),
@@ -122,7 +123,7 @@ impl Operator {
         });
     }
 
-    /// The permissions that the operator asked for and does not have. They are told once.
+    /// The permissions that the operator lacked. Each refused call is returned once.
     pub(crate) fn take_refused(&self) -> Vec<Permission> {
         let mut state = self.state();
         let refused = usage(&state).take_refused();
@@ -136,27 +137,27 @@ impl Operator {
         if self.is_single || self.user().is_none() { Vec::new() } else { usage(&state).unused() }
     }
 
-    /// Fails the test if the operator was refused something. While a test fails already, it is only told.
+    /// Panics if a call of the operator was refused. While the test panics already, it logs instead.
     pub(crate) fn check(&self) {
         let refused = self.take_refused();
         if refused.is_empty() {
             return;
         }
-        let told = self.complaint(&refused);
+        let message = self.message(&refused);
         if std::thread::panicking() {
-            tracing::error!("{told}");
+            tracing::error!("{message}");
         } else {
-            panic!("{told}");
+            panic!("{message}");
         }
     }
 
-    fn complaint(&self, refused: &[Permission]) -> String {
-        let mut told = format!(
+    fn message(&self, refused: &[Permission]) -> String {
+        let mut message = format!(
             "{} was refused calls under its generated role. Grant them on a reconciler, and run `kubewright manifests`:",
             self.account.user()
         );
         for attribute in attributes(refused) {
-            let _ = write!(told, "\n  {attribute}");
+            let _ = write!(message, "\n  {attribute}");
         }
         let state = self.state();
         let is_own = |it: &&Permission| {
@@ -166,12 +167,12 @@ impl Operator {
         };
         if let Some(own) = refused.iter().find(is_own) {
             let _ = write!(
-                told,
+                message,
                 "\nIf `{own}` is for a finalizer, register the controller with .finalizer(\"...\") instead."
             );
         }
-        told.push_str("\nA test that is not about permissions can use Environment::builder().as_admin().");
-        told
+        message.push_str("\nA test that is not about permissions can use Environment::builder().as_admin().");
+        message
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -232,8 +232,8 @@ impl Manager {
         }
     }
 
-    /// Does something when the manager runs and before anything starts, with what is registered by then. If it fails,
-    /// so does the manager. For environments that prepare a cluster, such as one that grants RBAC rules to the operator.
+    /// Calls a function when the manager runs, before anything starts, with everything that is registered. If it fails,
+    /// the manager does not start. For test environments that create what the operator needs, such as its RBAC rules.
     pub fn before_run<F>(&self, prepare: impl FnOnce(Outline) -> F + Send + 'static)
     where
         F: Future<Output = Result<(), Error>> + Send + 'static,

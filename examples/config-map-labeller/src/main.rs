@@ -19,6 +19,7 @@ const LABEL: &str = "config-map-labeller.example.com/keys";
 
 struct Labeller;
 
+#[rbac(groups = "", resources = "configmaps", verbs = "patch")]
 impl Reconciler for Labeller {
     type Object = ConfigMap;
 

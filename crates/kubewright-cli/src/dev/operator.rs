@@ -58,7 +58,7 @@ const DEFAULTS: &[(&str, &str, &[&str])] = &[
     ("--log-format", "text", &["--zap-encoder", "--zap-devel"]),
     ("--graceful-shutdown-timeout", "5s", &[]),
 ];
-/// Whom the operator acts as.
+/// The variable with the user that the operator impersonates.
 const IMPERSONATE: &str = "KUBEWRIGHT_IMPERSONATE";
 const HEALTH: &str = "--health-probe-bind-address";
 
@@ -110,10 +110,10 @@ impl Operator {
         Self { launch, ui, program: None, running: None, failures: 0, again: None, trouble: None }
     }
 
-    /// Has the next start act as a user, or as whoever the kubeconfig names.
+    /// The user that the next start impersonates; none to run as the user of the kubeconfig.
     pub(crate) fn act_as(&mut self, user: Option<String>) {
         self.launch.variables.retain(|(name, _)| *name != IMPERSONATE);
-        // Empty is nobody, whatever this process was given.
+        // Empty for none: the variable may be set in the environment of this process.
         self.launch.variables.push((IMPERSONATE, user.unwrap_or_default().into()));
     }
 

@@ -43,8 +43,8 @@ pub(crate) struct Seen {
 struct State {
     calls: BTreeSet<Call>,
     usage: Option<Usage>,
-    /// What was reported already.
-    told: BTreeSet<Permission>,
+    /// The refused permissions that were reported already.
+    reported: BTreeSet<Permission>,
 }
 
 impl Audit for Seen {
@@ -89,17 +89,17 @@ impl Permissions {
         Self { account, seen: Arc::new(seen), applied: Vec::new() }
     }
 
-    /// Sees the requests of the operator.
+    /// Receives the requests that the API server gets.
     pub(crate) fn audit(&self) -> Arc<Seen> {
         self.seen.clone()
     }
 
-    /// Who the operator is.
+    /// The user that the operator impersonates.
     pub(crate) fn user(&self) -> String {
         self.account.user()
     }
 
-    /// Applies the ServiceAccount, its roles and their bindings, where they changed. Says whether they did.
+    /// Applies the ServiceAccount, its roles and their bindings, where they changed. Returns whether they did.
     pub(crate) async fn grant(&mut self, client: &kube::Client, declarations: &Declarations) -> Result<bool> {
         let objects = bound(declarations, &self.account);
         if objects == self.applied {
@@ -117,7 +117,7 @@ impl Permissions {
             usage.note(call);
         }
         state.usage = Some(usage);
-        state.told.clear();
+        state.reported.clear();
         Ok(true)
     }
 
@@ -138,11 +138,12 @@ impl Permissions {
         };
         let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
         let answer = reviews.create(&PostParams::default(), &review).await;
-        let answer = answer.context("cannot ask whether you may impersonate the operator's ServiceAccount")?;
+        let answer =
+            answer.context("cannot ask whether you may impersonate the operator's ServiceAccount")?;
         Ok(answer.status.is_some_and(|status| status.allowed))
     }
 
-    /// Waits for permissions that the operator asked for and does not have; each is told once.
+    /// Waits for calls that were refused, and returns the missing permissions. Each is returned once.
     pub(crate) async fn refused(&self) -> Vec<Permission> {
         loop {
             let fresh = self.fresh();
@@ -156,8 +157,8 @@ impl Permissions {
     fn fresh(&self) -> Vec<Permission> {
         let mut state = self.seen.state();
         let refused = state.usage.as_ref().map(Usage::refused).unwrap_or_default();
-        let fresh: Vec<Permission> = refused.into_iter().filter(|it| !state.told.contains(it)).collect();
-        state.told.extend(fresh.iter().cloned());
+        let fresh: Vec<Permission> = refused.into_iter().filter(|it| !state.reported.contains(it)).collect();
+        state.reported.extend(fresh.iter().cloned());
         fresh
     }
 
@@ -227,13 +228,14 @@ mod tests {
     }
 
     async fn get_pod(server: &kubewright_apiserver::ApiServer, user: &str) -> u16 {
-        let request = http::Request::get("/api/v1/namespaces/default/pods/a").header("impersonate-user", user);
+        let request =
+            http::Request::get("/api/v1/namespaces/default/pods/a").header("impersonate-user", user);
         let request = request.body(kube::client::Body::empty()).expect("a path is a request");
         server.handle(request).await.status().as_u16()
     }
 
     #[tokio::test]
-    async fn what_is_refused_is_told_once_and_what_is_granted_is_used() {
+    async fn a_refused_call_is_reported_once_and_a_granted_one_is_used() {
         let mut permissions = Permissions::new("shop", false);
         let options = kubewright_apiserver::Options {
             audit: Some(permissions.audit()),

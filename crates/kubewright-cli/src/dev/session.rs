@@ -102,8 +102,7 @@ impl Session {
             None => Some(Watcher::start(project.root(), metadata.sources.clone())?),
         };
         let permissions = Permissions::new(&metadata.name, matches!(options.cluster, Where::Existing(_)));
-        let cluster =
-            Cluster::start(options.cluster, &metadata, permissions.audit(), &report, &ui).await?;
+        let cluster = Cluster::start(options.cluster, &metadata, permissions.audit(), &report, &ui).await?;
         let page = match options.once {
             Some(_) => None,
             None => Some(Page::start(cluster.client().clone(), options.page_port).await?),
@@ -187,7 +186,7 @@ impl Session {
                         return self.checked_permissions();
                     }
                 }
-                Event::Refused(permissions) => self.tell_refused(&permissions)?,
+                Event::Refused(permissions) => self.report_refused(&permissions)?,
                 Event::TimedOut => return Err(self.timed_out()),
             }
         }
@@ -202,12 +201,12 @@ impl Session {
             () = signals.any() => Ok(()),
             stopped = self.operator.stop() => stopped,
         };
-        let told = self.tell_unused();
+        let reported = self.report_unused();
         if let Some(page) = self.page {
             page.stop().await;
         }
         let closed = self.cluster.close().await;
-        stopped.and(closed).and(told)
+        stopped.and(closed).and(reported)
     }
 
     /// Starts a build.
@@ -297,7 +296,7 @@ async fn changed(watcher: &mut Option<Watcher>) -> Result<()> {
     }
 }
 
-/// Waits for calls that were refused, if the operator has a role.
+/// Waits for refused calls, if the operator runs under its generated role.
 async fn refused(permissions: Option<&Permissions>) -> Vec<Permission> {
     match permissions {
         Some(permissions) => permissions.refused().await,

@@ -22,7 +22,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn start(options: Options) -> Result<Self> {
-        let env = Environment::builder().seed(1).start().await?;
+        let env = Environment::builder().seed(1).as_admin().start().await?;
         let namespace = env.namespace().await?;
         let options_of_manager = ManagerOptions { ..ManagerOptions::new("kube-controller-manager") };
         let manager = env.manager_with(options_of_manager)?;

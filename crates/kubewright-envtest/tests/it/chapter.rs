@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
-use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
+use kube::{Api, ResourceExt as _};
 use kubewright_envtest::{
     Effect, Environment, Logs, Mode, Rights, consistently, eventually, matches_yaml, objects,
 };
@@ -53,6 +53,12 @@ async fn one_reconcile_makes_everything() -> Result<()> {
     let outcome = env.reconcile_once(&Viewer, &key).await.unwrap();
     assert_eq!(outcome, Outcome::done());
     matches_yaml(&*client.get::<Deployment>(&key).await?, "{spec: {replicas: 2}}")?;
+
+    let manager = env.manager("by-index")?;
+    manager.cache().index::<Deployment>("app", |it| it.labels().get("app").cloned().into_iter().collect())?;
+    manager.controller(Viewer).register()?;
+    let outcome = manager.reconcile_once(&Viewer, &key).await.unwrap();
+    assert_eq!(outcome, Outcome::done());
     Ok(())
 }
 
@@ -78,6 +84,9 @@ async fn what_an_operator_tells_is_seen() -> Result<()> {
     assert!(reconciled >= Some(1.0), "{}", running.metrics().text());
 
     assert!(!logs.lines_with("markdownview").is_empty(), "{}", logs.text());
+
+    let unused = env.unused_permissions();
+    assert!(!unused.iter().any(|it| it.to_string().contains("deployments")), "{unused:?}");
     Ok(running.stop().await?)
 }
 
@@ -100,13 +109,14 @@ async fn an_operator_comes_through_a_lost_answer() -> Result<()> {
     manager.controller(Viewer).owns::<Deployment>().owns::<Service>().register()?;
     let running = env.run(manager);
 
-    env.faults().next(1, Effect::LoseAnswer, |asked| asked.is_of("deployments") && asked.is_write());
+    let faults = env.faults().operator();
+    faults.next(1, Effect::LoseAnswer, |asked| asked.is_of("deployments") && asked.is_write());
     env.apply_yaml("default", VIEW).await?;
     let key = Key::namespaced("default", "sample");
     let done = async || client.get::<Service>(&key).await.map(drop);
     eventually(Duration::from_mins(1), done).await?;
 
-    let writes = env.faults().count(|asked| asked.is_of("deployments") && asked.is_write());
+    let writes = faults.count(|asked| asked.is_of("deployments") && asked.is_write());
     assert_eq!(writes, 2, "the write whose answer was lost was not tried again");
     Ok(running.stop().await?)
 }

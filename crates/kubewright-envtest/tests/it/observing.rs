@@ -55,7 +55,8 @@ async fn on_the_paused_clock_waiting_costs_no_real_time() -> Result<()> {
     assert_eq!(error.last_seen.as_deref(), Some("still there"));
     assert!(paused.elapsed() >= Duration::from_mins(10), "{:?}", paused.elapsed());
     // What is asked is what it costs: every 100 ms would be 6000 polls.
-    let polls = env.faults().count(|asked| asked.is_of("services") && asked.verb == "get" && !asked.is_operator);
+    let polls =
+        env.faults().count(|asked| asked.is_of("services") && asked.verb == "get" && !asked.is_operator);
     assert!(polls < 300, "{polls} polls");
     Ok(running.stop().await?)
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, LimitRange, Pod, PodTemplate, Secret, ServiceAccount};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Endpoints, LimitRange, Pod, PodTemplate, Secret, ServiceAccount,
+};
 use kube::ResourceExt as _;
 use kubewright::rbac;
 use kubewright_envtest::{Effect, Environment, Mode, Permission, eventually};
@@ -25,7 +27,8 @@ async fn environment() -> Result<Environment> {
 }
 
 async fn apply(env: &Environment, kind: &str, name: &str) -> Result<Key> {
-    env.apply_yaml("default", &format!("{{apiVersion: v1, kind: {kind}, metadata: {{name: {name}}}}}")).await?;
+    env.apply_yaml("default", &format!("{{apiVersion: v1, kind: {kind}, metadata: {{name: {name}}}}}"))
+        .await?;
     Ok(Key::namespaced("default", name))
 }
 
@@ -35,9 +38,9 @@ struct SecretLabeller;
 impl Reconciler for SecretLabeller {
     type Object = Secret;
 
-    async fn reconcile(&self, secret: Arc<Secret>, cx: &Context) -> Reconciled<Outcome> {
-        let patch = Patch::merge(json!({ "metadata": { "labels": { "seen": "true" } } }))?;
-        cx.client().patch(&*secret, &patch).await?;
+    async fn reconcile(&self, secret: &Secret, cx: &Context) -> Reconciled<Outcome> {
+        let patch = Patch::merge(json!({ "metadata": { "labels": { "seen": "true" } } }));
+        cx.client().patch(secret, &patch).await?;
         Ok(Outcome::done())
     }
 }
@@ -91,9 +94,9 @@ struct Finalized;
 impl Reconciler for Finalized {
     type Object = LimitRange;
 
-    async fn reconcile(&self, object: Arc<LimitRange>, cx: &Context) -> Reconciled<Outcome> {
+    async fn reconcile(&self, object: &LimitRange, cx: &Context) -> Reconciled<Outcome> {
         finalizer::run(cx.client(), object, "example.com/cleanup", async |event| match event {
-            Event::Apply(_) | Event::Cleanup(_) => Ok::<_, kubewright_runtime::Error>(()),
+            Event::Apply(_) | Event::Cleanup(_) => Ok(()),
         })
         .await?;
         Ok(Outcome::done())
@@ -149,7 +152,7 @@ struct Templates;
 impl Reconciler for Templates {
     type Object = ServiceAccount;
 
-    async fn reconcile(&self, account: Arc<ServiceAccount>, cx: &Context) -> Reconciled<Outcome> {
+    async fn reconcile(&self, account: &ServiceAccount, cx: &Context) -> Reconciled<Outcome> {
         let made: PodTemplate = serde_json::from_value(json!({
             "metadata": { "name": account.name_any(), "namespace": account.namespace() },
             "template": { "spec": { "containers": [{ "name": "a", "image": "a" }] } },
@@ -177,7 +180,10 @@ async fn a_permission_that_no_call_used_is_reported() -> Result<()> {
     let told = "delete podtemplates: not used; declared by #[rbac] at crates/kubewright-envtest/tests/it/permissions.rs:";
     assert!(ours[0].starts_with(told), "{ours:?}");
     // What registrations read was read.
-    assert!(!unused.iter().any(|it| it.contains("serviceaccounts") || it.contains("endpoints")), "{unused:?}");
+    assert!(
+        !unused.iter().any(|it| it.contains("serviceaccounts") || it.contains("endpoints")),
+        "{unused:?}"
+    );
     running.stop().await?;
     Ok(())
 }
@@ -253,10 +259,10 @@ const BY_MAP: &str = "map";
 impl Reconciler for Counter {
     type Object = ConfigMap;
 
-    async fn reconcile(&self, map: Arc<ConfigMap>, cx: &Context) -> Reconciled<Outcome> {
+    async fn reconcile(&self, map: &ConfigMap, cx: &Context) -> Reconciled<Outcome> {
         let pods = cx.client().list::<Pod>(&List::all().field(BY_MAP, map.name_any())).await?;
-        let patch = Patch::merge(json!({ "data": { "pods": pods.len().to_string() } }))?;
-        cx.client().patch(&*map, &patch).await?;
+        let patch = Patch::merge(json!({ "data": { "pods": pods.len().to_string() } }));
+        cx.client().patch(map, &patch).await?;
         Ok(Outcome::done())
     }
 }

@@ -105,13 +105,20 @@ mod tests {
             })
             .into();
         let account = Account::of("Shop.example");
-        assert_eq!(account.user(), "system:serviceaccount:shop-example-system:shop-example-controller-manager");
+        assert_eq!(
+            account.user(),
+            "system:serviceaccount:shop-example-system:shop-example-controller-manager"
+        );
         let told: Vec<String> = bound(&declarations, &account)
             .iter()
             .map(|object| {
                 let metadata = &object["metadata"];
                 let namespace = metadata["namespace"].as_str().unwrap_or("-");
-                format!("{} {namespace}/{}", object["kind"].as_str().unwrap(), metadata["name"].as_str().unwrap())
+                format!(
+                    "{} {namespace}/{}",
+                    object["kind"].as_str().unwrap(),
+                    metadata["name"].as_str().unwrap()
+                )
             })
             .collect();
         insta::assert_snapshot!(told.join("\n"), @r"

@@ -41,10 +41,12 @@ pub(super) fn derived(declarations: &Declarations) -> Vec<Derived> {
         all.extend(of_controller(controller, declarations));
     }
     let cached = declarations.cached.iter();
-    all.extend(cached.map(|resource| Derived {
-        rule: rule(&resource.group, &resource.plural, &READ),
-        used: Used::ByAny,
-    }));
+    all.extend(
+        cached.map(|resource| Derived {
+            rule: rule(&resource.group, &resource.plural, &READ),
+            used: Used::ByAny,
+        }),
+    );
     if declarations.events {
         all.push(Derived {
             rule: rule("events.k8s.io", "events", &["create", "patch"]),

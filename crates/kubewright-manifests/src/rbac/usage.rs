@@ -1,7 +1,7 @@
 //! Which permissions an operator has used, and which it was refused.
 //!
-//! [`Usage`] compares the calls that an operator made with the role that is generated for it. It is fed by whoever sees
-//! the calls: a test's connection, or the API server of `kubewright dev`. It never asks a server.
+//! [`Usage`] compares the calls that an operator made with the role that is generated for it. The calls come from the
+//! connection of a test environment, or from the API server of `kubewright dev`. Nothing here calls a server.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -73,7 +73,7 @@ impl Usage {
         Self { grants, support: support(declarations), refused: BTreeSet::new() }
     }
 
-    /// Takes note of a call.
+    /// Records a call.
     pub fn note(&mut self, call: &Call) {
         if call.resource.is_empty() {
             return;
@@ -280,8 +280,10 @@ mod tests {
         }
         assert_eq!(
             told(&usage),
-            ["get orders.example.com or list orders.example.com or watch orders.example.com: not used; derived from \
-              the registration of a controller"]
+            [
+                "get orders.example.com or list orders.example.com or watch orders.example.com: not used; derived from \
+              the registration of a controller"
+            ]
         );
     }
 
@@ -290,7 +292,7 @@ mod tests {
         let mut usage = Usage::new(&declarations());
         usage.note(&call("patch", "example.com", "orders", 403));
         usage.note(&call("update", "", "configmaps", 403));
-        // Covered by the role: somebody else refused, such as admission or a quota.
+        // Covered by the role: admission or a quota refused it.
         usage.note(&call("create", "", "configmaps", 403));
         usage.note(&call("update", "coordination.k8s.io", "leases", 403));
         let refused: Vec<String> = usage.refused().iter().map(ToString::to_string).collect();

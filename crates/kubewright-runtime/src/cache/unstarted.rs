@@ -8,7 +8,8 @@ use crate::Kind;
 impl Cache {
     /// A cache that watches what this one watches, with the same indexes, and is not started.
     pub(crate) fn unstarted(&self) -> Self {
-        let copy = Self::new(self.inner.options.clone()).expect("the options were checked when this cache was made");
+        let copy =
+            Self::new(self.inner.options.clone()).expect("the options were checked when this cache was made");
         for (id, running) in self.informers().iter() {
             let informer = copy.informer_by(id.clone());
             running.informer.copy_indexes(&informer);

@@ -39,7 +39,7 @@ pub enum RegisterError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManagerError {
-    /// What was to be done before the start failed; see [`Manager::before_run`](crate::Manager::before_run).
+    /// The function given to [`Manager::before_run`](crate::Manager::before_run) failed.
     #[error("the manager cannot start: {0}")]
     BeforeRun(reconcile::Error),
     /// A port could not be had.

@@ -1,16 +1,26 @@
 //! A cluster for one test: the embedded API server behind TLS, a kubeconfig for it, and what the test does there.
+//!
+//! The operator runs as its ServiceAccount, with the role that is generated for it. A test that lets it be refused, or
+//! that asks [`Cluster::unused`], finds out what the role lacks or has too much.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kubewright::kube::api::{Api, PostParams, WatchEvent, WatchParams};
+use kubewright::kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kubewright::kube::core::{ApiResource, GroupVersionKind};
 use kubewright::kube::{self, ResourceExt as _};
+use kubewright_apiserver::audit::{Audit, Audited};
 use kubewright_apiserver::serve::Listening;
 use kubewright_apiserver::{ApiServer, Options};
+use kubewright_manifests::declarations::Declarations;
+use kubewright_manifests::rbac::{Account, Call, Usage, bound};
+
+use crate::program::Program;
 
 const LABEL: &str = "config-map-labeller.example.com/keys";
 
@@ -20,16 +30,87 @@ pub(crate) struct Cluster {
     folder: tempfile::TempDir,
     /// On the server itself: no socket is between it and the test.
     kube: kube::Client,
+    calls: Arc<Calls>,
+    declarations: Declarations,
+}
+
+/// The calls of the operator.
+#[derive(Default)]
+struct Calls(Mutex<Vec<Call>>);
+
+impl Audit for Calls {
+    fn record(&self, request: Audited) {
+        if request.user == account().user() {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Call {
+                verb: request.verb,
+                group: request.group,
+                resource: request.resource,
+                namespace: request.namespace,
+                name: request.name,
+                applies: request.applies,
+                code: Some(request.code),
+            });
+        }
+    }
+}
+
+/// The ServiceAccount of the operator.
+pub(crate) fn account() -> Account {
+    Account::of("config-map-labeller")
 }
 
 impl Cluster {
     pub(crate) async fn start() -> Result<Self> {
-        let server = ApiServer::new(Options::default());
+        let calls = Arc::new(Calls::default());
+        let server = ApiServer::new(Options { audit: Some(calls.clone()), ..Options::default() });
         let kube = kube::Client::new(server.clone(), "default");
-        let cluster =
-            Self { listening: Listening::open(server, 0).await?, folder: tempfile::tempdir()?, kube };
+        let declared = Program::start(&["manifests"], &[])?.end().await?;
+        let declarations = Declarations {
+            leader_election_namespace: Some("default".to_owned()),
+            ..Declarations::read(&declared.stdout)?
+        };
+        let cluster = Self {
+            listening: Listening::open(server, 0).await?,
+            folder: tempfile::tempdir()?,
+            kube,
+            calls,
+            declarations,
+        };
         std::fs::write(cluster.folder.path().join("config"), cluster.listening.kubeconfig())?;
+        for object in bound(&cluster.declarations, &account()) {
+            cluster.apply(serde_json::from_value(object)?).await?;
+        }
         Ok(cluster)
+    }
+
+    async fn apply(&self, object: DynamicObject) -> Result<()> {
+        let types = object.types.clone().context("roles have a kind")?;
+        let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &types.kind));
+        let api: Api<DynamicObject> = match &object.metadata.namespace {
+            Some(namespace) => Api::namespaced_with(self.kube.clone(), namespace, &resource),
+            None => Api::all_with(self.kube.clone(), &resource),
+        };
+        api.patch(&object.name_any(), &PatchParams::apply("test"), &Patch::Apply(&object)).await?;
+        Ok(())
+    }
+
+    fn usage(&self) -> Usage {
+        let mut usage = Usage::new(&self.declarations);
+        for call in self.calls.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            usage.note(call);
+        }
+        usage
+    }
+
+    /// The permissions that the operator lacks, each as the attribute that grants it.
+    pub(crate) fn refused(&self) -> Vec<String> {
+        self.usage().refused().iter().map(|permission| permission.attribute()).collect()
+    }
+
+    /// The permissions that the operator has not used.
+    pub(crate) fn unused(&self) -> Vec<String> {
+        self.usage().unused().iter().map(ToString::to_string).collect()
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

@@ -14,6 +14,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStderr, Command};
 
+use crate::cluster::account;
+
 /// For what hangs.
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -37,11 +39,13 @@ pub(crate) struct Ended {
 }
 
 impl Program {
-    /// Starts the operator on a cluster, with free ports for probes and metrics.
+    /// Starts the operator on a cluster, as its ServiceAccount, with free ports for probes and metrics.
     pub(crate) fn on(kubeconfig: &Path, arguments: &[&str], environment: Environment<'_>) -> Result<Self> {
         let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
         let usual = [&*kubeconfig, "--health-probe-bind-address=127.0.0.1:0"];
-        Self::start(&[&usual, arguments].concat(), environment)
+        let user = account().user();
+        let environment = [environment, &[("KUBEWRIGHT_IMPERSONATE", &*user)]].concat();
+        Self::start(&[&usual, arguments].concat(), &environment)
     }
 
     /// Starts the operator with these arguments, and nothing of the environment of the tests.

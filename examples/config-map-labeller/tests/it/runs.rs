@@ -23,6 +23,20 @@ async fn what_is_there_and_what_comes_is_labelled() -> Result<()> {
 }
 
 #[tokio::test]
+async fn the_generated_role_is_what_the_operator_needs() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    cluster.create("default", "first", 1).await?;
+    assert_ne!(cluster.unused(), Vec::<String>::new(), "nothing was called yet");
+    let operator = Program::on(&cluster.kubeconfig(), &[], &[])?;
+    cluster.labelled("default", "first", "1").await?;
+    operator.signal(Signal::TERM)?;
+    operator.end().await?.succeeded()?;
+    assert_eq!(cluster.refused(), Vec::<String>::new());
+    assert_eq!(cluster.unused(), Vec::<String>::new());
+    Ok(())
+}
+
+#[tokio::test]
 async fn probes_and_metrics_are_answered() -> Result<()> {
     let cluster = Cluster::start().await?;
     cluster.create("default", "first", 1).await?;

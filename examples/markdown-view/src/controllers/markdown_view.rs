@@ -46,8 +46,8 @@ impl MarkdownViewReconciler {
     }
 }
 
-#[rbac(groups = "", resources = "configmaps, services", verbs = "create, update, patch, delete")]
-#[rbac(groups = "apps", resources = "deployments", verbs = "create, update, patch, delete")]
+#[rbac(groups = "", resources = "configmaps, services", verbs = "create, patch")]
+#[rbac(groups = "apps", resources = "deployments", verbs = "create, patch")]
 impl Reconciler for MarkdownViewReconciler {
     type Object = MarkdownView;
 

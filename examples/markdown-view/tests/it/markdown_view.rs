@@ -209,6 +209,19 @@ async fn a_view_says_that_it_is_available_and_tells_so_once() -> Result<()> {
 }
 
 #[tokio::test]
+async fn the_generated_role_is_what_the_operator_needs() -> Result<()> {
+    let operator = operator().await?;
+    operator.becomes_available().await?;
+    if operator.env.capabilities().generated_role {
+        let asked = operator.env.faults().operator().asked();
+        assert!(asked.iter().all(|it| it.user.starts_with("system:serviceaccount:")), "{asked:?}");
+        assert_eq!(operator.env.refused_permissions(), []);
+        assert_eq!(operator.env.unused_permissions(), []);
+    }
+    operator.stop().await
+}
+
+#[tokio::test]
 async fn nothing_is_written_when_nothing_changed() -> Result<()> {
     let operator = operator().await?;
     operator.becomes_available().await?;

@@ -9,8 +9,9 @@ use crate::dev::permissions::as_launched;
 use crate::error::Hint as _;
 
 impl Session {
-    /// Applies the generated roles, and has the next operator act as its ServiceAccount. Where that is not possible, the
-    /// operator goes on as the user of the kubeconfig, and that is said. Says whether the roles changed.
+    /// Applies the generated roles, and has the next operator impersonate its ServiceAccount. If that is not possible on
+    /// an existing cluster, reports it, and the operator runs as the user of the kubeconfig. Returns whether the roles
+    /// changed.
     pub(super) async fn grant(&mut self, declarations: &Declarations) -> Result<bool> {
         let is_first = !self.is_deployed;
         let Some(permissions) = &mut self.permissions else {
@@ -24,7 +25,7 @@ impl Session {
                 Ok(changed)
             }
             Ok(_) => Err("you may not impersonate it".to_owned()),
-            // On the cluster in this process nothing is in the way.
+            // On the embedded cluster this is a bug, not a missing permission.
             Err(error) if self.cluster.is_existing() => Err(format!("{error:#}")),
             Err(error) => return Err(error),
         };
@@ -32,7 +33,8 @@ impl Session {
         match granted {
             Ok(changed) => {
                 if is_first {
-                    self.report.step("role", &format!("the operator runs as {user}, with its generated role"))?;
+                    self.report
+                        .step("role", &format!("the operator runs as {user}, with its generated role"))?;
                 }
                 self.operator.act_as(Some(user));
                 Ok(changed)
@@ -40,15 +42,16 @@ impl Session {
             Err(why) => {
                 self.permissions = None;
                 self.operator.act_as(None);
-                let told = format!("the operator runs as you, and not as {user} with its generated role: {why}");
-                self.report.failed("role", &told)?;
+                let message =
+                    format!("the operator runs as you, and not as {user} with its generated role: {why}");
+                self.report.failed("role", &message)?;
                 Ok(false)
             }
         }
     }
 
     /// Reports what the operator was refused.
-    pub(super) fn tell_refused(&self, refused: &[Permission]) -> Result<()> {
+    pub(super) fn report_refused(&self, refused: &[Permission]) -> Result<()> {
         for (permission, attribute) in refused.iter().map(|it| (it, it.attribute())) {
             self.report.failed("role", &format!("refused: {permission}; to grant it, add {attribute}"))?;
         }
@@ -69,7 +72,7 @@ impl Session {
     }
 
     /// Lists the permissions that no call has used.
-    pub(super) fn tell_unused(&self) -> Result<()> {
+    pub(super) fn report_unused(&self) -> Result<()> {
         for unused in self.permissions.as_ref().map(|it| it.unused()).unwrap_or_default() {
             self.report.step("role", &unused.to_string())?;
         }
