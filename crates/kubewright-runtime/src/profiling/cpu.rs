@@ -24,8 +24,6 @@ pub(super) enum ProfileError {
     Start(#[source] pprof::Error),
     #[error("failed to read the samples")]
     Report(#[source] pprof::Error),
-    #[error("failed to encode the profile")]
-    Encode(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("the task that reads the samples ended")]
     Ended(#[source] tokio::task::JoinError),
 }
@@ -44,7 +42,7 @@ pub(super) async fn profile(time: Duration) -> Result<Vec<u8>, ProfileError> {
         let report = guard.report().build().map_err(ProfileError::Report)?;
         drop(guard);
         let profile = report.pprof().map_err(ProfileError::Report)?;
-        profile.write_to_bytes().map_err(|error| ProfileError::Encode(error.into()))
+        Ok(profile.encode_to_vec())
     });
     encoded.await.map_err(ProfileError::Ended)?
 }
