@@ -19,7 +19,7 @@ use kubewright_runtime::{
 
 use self::behaviour::Behaviour;
 use self::status::{Level, Place};
-use crate::{claim, hash, node, pod};
+use crate::{hash, node, pod};
 
 /// The index that finds pods by their node.
 pub(crate) const NODE_NAME: &str = "spec.nodeName";

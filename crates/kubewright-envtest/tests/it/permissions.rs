@@ -3,7 +3,6 @@
 //! Every `#[rbac]` of this program is in every role, as it is in an operator. So each test looks at resources that no
 //! other test declares.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};

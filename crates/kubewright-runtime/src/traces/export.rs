@@ -23,9 +23,8 @@ use opentelemetry_otlp::{SpanExporter, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tokio::runtime::Runtime;
-use tracing_subscriber::Layer;
 use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{Layer, Registry};
 
 use crate::logs::{self, LogsError};
 
@@ -89,10 +88,7 @@ pub fn init(options: &logs::Options, service: &str) -> Result<Exporter, TracesEr
 }
 
 /// Exports spans of level `info` and above.
-fn layer<S>(provider: &SdkTracerProvider) -> impl Layer<S> + Send + Sync + use<S>
-where
-    S: tracing::Subscriber + for<'s> LookupSpan<'s> + Send + Sync,
-{
+fn layer(provider: &SdkTracerProvider) -> impl Layer<Registry> + Send + Sync + use<> {
     let layer = tracing_opentelemetry::layer()
         .with_tracer(provider.tracer("kubewright"))
         .with_location(false)
