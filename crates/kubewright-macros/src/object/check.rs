@@ -60,17 +60,15 @@ impl Checked {
             return self.body(body, place, |_| Ok(FieldType::Any));
         }
         let mut missing: Vec<&Field> = ty.fields.iter().filter(|field| field.required).collect();
-        let value = self.body(body, place, |name| match ty.field(name) {
-            Some(field) => {
+        let value = self.body(body, place, |name| {
+            if let Some(field) = ty.field(name) {
                 missing.retain(|other| other.name != name);
-                Ok(field.ty.clone())
+                return Ok(field.ty.clone());
             }
-            None => {
-                // A misspelt field is not missing as well.
-                let meant = meant(ty, name);
-                missing.retain(|field| Some(field.name) != meant.as_deref());
-                Err(unknown(ty, name, meant.as_deref()))
-            }
+            // A misspelt field is not missing as well.
+            let meant = meant(ty, name);
+            missing.retain(|field| Some(field.name) != meant.as_deref());
+            Err(unknown(ty, name, meant.as_deref()))
         });
         let names: Vec<String> = missing.iter().map(|field| format!("`{}`", field.name)).collect();
         if body.open.is_none() && !names.is_empty() {
@@ -291,12 +289,10 @@ fn below(ty: &Type, name: &str, depth: usize) -> Option<String> {
 
 fn unknown(ty: &Type, name: &str, meant: Option<&str>) -> String {
     let what = format!("`{}` has no field `{name}`", ty.short());
+    let names = || ty.fields.iter().map(|field| field.name).collect::<Vec<_>>().join(", ");
     match meant {
         Some(meant) => format!("{what}; did you mean `{meant}`?"),
-        None => {
-            let names: Vec<&str> = ty.fields.iter().map(|field| field.name).collect();
-            format!("{what}; its fields are {}", names.join(", "))
-        }
+        None => format!("{what}; its fields are {}", names()),
     }
 }
 

@@ -64,8 +64,7 @@ fn by_path(path: &Path) -> Result<Kind, Error> {
     let mut found = candidates(package.as_deref(), kind);
     if found.len() > 1 {
         // `v1` and `v1beta1` of one group: the stable version is meant.
-        let stable: Vec<bool> = found.iter().map(|ty| is_stable(ty)).collect();
-        if stable.iter().filter(|stable| **stable).count() == 1 {
+        if found.iter().filter(|ty| is_stable(ty)).count() == 1 {
             found.retain(is_stable);
         }
     }

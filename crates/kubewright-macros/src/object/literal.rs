@@ -14,8 +14,8 @@ pub(super) fn is_quantity(text: &str) -> bool {
     };
     is_number
         && match suffix {
-            "" | "n" | "u" | "m" | "k" | "M" | "G" | "T" | "P" | "E" => true,
-            "Ki" | "Mi" | "Gi" | "Ti" | "Pi" | "Ei" => true,
+            "" | "n" | "u" | "m" | "k" | "M" | "G" | "T" | "P" | "E" | "Ki" | "Mi" | "Gi" | "Ti" | "Pi"
+            | "Ei" => true,
             other => other.strip_prefix(['e', 'E']).is_some_and(is_exponent),
         }
 }
