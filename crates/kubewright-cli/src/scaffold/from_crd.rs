@@ -12,6 +12,7 @@ mod known;
 mod marks;
 mod model;
 mod sample;
+mod shared;
 
 use anyhow::{Result, anyhow, bail};
 use serde_json::{Map, Value, json};

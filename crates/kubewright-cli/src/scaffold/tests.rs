@@ -1,5 +1,7 @@
 //! Renderings and plans, without a disk.
 
+mod format;
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::Path;
@@ -558,56 +560,4 @@ fn the_versions_in_the_template_are_those_of_this_workspace() {
     {
         assert_eq!(version(made, name), version(workspace, name), "{name}");
     }
-}
-
-/// A project with a kind of each length that a name may have, with two versions and two controllers each.
-fn every_length() -> ProjectFile {
-    let mut project = project();
-    for length in 1..=63 {
-        let kind = format!("K{}", "k".repeat(length - 1));
-        for version in ["v1", "v1beta1"] {
-            let controllers = match version {
-                "v1" => vec![kind.to_lowercase(), format!("{}-two", kind.to_lowercase())],
-                _ => Vec::new(),
-            };
-            project.resources.push(Resource {
-                api: Some(crate::project::project_file::Api { namespaced: true, ..Default::default() }),
-                controller: version == "v1",
-                controllers: controllers
-                    .into_iter()
-                    .map(|name| crate::project::project_file::Controller { name })
-                    .collect(),
-                domain: "example.com".into(),
-                group: "sales".into(),
-                kind: kind.clone(),
-                version: version.into(),
-                ..Resource::default()
-            });
-        }
-    }
-    for (group, version, kind) in
-        [("apps", "v1", "Deployment"), ("autoscaling", "v2", "HorizontalPodAutoscaler")]
-    {
-        let request = Request { resource: Some(false), ..request(group, version, kind) };
-        project.resources.extend(with(&self::project(), &request).resources);
-    }
-    project
-}
-
-#[test]
-fn rustfmt_has_nothing_to_change_however_long_a_name_is() {
-    let folder = tempfile::tempdir().unwrap();
-    for (path, text) in files(&every_length()) {
-        let path = folder.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-    let output = std::process::Command::new("cargo")
-        .args(["fmt", "--check"])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let lines: Vec<&str> = said.lines().take(60).collect();
-    assert!(output.status.success(), "{}\n{}", lines.join("\n"), String::from_utf8_lossy(&output.stderr));
 }

@@ -40,7 +40,7 @@ pub(super) fn file(model: &Model, head: &Head<'_>) -> String {
              clippy::doc_lazy_continuation,\n    \
              clippy::doc_overindented_list_items,\n    \
              clippy::enum_variant_names,\n    \
-             reason = \"words and names are those of the definition\"\n\
+             reason = \"words and names are those of the CRD\"\n\
          )]\n\n",
     );
     imports(&mut text, model, &body);
@@ -93,7 +93,7 @@ fn structure(text: &mut String, made: &Struct, head: &Head<'_>, defaults: &mut D
     }
     if made.open {
         text.push_str(
-            "    /// What else is there: the definition keeps it.\n    #[serde(flatten)]\n    \
+            "    /// Unknown fields, which the CRD preserves.\n    #[serde(flatten)]\n    \
              pub other: BTreeMap<String, serde_json::Value>,\n",
         );
     }

@@ -33,6 +33,39 @@ pub(super) fn part(name: &str) -> String {
     text
 }
 
+/// The name of one item of a list or a map: `Address` for `Addresses`. By the endings of English, as kinds' plurals are.
+pub(super) fn singular(name: &str) -> String {
+    let word = name.to_lowercase();
+    let ends = |endings: &[&str]| endings.iter().any(|end| word.ends_with(end) && word.len() > end.len());
+    let without = |count: usize| name[..name.len() - count].to_owned();
+    if ends(&["series", "species", "ss", "us", "is"]) {
+        name.to_owned()
+    } else if ends(&["ies"]) {
+        format!("{}y", without(3))
+    } else if ends(&["sses", "shes", "ches", "xes", "zes", "statuses", "aliases", "viruses"]) {
+        without(2)
+    } else if ends(&["s"]) {
+        without(1)
+    } else {
+        name.to_owned()
+    }
+}
+
+/// The words that all names end with: `Address` for `BillingAddress` and `ShippingAddress`.
+pub(super) fn common_end(names: &[String]) -> String {
+    let words = |name: &String| -> Vec<String> {
+        names::module(name).split('_').filter(|word| !word.is_empty()).map(names::type_name).collect()
+    };
+    let mut all = names.iter().map(words);
+    let mut common = all.next().unwrap_or_default();
+    for words in all {
+        let same =
+            common.iter().rev().zip(words.iter().rev()).take_while(|(one, other)| one == other).count();
+        common.drain(..common.len() - same);
+    }
+    common.concat()
+}
+
 /// The name, or the name with the first number that makes it one of its own.
 pub(super) fn unique(name: String, separator: &str, taken: &mut BTreeSet<String>) -> String {
     let numbered = (2..).map(|number| format!("{name}{separator}{number}"));

@@ -16,12 +16,13 @@ const COMMON: [&str; 3] = ["apiVersion", "kind", "metadata"];
 pub(crate) fn generate(definition: &Value, stored: bool) -> Generated {
     let from = From::new(definition);
     let mut model = Model::new(from.kind);
+    model.share(&[&from.schema["properties"]["spec"], &from.schema["properties"]["status"]]);
     let (root, spec) = from.spec(&mut model);
     let status = from.status(&mut model);
     let mut lost = from.lost(status.is_some(), root == Root::Spec);
     lost.extend(std::mem::take(&mut model.lost));
     let (schema, about) = from.schema(root, &spec, status.as_ref());
-    let kube = from.attributes(root, stored, status.is_some(), &about);
+    let kube = from.attributes(root, &spec, stored, status.is_some(), &about);
     let whose = format!("{} {}", names::article(from.kind), from.kind);
     let spec_name = format!("{}Spec", from.kind);
     let head = Head {
@@ -192,15 +193,13 @@ impl<'a> From<'a> {
             format!("{} is the Schema for the {} API.", self.kind, self.text("/spec/names/plural"))
         });
         let mut schema = json!({ "type": "object", "description": about, "properties": manifests::common() });
+        let required = self.required(root, spec);
+        if !required.is_empty() {
+            schema["required"] = required.into();
+        }
         match root {
-            Root::Spec => {
-                schema["required"] = json!(["spec"]);
-                schema["properties"]["spec"] = spec.clone().into();
-            }
+            Root::Spec => schema["properties"]["spec"] = spec.clone().into(),
             Root::Fields => {
-                if let Some(required) = spec.get("required") {
-                    schema["required"] = required.clone();
-                }
                 let fields = spec.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
                 for (name, field) in fields {
                     schema["properties"][name] = field;
@@ -216,16 +215,47 @@ impl<'a> From<'a> {
         (schema, about)
     }
 
+    /// The required fields of the object as a whole.
+    fn required(&self, root: Root, spec: &Map<String, Value>) -> Vec<String> {
+        let mut required: Vec<String> = match root {
+            Root::Spec => vec!["spec".to_owned()],
+            Root::Fields => {
+                let fields = spec.get("required").and_then(Value::as_array).into_iter().flatten();
+                fields.filter_map(Value::as_str).map(str::to_owned).collect()
+            }
+        };
+        if self.requires_metadata() {
+            required.push("metadata".to_owned());
+        }
+        required.sort_unstable();
+        required
+    }
+
+    fn requires_metadata(&self) -> bool {
+        self.schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == "metadata"))
+    }
+
     /// The arguments of `#[kube(...)]`, each in the lines that rustfmt gives it.
-    fn attributes(&self, root: Root, stored: bool, has_status: bool, about: &str) -> Vec<String> {
+    fn attributes(
+        &self,
+        root: Root,
+        spec: &Map<String, Value>,
+        stored: bool,
+        has_status: bool,
+        about: &str,
+    ) -> Vec<String> {
         let version = self.version();
         let quoted = |name: &str, value: &str| format!("{name} = {value:?}");
         let mut made = vec![
             quoted("group", self.text("/spec/group")),
             quoted("version", self.text("/spec/versions/0/name")),
             quoted("kind", self.kind),
-            quoted("plural", self.text("/spec/names/plural")),
         ];
+        let type_name = names::struct_name(self.kind);
+        if type_name != self.kind {
+            made.push(quoted("struct", &type_name));
+        }
+        made.push(quoted("plural", self.text("/spec/names/plural")));
         made.extend(name_attributes(&self.definition["spec"]["names"]));
         if !stored {
             made.push("storage = false".to_owned());
@@ -247,6 +277,11 @@ impl<'a> From<'a> {
             made.push(format!("status = \"{}Status\"", self.kind));
         }
         made.push(quoted("doc", about));
+        if self.requires_metadata() {
+            // kube's derive has no attribute for it.
+            let required = literal(&self.required(root, spec).into());
+            made.push(quoted("attr", &format!("schemars(extend(\"required\" = {required}))")));
+        }
         for (key, value) in self.definition["metadata"]["annotations"].as_object().into_iter().flatten() {
             made.push(call("annotation", &[format!("{key:?}"), literal(value)]));
         }

@@ -3,12 +3,13 @@
 //! Both are made in one walk, so that they cannot differ: each form of schema has its Rust type, and the schema that
 //! `kubewright manifests` makes of that type later. What a type cannot say is told by its path.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
 use super::item::{Enum, Field, Item, Presence, Struct, tidy};
 use super::marks::{Mark, marks};
+use super::shared::{self, Key};
 use super::{idents, known};
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
@@ -27,9 +28,16 @@ pub(super) struct Model {
     pub(super) lost: Vec<String>,
     names: BTreeSet<String>,
     kind: String,
+    /// Names of types that several fields have.
+    shared: BTreeMap<Key, String>,
+    /// Those of them that are made already.
+    made: BTreeMap<Key, Typed>,
+    /// The documentation of the type that is made next.
+    doc: Option<String>,
 }
 
 /// A value's type.
+#[derive(Clone, Debug)]
 struct Typed {
     rust: String,
     said: Map<String, Value>,
@@ -51,6 +59,35 @@ impl Model {
     pub(super) fn new(kind: &str) -> Self {
         let own = ["", "Spec", "Status", "List"].map(|end| format!("{kind}{end}"));
         Self { names: own.into_iter().collect(), kind: kind.to_owned(), ..Self::default() }
+    }
+
+    /// Names the types that occur more than once in the schemas of spec and status.
+    pub(super) fn share(&mut self, schemas: &[&Value]) {
+        for (key, end) in shared::find(schemas) {
+            let name = idents::unique(format!("{}{end}", self.kind), "", &mut self.names);
+            self.shared.insert(key, name);
+        }
+    }
+
+    /// Makes a type of its own, or finds the one that another field with the same schema has.
+    fn named(
+        &mut self,
+        schema: &Map<String, Value>,
+        prefix: &str,
+        doc: Option<&str>,
+        make: impl FnOnce(&mut Self, &str) -> Typed,
+    ) -> Typed {
+        let key = shared::key(schema, doc);
+        if let Some(known) = self.made.get(&key) {
+            return known.clone();
+        }
+        let Some(name) = self.shared.get(&key).cloned() else {
+            let name = idents::unique(prefix.to_owned(), "", &mut self.names);
+            return make(self, &name);
+        };
+        let typed = make(self, &name);
+        self.made.insert(key, typed.clone());
+        typed
     }
 
     /// Makes the struct of an object, under a name that is its own. Gives what the definition says of it.
@@ -89,6 +126,7 @@ impl Model {
     fn value(&mut self, schema: &Value, prefix: &str, path: &str) -> Typed {
         let empty = Map::new();
         let schema = schema.as_object().unwrap_or(&empty);
+        let doc = self.doc.take();
         let is_on = |key: &str| schema.get(key) == Some(&Value::Bool(true));
         if let Some(known) = known::find(schema) {
             let rust = self.import(known.module, known.name);
@@ -106,7 +144,10 @@ impl Model {
             return self.int_or_string(schema, path);
         }
         let (mut typed, form): (Typed, &[&str]) = match (text("type"), text("format")) {
-            ("string", _) if is_enum(schema) => (self.enumeration(schema, prefix, path), &["enum"]),
+            ("string", _) if is_enum(schema) => {
+                let make = |model: &mut Self, name: &str| model.enumeration(schema, name, path);
+                (self.named(schema, prefix, doc.as_deref(), make), &["enum"])
+            }
             ("string", "date-time") => {
                 let time = self.import("k8s_openapi::apimachinery::pkg::apis::meta::v1", "Time");
                 let typed = Typed::new(&time, &json!({ "type": "string", "format": "date-time" }));
@@ -137,8 +178,14 @@ impl Model {
                 let meta = self.import("k8s_openapi::apimachinery::pkg::apis::meta::v1", "ObjectMeta");
                 (Typed::new(&meta, &json!({ "type": "object" })), &[])
             }
-            ("object", _) => return self.object(schema, "", prefix, path),
-            _ if schema.contains_key("properties") => return self.object(schema, "", prefix, path),
+            ("object", _) => {
+                let make = |model: &mut Self, name: &str| model.object(schema, name, name, path);
+                return self.named(schema, prefix, doc.as_deref(), make);
+            }
+            _ if schema.contains_key("properties") => {
+                let make = |model: &mut Self, name: &str| model.object(schema, name, name, path);
+                return self.named(schema, prefix, doc.as_deref(), make);
+            }
             _ => (Typed::new("serde_json::Value", &json!({ PRESERVE: true })), &[PRESERVE]),
         };
         self.mark(&mut typed, schema, form, path);
@@ -195,7 +242,7 @@ impl Model {
 
     fn list(&mut self, schema: &Map<String, Value>, prefix: &str, path: &str) -> Typed {
         let items = schema.get("items").unwrap_or(&Value::Null);
-        let items = self.inner(items, prefix, &format!("{path}[]"), "items");
+        let items = self.inner(items, &idents::singular(prefix), &format!("{path}[]"), "items");
         Typed {
             rust: format!("Vec<{}>", items.rust),
             said: Map::from_iter([
@@ -211,7 +258,7 @@ impl Model {
     fn map(&mut self, schema: &Map<String, Value>, prefix: &str, path: &str) -> Typed {
         self.uses.insert("std::collections::BTreeMap".to_owned());
         let values = schema.get("additionalProperties").unwrap_or(&Value::Null);
-        let values = self.inner(values, prefix, &format!("{path}[*]"), "values");
+        let values = self.inner(values, &idents::singular(prefix), &format!("{path}[*]"), "values");
         Typed {
             rust: format!("BTreeMap<String, {}>", values.rust),
             said: Map::from_iter([
@@ -227,6 +274,7 @@ impl Model {
     /// What is in a list or a map: its marks stand at the field that has the list.
     fn inner(&mut self, schema: &Value, prefix: &str, path: &str, wrapper: &str) -> Typed {
         let at = self.items.len();
+        self.doc = schema.get("description").and_then(Value::as_str).map(str::to_owned);
         let mut typed = self.value(schema, prefix, path);
         if schema.get("nullable") == Some(&Value::Bool(true)) {
             typed.rust = format!("Option<{}>", typed.rust);
@@ -250,36 +298,33 @@ impl Model {
         if let (true, Some(text)) = (typed.named, schema.get("description").and_then(Value::as_str)) {
             let text = tidy(text);
             typed.said.insert("description".to_owned(), text.clone().into());
-            match &mut self.items[at] {
-                Item::Struct(made) => made.doc = Some(text),
-                Item::Enum(made) => made.doc = Some(text),
+            // A type that is shared has its documentation already.
+            match self.items.get_mut(at) {
+                Some(Item::Struct(made)) => made.doc = Some(text),
+                Some(Item::Enum(made)) => made.doc = Some(text),
+                None => {}
             }
         }
         typed
     }
 
-    fn enumeration(&mut self, schema: &Map<String, Value>, prefix: &str, path: &str) -> Typed {
+    fn enumeration(&mut self, schema: &Map<String, Value>, name: &str, path: &str) -> Typed {
         let values = schema.get("enum").and_then(Value::as_array);
         let values: Vec<&str> = values.into_iter().flatten().filter_map(Value::as_str).collect();
-        let name = idents::unique(prefix.to_owned(), "", &mut self.names);
         let mut taken = BTreeSet::new();
         let variants = values
             .iter()
             .map(|value| (idents::unique(idents::part(value), "", &mut taken), (*value).to_owned()))
             .collect();
-        let made = Enum { name: name.clone(), path: path.to_owned(), doc: None, variants };
+        let made = Enum { name: name.to_owned(), path: path.to_owned(), doc: None, variants };
         self.items.push(Item::Enum(made));
-        let typed = Typed::new(&name, &json!({ "type": "string", "enum": values }));
+        let typed = Typed::new(name, &json!({ "type": "string", "enum": values }));
         Typed { has_default: false, named: true, ..typed }
     }
 
-    /// `name` is empty where the prefix is the name.
+    /// `prefix` begins the names of the types of its fields.
     fn object(&mut self, schema: &Map<String, Value>, name: &str, prefix: &str, path: &str) -> Typed {
-        let name = if name.is_empty() {
-            idents::unique(prefix.to_owned(), "", &mut self.names)
-        } else {
-            name.to_owned()
-        };
+        let name = name.to_owned();
         let at = self.items.len();
         // The types of its fields come behind it.
         self.items.push(Item::Struct(Struct::default()));

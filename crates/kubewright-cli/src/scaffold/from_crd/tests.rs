@@ -195,3 +195,74 @@ fn what_contradicts_the_file_is_refused() {
     let group = Wanted { group: Some("lab".into()), ..oddity() };
     assert_eq!(choose(&definitions(ODD).unwrap(), &group).unwrap().len(), 1);
 }
+
+#[test]
+fn types_have_the_names_of_one_item_and_equal_ones_are_shared() {
+    let text = r"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: orders.example.com}
+spec:
+  group: example.com
+  names: {kind: Order, plural: orders}
+  scope: Namespaced
+  versions:
+  - name: v1
+    storage: true
+    served: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        required: [metadata, spec]
+        properties:
+          spec:
+            type: object
+            properties:
+              billingAddress: &address
+                type: object
+                description: Where the invoice goes.
+                properties: {city: {type: string}, zip: {type: string}}
+              shippingAddress:
+                <<: *address
+                description: Where the goods go.
+              entries:
+                type: array
+                items: {type: object, description: One line., properties: {name: {type: string}}}
+              priority: &level {type: string, enum: [Low, High]}
+              boxes:
+                type: array
+                items: {type: object, properties: {priority: *level, width: {type: integer}}}
+";
+    let given = chosen(text, "Order").definition;
+    let made = generate(&given, true);
+    assert_eq!(made.lost, Vec::<String>::new());
+    let types: Vec<&str> = made
+        .code
+        .lines()
+        .filter(|line| {
+            line.starts_with("pub struct") || line.starts_with("pub enum") || line.contains(": Option<")
+        })
+        .map(|line| line.trim().trim_end_matches(" {"))
+        .collect();
+    insta::assert_snapshot!(types.join("\n"), @"
+    pub struct OrderSpec
+    pub billing_address: Option<OrderAddress>,
+    pub boxes: Option<Vec<OrderBox>>,
+    pub entries: Option<Vec<OrderEntry>>,
+    pub priority: Option<OrderPriority>,
+    pub shipping_address: Option<OrderAddress>,
+    pub struct OrderAddress
+    pub city: Option<String>,
+    pub zip: Option<String>,
+    pub struct OrderBox
+    pub priority: Option<OrderPriority>,
+    pub width: Option<i64>,
+    pub enum OrderPriority
+    pub struct OrderEntry
+    pub name: Option<String>,
+    ");
+    assert_eq!(schema_of(&made.definition)["required"], json!(["metadata", "spec"]));
+    let attribute = r#"attr = "schemars(extend(\"required\" = [\"metadata\", \"spec\"]))","#;
+    assert!(made.code.contains(attribute), "{}", made.code);
+    assert_eq!(outline(schema_of(&made.definition)), outline(schema_of(&given)));
+}

@@ -116,5 +116,8 @@ fn an_image_cannot_be_built_without_the_checkout_and_make_says_so() {
         Command::new("make").arg("docker-build").current_dir(folder.path()).output().expect("make starts");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
-    assert!(said.contains("Cargo.toml depends on kubewright at /gone/kubewright, which does not exist"), "{said}");
+    assert!(
+        said.contains("Cargo.toml depends on kubewright at /gone/kubewright, which does not exist"),
+        "{said}"
+    );
 }

@@ -37,7 +37,9 @@ fn the_operator_of_the_tutorial_is_made_tested_run_and_deployed() {
     let cluster = Cluster::start();
     let kubectl = format!("kubectl --kubeconfig {}", cluster.kubeconfig().display());
     let variables = [("KUBECTL", kubectl.as_str())];
-    folder.shell("make", "manifests install", &variables);
+    let tested = folder.shell("make", "test-e2e", &variables);
+    assert!(tested.contains("the_samples_become_ready ... ok"), "{tested}");
+    folder.shell("make", "install", &variables);
     let mut operator = Command::new(target().join("debug/markdown-view"))
         .arg("--kubeconfig")
         .arg(cluster.kubeconfig())
