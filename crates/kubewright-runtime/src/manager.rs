@@ -11,12 +11,12 @@
 //! else leads while something here still runs. Whoever loses the Lease ends at once.
 
 mod attached;
-mod contest;
 mod error;
 mod group;
+mod leader_task;
 mod lifecycle;
+mod manifest;
 mod options;
-mod outline;
 mod servers;
 mod signals;
 mod tasks;
@@ -33,19 +33,19 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 pub use self::attached::Cluster;
-use self::contest::{Contest, Standing};
 pub use self::error::{ManagerError, RegisterError};
 use self::group::Groups;
+use self::leader_task::{LeaderTask, Standing};
 pub use self::lifecycle::Handle;
 use self::lifecycle::{Command, Life, Part, Parts, Place};
+pub use self::manifest::{ControllerManifest, ManagerManifest};
 pub use self::options::ManagerOptions;
-pub use self::outline::{ControllerOutline, Outline};
 use self::tasks::Task;
 pub use self::tasks::TaskContext;
 use crate::Key;
 use crate::cache::Cache;
 use crate::client::Client;
-use crate::controller::{Controller, ControllerMetrics, KindSource, Role, Surroundings};
+use crate::controller::{Controller, ControllerDeps, ControllerMetrics, KindSource, Role};
 use crate::election::{Election, ElectionMetrics};
 use crate::events::{Broadcaster, Recorder};
 use crate::fence::Fence;
@@ -115,7 +115,7 @@ struct State {
     election: Option<Election>,
     running: Option<Running>,
     /// Who is told what would run, instead of running it.
-    told: Option<outline::Told>,
+    told: Option<manifest::Told>,
 }
 
 /// What a running manager needs to start further controllers.
@@ -200,11 +200,11 @@ impl Manager {
     /// Requests that are made before that are answered with status 503.
     pub fn describing(
         mut options: ManagerOptions,
-        told: impl FnOnce(Outline) + Send + 'static,
+        told: impl FnOnce(ManagerManifest) + Send + 'static,
     ) -> Result<Self, ManagerError> {
         // A pod's namespace, which an election may need, is found in a pod only.
         options.leader_election = None;
-        let manager = Self::new(outline::nowhere(), options)?;
+        let manager = Self::new(manifest::nowhere(), options)?;
         manager.state().told = Some(Box::new(told));
         Ok(manager)
     }
@@ -214,11 +214,15 @@ impl Manager {
     }
 
     /// What is registered so far.
-    pub fn outline(&self) -> Outline {
+    pub fn manifest(&self) -> ManagerManifest {
         let state = self.state();
-        let controllers = state.controllers.iter().map(|(it, _)| ControllerOutline::from(it)).collect();
+        let controllers = state.controllers.iter().map(|(it, _)| ControllerManifest::from(it)).collect();
         let options = &self.inner.options;
-        Outline { name: options.name.clone(), controllers, namespaces: options.cache.namespaces.clone() }
+        ManagerManifest {
+            name: options.name.clone(),
+            controllers,
+            namespaces: options.cache.namespaces.clone(),
+        }
     }
 
     /// The client: reads from the cache where it watches, from the server otherwise.
@@ -314,7 +318,7 @@ impl Manager {
         let inner = &self.inner;
         let needs_leader = controller.options.needs_leader;
         let warms_up = needs_leader && controller.options.warmup;
-        let around = Surroundings {
+        let deps = ControllerDeps {
             client: self.client_for(needs_leader),
             cache: inner.cache.clone(),
             recorder: inner.recorder.clone(),
@@ -334,7 +338,7 @@ impl Manager {
             name: format!("controller {}", controller.name),
             place,
             life,
-            run: Box::new(move |cancel| Box::pin(async move { Ok(controller.run(around, cancel).await?) })),
+            run: Box::new(move |cancel| Box::pin(async move { Ok(controller.run(deps, cancel).await?) })),
         }
     }
 
@@ -371,13 +375,13 @@ impl Manager {
     pub async fn run_until(self, stop: impl Future<Output = ()>) -> Result<(), ManagerError> {
         let told = self.state().told.take();
         if let Some(told) = told {
-            told(self.outline());
+            told(self.manifest());
             return Ok(());
         }
         let Started { mut groups, election, mut parts } = self.start().await?;
         let inner = &self.inner;
         let election_stop = CancellationToken::new();
-        let mut contest = Contest::begin(election, election_stop.clone());
+        let mut leader = LeaderTask::begin(election, election_stop.clone());
         let mut stop = std::pin::pin!(stop);
         let failure = loop {
             let waits = parts.wait_for_leadership();
@@ -386,7 +390,7 @@ impl Manager {
                 () = &mut stop => break None,
                 failure = groups.failure() => break Some(failure),
                 command = parts.command() => parts.obey(command, &mut groups),
-                standing = contest.next(waits) => match standing {
+                standing = leader.next(waits) => match standing {
                     Standing::Leads => {
                         inner.elected.send_modify(|elected| *elected = true);
                         parts.lead(&mut groups);
@@ -411,7 +415,7 @@ impl Manager {
             }
         };
         election_stop.cancel();
-        contest.end().await;
+        leader.end().await;
         ended
     }
 

@@ -1,6 +1,6 @@
 //! What a manager would run, without running it.
 //!
-//! Owns the [`Outline`], and the connection that goes nowhere: an operator's `main` is called with a manager that only
+//! Owns the [`ManagerManifest`], and the connection that goes nowhere: an operator's `main` is called with a manager that only
 //! takes note of what is registered, so that its manifests can be written where there is no cluster.
 
 use std::convert::Infallible;
@@ -18,11 +18,11 @@ use crate::controller::{Controller, Role};
 /// What a manager runs, in the order in which it was registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Outline {
+pub struct ManagerManifest {
     /// The name of the operator.
     pub name: String,
     /// Its controllers.
-    pub controllers: Vec<ControllerOutline>,
+    pub controllers: Vec<ControllerManifest>,
     /// The namespaces that it watches; all of them if empty.
     pub namespaces: Vec<String>,
 }
@@ -30,7 +30,7 @@ pub struct Outline {
 /// What a controller reconciles, and what makes it do so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ControllerOutline {
+pub struct ControllerManifest {
     /// Its name in metrics and logs.
     pub name: String,
     /// What it is for; nothing if it is for keys.
@@ -43,7 +43,7 @@ pub struct ControllerOutline {
     pub reads: Vec<Kind>,
 }
 
-impl From<&Controller> for ControllerOutline {
+impl From<&Controller> for ControllerManifest {
     fn from(controller: &Controller) -> Self {
         let of = |role| {
             let sources = controller.sources.iter().filter(move |source| source.role == role);
@@ -59,8 +59,8 @@ impl From<&Controller> for ControllerOutline {
     }
 }
 
-/// What a manager does with its outline instead of running.
-pub(super) type Told = Box<dyn FnOnce(Outline) + Send>;
+/// What a manager does with its manifest instead of running.
+pub(super) type Told = Box<dyn FnOnce(ManagerManifest) + Send>;
 
 /// A connection to no cluster: whatever is asked is answered with what is wrong about asking.
 #[derive(Clone)]
