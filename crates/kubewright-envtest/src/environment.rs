@@ -461,8 +461,8 @@ impl Environment {
             // The faults of the test do not concern the preparation.
             let direct = kube::Client::new(Faults::default().connection(self.target.clone()), "default");
             let admin = Client::new(direct);
-            manager.before_run(async move |outline| {
-                operator.grant(&admin, &outline).await.map_err(kubewright_runtime::Error::new)
+            manager.before_run(async move |manifest| {
+                operator.grant(&admin, &manifest).await.map_err(kubewright_runtime::Error::new)
             });
         }
         Ok(manager)
@@ -484,7 +484,7 @@ impl Environment {
 
     /// Runs a manager in the background until what is returned is dropped.
     pub fn run(&self, manager: Manager) -> Running {
-        let operator = self.operators.find(&manager.outline().name);
+        let operator = self.operators.find(&manager.manifest().name);
         Running::start(manager, operator)
     }
 

@@ -15,7 +15,7 @@ use kubewright_apimachinery::permission::{Permission, attributes};
 use kubewright_manifests::declarations::{ControllerDeclared, Declarations, Resource};
 use kubewright_manifests::declare::{self, Declared, Rule};
 use kubewright_manifests::rbac::{Account, Call, Unused, Usage, bound};
-use kubewright_runtime::{Client, ControllerOutline, Kind, Outline, Scope};
+use kubewright_runtime::{Client, ControllerManifest, Kind, ManagerManifest, Scope};
 
 use crate::faults::Asked;
 use crate::install::{self, InstallError};
@@ -91,10 +91,10 @@ impl Operator {
     }
 
     /// Creates the ServiceAccount with its roles. From then on the operator impersonates it.
-    pub(crate) async fn grant(&self, admin: &Client, outline: &Outline) -> Result<(), InstallError> {
+    pub(crate) async fn grant(&self, admin: &Client, manifest: &ManagerManifest) -> Result<(), InstallError> {
         let objects = {
             let declarations = &mut self.state().declarations;
-            add(declarations, outline, self.is_single);
+            add(declarations, manifest, self.is_single);
             bound(declarations, &self.account)
         };
         for object in objects {
@@ -189,31 +189,31 @@ fn usage(state: &State) -> Usage {
 }
 
 /// Adds what a manager registers to what the operator declares.
-fn add(declarations: &mut Declarations, outline: &Outline, is_single: bool) {
+fn add(declarations: &mut Declarations, manifest: &ManagerManifest, is_single: bool) {
     let is_first = declarations.controllers.is_empty() && declarations.cached.is_empty();
-    if is_first || outline.namespaces.is_empty() {
-        declarations.namespaces.clone_from(&outline.namespaces);
+    if is_first || manifest.namespaces.is_empty() {
+        declarations.namespaces.clone_from(&manifest.namespaces);
     } else if !declarations.namespaces.is_empty() {
-        declarations.namespaces.extend(outline.namespaces.iter().cloned());
+        declarations.namespaces.extend(manifest.namespaces.iter().cloned());
         declarations.namespaces.sort();
         declarations.namespaces.dedup();
     }
     if is_single {
         return;
     }
-    for controller in outline.controllers.iter().map(declared) {
+    for controller in manifest.controllers.iter().map(declared) {
         if !declarations.controllers.contains(&controller) {
             declarations.controllers.push(controller);
         }
     }
-    for kind in outline.cached.iter().map(resource) {
+    for kind in manifest.cached.iter().map(resource) {
         if !declarations.cached.contains(&kind) {
             declarations.cached.push(kind);
         }
     }
 }
 
-fn declared(controller: &ControllerOutline) -> ControllerDeclared {
+fn declared(controller: &ControllerManifest) -> ControllerDeclared {
     ControllerDeclared {
         name: controller.name.clone(),
         of: controller.kind.as_ref().map(resource).unwrap_or_default(),

@@ -6,7 +6,6 @@
 mod applied;
 mod delete;
 mod error;
-pub(crate) mod ledger;
 mod mapper;
 mod patch;
 mod retry;
@@ -16,6 +15,7 @@ mod unknown;
 mod upsert;
 mod watch;
 mod write;
+pub(crate) mod write_tracker;
 
 use std::sync::Arc;
 
@@ -30,7 +30,6 @@ use serde_json::value::RawValue;
 use self::applied::Applied;
 pub use self::delete::Delete;
 pub use self::error::{Error, ignore_not_found};
-use self::ledger::Ledger;
 use self::mapper::Mapper;
 pub use self::patch::Patch;
 pub use self::retry::{Retry, retry_on_conflict};
@@ -38,6 +37,7 @@ pub(crate) use self::status::encoded_status;
 pub use self::subresource::Subresource;
 pub use self::upsert::Upsert;
 pub use self::watch::{WatchEvent, WatchStream};
+use self::write_tracker::WriteTracker;
 use crate::cache::Cache;
 use crate::fence::Fence;
 use crate::journal::Trail;
@@ -67,7 +67,7 @@ pub struct Client {
     /// Set by [`Client::fenced`].
     fence: Option<Fence>,
     /// Of the reconcile that this client was made for.
-    ledger: Option<Ledger>,
+    writes: Option<WriteTracker>,
     /// Of the reconcile that this client was made for, if the journal is on.
     trail: Option<Arc<Trail>>,
 }
@@ -140,7 +140,7 @@ impl Client {
             shared: Arc::new(shared),
             settings: Settings::default(),
             fence: None,
-            ledger: None,
+            writes: None,
             trail: None,
         }
     }
@@ -204,8 +204,8 @@ impl Client {
     }
 
     /// The same client for one reconcile: its writes are noted, and its requests leave a trail if there is one.
-    pub(crate) fn noting(&self, ledger: Ledger, trail: Option<Arc<Trail>>) -> Self {
-        Self { ledger: Some(ledger), trail, ..self.clone() }
+    pub(crate) fn noting(&self, writes: WriteTracker, trail: Option<Arc<Trail>>) -> Self {
+        Self { writes: Some(writes), trail, ..self.clone() }
     }
 
     /// Runs the reconcile that this client was made for. Other clients that it uses write as this one does.
@@ -221,9 +221,9 @@ impl Client {
     }
 
     /// Where writes are noted. The reconcile that runs comes first: a stored client is of another one, which ended.
-    fn ledger(&self) -> Option<Ledger> {
-        let running = RECONCILE.try_with(|running| running.ledger.clone()).ok().flatten();
-        running.or_else(|| self.ledger.clone())
+    fn writes(&self) -> Option<WriteTracker> {
+        let running = RECONCILE.try_with(|running| running.writes.clone()).ok().flatten();
+        running.or_else(|| self.writes.clone())
     }
 
     /// The fence of writes: the client's own, or that of the controller that runs, or that of the manager.

@@ -21,12 +21,12 @@
 
 mod cause;
 mod changed;
-mod debts;
 mod event;
+mod forwarder;
 mod handle;
 mod metrics;
+mod pending_writes;
 mod predicate;
-mod pump;
 mod requests;
 mod runner;
 mod source;
@@ -39,7 +39,7 @@ use kube::Resource as _;
 use kube::api::DynamicObject;
 use tokio::sync::mpsc;
 
-pub use self::cause::{Cause, What};
+pub use self::cause::{Cause, Trigger};
 pub use self::changed::Changed;
 pub use self::event::Event;
 pub(crate) use self::handle::AddedSource;
@@ -47,7 +47,7 @@ pub use self::handle::{ControllerHandle, WatchHandle};
 pub(crate) use self::metrics::ControllerMetrics;
 pub use self::predicate::Predicate;
 use self::runner::Reconcile;
-pub(crate) use self::runner::{Controller, Surroundings};
+pub(crate) use self::runner::{Controller, ControllerDeps};
 use self::source::ChannelSource;
 pub(crate) use self::source::KindSource;
 pub(crate) use self::source::Role;

@@ -27,7 +27,7 @@ use tokio::sync::mpsc;
 pub(crate) use self::reconciles::{Asking, PAUSE, Reconciles, Trail};
 pub(crate) use self::writer::Writer;
 use crate::Clock;
-use crate::controller::What;
+use crate::controller::Trigger;
 
 /// The variable by which an operator is told where to write its journal, such as `127.0.0.1:4000`.
 pub const VARIABLE: &str = "KUBEWRIGHT_JOURNAL";
@@ -99,7 +99,7 @@ pub struct Started {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cause {
     /// What happened.
-    pub why: What,
+    pub why: Trigger,
     /// The kind of the object that it happened to; none where it happened to no object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn a_line_is_what_readers_were_promised() {
         let cause = Cause {
-            why: What::Changed,
+            why: Trigger::Changed,
             kind: Some("Deployment".to_owned()),
             namespace: Some("default".to_owned()),
             name: Some("x".to_owned()),

@@ -114,7 +114,7 @@ pub use kind::{Gvk, Kind, Object, Scope};
 pub use kubewright_sync::ordered_watch;
 pub use list::List;
 pub use manager::{
-    Addresses, Cluster, ControllerOutline, Handle, Manager, ManagerError, ManagerOptions, Outline,
+    Addresses, Cluster, ControllerManifest, Handle, Manager, ManagerError, ManagerManifest, ManagerOptions,
     RegisterError, TaskContext,
 };
 pub use object::object;

@@ -11,13 +11,13 @@
 //! else leads while something here still runs. Whoever loses the Lease ends at once.
 
 mod attached;
-mod contest;
 mod error;
 mod group;
+mod leader_task;
 mod lifecycle;
+mod manifest;
 mod once;
 mod options;
-mod outline;
 mod servers;
 mod signals;
 mod tasks;
@@ -34,19 +34,19 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 pub use self::attached::Cluster;
-use self::contest::{Contest, Standing};
 pub use self::error::{ManagerError, RegisterError};
 use self::group::Groups;
+use self::leader_task::{LeaderTask, Standing};
 pub use self::lifecycle::Handle;
 use self::lifecycle::{Command, Life, Part, Parts, Place};
+pub use self::manifest::{ControllerManifest, ManagerManifest};
 pub use self::options::ManagerOptions;
-pub use self::outline::{ControllerOutline, Outline};
 use self::tasks::Task;
 pub use self::tasks::TaskContext;
 use crate::Key;
 use crate::cache::Cache;
 use crate::client::Client;
-use crate::controller::{Controller, ControllerMetrics, KindSource, Role, Surroundings};
+use crate::controller::{Controller, ControllerDeps, ControllerMetrics, KindSource, Role};
 use crate::election::{Election, ElectionMetrics};
 use crate::events::{Broadcaster, Recorder};
 use crate::fence::Fence;
@@ -116,9 +116,9 @@ struct State {
     election: Option<Election>,
     running: Option<Running>,
     /// Who is told what would run, instead of running it.
-    told: Option<outline::Told>,
+    told: Option<manifest::Told>,
     /// What is done before the start.
-    before_run: Option<outline::BeforeRun>,
+    before_run: Option<manifest::BeforeRun>,
 }
 
 /// What a running manager needs to start further controllers.
@@ -206,11 +206,11 @@ impl Manager {
     /// Requests that are made before that are answered with status 503.
     pub fn describing(
         mut options: ManagerOptions,
-        told: impl FnOnce(Outline) + Send + 'static,
+        told: impl FnOnce(ManagerManifest) + Send + 'static,
     ) -> Result<Self, ManagerError> {
         // A pod's namespace, which an election may need, is found in a pod only.
         options.leader_election = None;
-        let manager = Self::new(outline::nowhere(), options)?;
+        let manager = Self::new(manifest::nowhere(), options)?;
         manager.state().told = Some(Box::new(told));
         Ok(manager)
     }
@@ -220,31 +220,31 @@ impl Manager {
     }
 
     /// What is registered so far.
-    pub fn outline(&self) -> Outline {
+    pub fn manifest(&self) -> ManagerManifest {
         let state = self.state();
-        let controllers = state.controllers.iter().map(|(it, _)| ControllerOutline::from(it)).collect();
+        let controllers = state.controllers.iter().map(|(it, _)| ControllerManifest::from(it)).collect();
         let options = &self.inner.options;
-        Outline {
+        ManagerManifest {
             name: options.name.clone(),
             controllers,
             namespaces: options.cache.namespaces.clone(),
-            cached: outline::cached(&self.inner.cache),
+            cached: manifest::cached(&self.inner.cache),
         }
     }
 
     /// Calls a function when the manager runs, before anything starts, with everything that is registered. If it fails,
     /// the manager does not start. For test environments that create what the operator needs, such as its RBAC rules.
-    pub fn before_run<F>(&self, prepare: impl FnOnce(Outline) -> F + Send + 'static)
+    pub fn before_run<F>(&self, prepare: impl FnOnce(ManagerManifest) -> F + Send + 'static)
     where
         F: Future<Output = Result<(), Error>> + Send + 'static,
     {
-        self.state().before_run = Some(Box::new(|outline| prepare(outline).boxed()));
+        self.state().before_run = Some(Box::new(|manifest| prepare(manifest).boxed()));
     }
 
     async fn prepare(&self) -> Result<(), ManagerError> {
         let prepare = self.state().before_run.take();
         match prepare {
-            Some(prepare) => prepare(self.outline()).await.map_err(ManagerError::BeforeRun),
+            Some(prepare) => prepare(self.manifest()).await.map_err(ManagerError::BeforeRun),
             None => Ok(()),
         }
     }
@@ -342,7 +342,7 @@ impl Manager {
         let inner = &self.inner;
         let needs_leader = controller.options.needs_leader;
         let warms_up = needs_leader && controller.options.warmup;
-        let around = Surroundings {
+        let deps = ControllerDeps {
             client: self.client_for(needs_leader),
             cache: inner.cache.clone(),
             recorder: inner.recorder.clone(),
@@ -362,7 +362,7 @@ impl Manager {
             name: format!("controller {}", controller.name),
             place,
             life,
-            run: Box::new(move |cancel| Box::pin(async move { Ok(controller.run(around, cancel).await?) })),
+            run: Box::new(move |cancel| Box::pin(async move { Ok(controller.run(deps, cancel).await?) })),
         }
     }
 
@@ -399,14 +399,14 @@ impl Manager {
     pub async fn run_until(self, stop: impl Future<Output = ()>) -> Result<(), ManagerError> {
         let told = self.state().told.take();
         if let Some(told) = told {
-            told(self.outline());
+            told(self.manifest());
             return Ok(());
         }
         self.prepare().await?;
         let Started { mut groups, election, mut parts } = self.start().await?;
         let inner = &self.inner;
         let election_stop = CancellationToken::new();
-        let mut contest = Contest::begin(election, election_stop.clone());
+        let mut leader = LeaderTask::begin(election, election_stop.clone());
         let mut stop = std::pin::pin!(stop);
         let failure = loop {
             let waits = parts.wait_for_leadership();
@@ -415,7 +415,7 @@ impl Manager {
                 () = &mut stop => break None,
                 failure = groups.failure() => break Some(failure),
                 command = parts.command() => parts.obey(command, &mut groups),
-                standing = contest.next(waits) => match standing {
+                standing = leader.next(waits) => match standing {
                     Standing::Leads => {
                         inner.elected.send_modify(|elected| *elected = true);
                         parts.lead(&mut groups);
@@ -440,7 +440,7 @@ impl Manager {
             }
         };
         election_stop.cancel();
-        contest.end().await;
+        leader.end().await;
         ended
     }
 

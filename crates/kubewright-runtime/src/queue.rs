@@ -43,19 +43,19 @@ use slab::Slab;
 use crate::Key;
 
 mod backoff;
+mod bands;
 mod causes;
 mod inspect;
 mod item;
 mod limiter;
-mod lines;
 mod list;
 mod metrics;
-mod parking;
 mod shared;
 mod slot;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod waiters;
 
 pub use backoff::{Backoff, RateLimit};
 pub use causes::Causes;
@@ -67,7 +67,7 @@ pub use metrics::QueueMetrics;
 pub use shared::SharedQueue;
 
 use backoff::{Bucket, nanos};
-use lines::{End, Lines};
+use bands::{End, PriorityBands};
 use list::{List, number};
 use slot::{Due, Slot, State};
 
@@ -160,7 +160,7 @@ pub struct Queue<T: Item, C = ()> {
     /// The slots by the hashes of their items. Its order never shows.
     index: HashTable<u32>,
     hasher: DefaultHashBuilder,
-    lines: Lines<T::Group>,
+    bands: PriorityBands<T::Group>,
     /// The slots in line, the one that became ready first in front.
     ready: List,
     /// The slots that were handed out, the longest running in front.
@@ -188,7 +188,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
             slots: Slab::new(),
             index: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
-            lines: Lines::default(),
+            bands: PriorityBands::default(),
             ready: List::default(),
             running: List::default(),
             running_count: 0,
@@ -259,10 +259,10 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
             self.turns = 0;
             oldest
         } else {
-            self.lines.turn()?
+            self.bands.turn()?
         };
-        self.lines.remove(&mut self.slots, at);
-        self.lines.count_out(self.slots[at as usize].priority);
+        self.bands.remove(&mut self.slots, at);
+        self.bands.count_out(self.slots[at as usize].priority);
         self.ready.remove(&mut self.slots, at, Slot::in_order);
         self.running.push_back(&mut self.slots, at, Slot::in_order);
         self.running_count += 1;
@@ -324,7 +324,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
             return false;
         }
         slot.state = State::Running;
-        self.lines.count_out(slot.priority);
+        self.bands.count_out(slot.priority);
         true
     }
 
@@ -339,7 +339,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         match slot.state {
             State::Running => {}
             State::RunningAgain => {
-                self.lines.count_out(slot.priority);
+                self.bands.count_out(slot.priority);
                 priority = priority.max(slot.priority);
             }
             State::RunningDelayed(due) => {
@@ -374,7 +374,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
             return false;
         }
         slot.state = State::Ready;
-        self.lines.count_in(slot.priority);
+        self.bands.count_in(slot.priority);
         self.held.remove(&mut self.slots, at, Slot::in_order);
         self.held_count -= 1;
         self.line_up(at, End::Front);
@@ -387,7 +387,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         if std::mem::replace(&mut self.closed, true) {
             return;
         }
-        self.lines = Lines::default();
+        self.bands = PriorityBands::default();
         self.ready = List::default();
         self.held = List::default();
         self.held_count = 0;
@@ -427,9 +427,9 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
             }
             State::RunningAgain if raised > slot.priority => {
                 slot.causes.push(cause);
-                self.lines.count_out(slot.priority);
+                self.bands.count_out(slot.priority);
                 slot.priority = raised;
-                return self.lines.count_in(raised);
+                return self.bands.count_in(raised);
             }
             State::Ready | State::RunningAgain | State::Held => {
                 slot.causes.push(cause);
@@ -477,7 +477,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         self.counts.adds += 1;
         let slot = &mut self.slots[at as usize];
         slot.since = since;
-        self.lines.count_in(slot.priority);
+        self.bands.count_in(slot.priority);
         match slot.state {
             State::Running | State::RunningDelayed(_) => slot.state = State::RunningAgain,
             _ => {
@@ -489,19 +489,19 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
 
     fn line_up(&mut self, at: u32, end: End) {
         let group = self.slots[at as usize].item.group();
-        self.lines.push(&mut self.slots, at, group, end);
+        self.bands.push(&mut self.slots, at, group, end);
         self.ready.push_back(&mut self.slots, at, Slot::in_order);
     }
 
     /// Moves a slot that is in line to a higher priority. Its age stays.
     fn raise(&mut self, at: u32, priority: i32) {
-        self.lines.remove(&mut self.slots, at);
+        self.bands.remove(&mut self.slots, at);
         let slot = &mut self.slots[at as usize];
-        self.lines.count_out(slot.priority);
-        self.lines.count_in(priority);
+        self.bands.count_out(slot.priority);
+        self.bands.count_in(priority);
         slot.priority = priority;
         let group = slot.item.group();
-        self.lines.push(&mut self.slots, at, group, End::Back);
+        self.bands.push(&mut self.slots, at, group, End::Back);
     }
 
     /// Frees the slot of an item that neither waits nor runs nor failed.

@@ -1,15 +1,15 @@
 //! What this program declares: what its attributes say, and what its manager was given to run.
 //!
-//! Owns the way from the runtime's [`Outline`] to the [`Declarations`] that are printed. What becomes of them is the
+//! Owns the way from the runtime's [`ManagerManifest`] to the [`Declarations`] that are printed. What becomes of them is the
 //! business of kubewright-manifests.
 
 use kubewright_manifests::declarations::{ControllerDeclared, Declarations, Resource};
 use kubewright_manifests::declare;
-use kubewright_runtime::{Kind, Outline, Scope};
+use kubewright_runtime::{Kind, ManagerManifest, Scope};
 
 /// All that the program declares.
-pub(crate) fn declarations(outline: &Outline) -> Declarations {
-    let controllers = outline.controllers.iter().map(|controller| ControllerDeclared {
+pub(crate) fn declarations(manifest: &ManagerManifest) -> Declarations {
+    let controllers = manifest.controllers.iter().map(|controller| ControllerDeclared {
         name: controller.name.clone(),
         of: controller.kind.as_ref().map(resource).unwrap_or_default(),
         owns: controller.owns.iter().map(resource).collect(),
@@ -23,11 +23,11 @@ pub(crate) fn declarations(outline: &Outline) -> Declarations {
         leader_election: true,
         secure_metrics: true,
         events: true,
-        namespaces: outline.namespaces.clone(),
+        namespaces: manifest.namespaces.clone(),
         declared: declare::all(),
         controllers: controllers.collect(),
-        cached: outline.cached.iter().map(resource).collect(),
-        ..Declarations::new(&outline.name)
+        cached: manifest.cached.iter().map(resource).collect(),
+        ..Declarations::new(&manifest.name)
     }
 }
 
@@ -64,7 +64,7 @@ mod tests {
         let manager = Manager::describing(ManagerOptions::new("test"), |_| {}).unwrap();
         let controller = manager.controller(Nothing).watches::<Secret>(|_, _| Vec::new());
         controller.reads::<Namespace>().register().unwrap();
-        let declared = declarations(&manager.outline());
+        let declared = declarations(&manager.manifest());
         let watched: Vec<&str> = declared.controllers[0].watches.iter().map(|it| &*it.plural).collect();
         assert_eq!(watched, ["secrets", "namespaces"]);
     }

@@ -213,19 +213,19 @@ impl Operator {
         for configure in self.configure {
             configure(&mut options);
         }
-        let (outlined, outline) = std::sync::mpsc::channel();
-        let told = move |outline| {
+        let (sender, manifest) = std::sync::mpsc::channel();
+        let told = move |manifest| {
             // Whoever receives it outlives the manager.
-            let _ = outlined.send(outline);
+            let _ = sender.send(manifest);
         };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(StartError::Threads)?;
         runtime.block_on(async { main(Manager::describing(options, told)?).await.map_err(Into::into) })?;
-        let outline = outline.try_recv().map_err(|_| StartError::NotRun)?;
+        let manifest = manifest.try_recv().map_err(|_| StartError::NotRun)?;
         let mut stdout = std::io::stdout().lock();
-        let printed = serde_json::to_writer(&mut stdout, &manifests::declarations(&outline));
+        let printed = serde_json::to_writer(&mut stdout, &manifests::declarations(&manifest));
         printed.map_err(Into::into).and_then(|()| stdout.write_all(b"\n")).map_err(StartError::Printed)?;
         Ok(())
     }

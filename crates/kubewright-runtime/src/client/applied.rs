@@ -1,8 +1,8 @@
 //! What was applied, so that an apply that would change nothing is not sent.
 //!
-//! Owns [`Applied`]: per object, the last wish and how the fields that it names were after it. What is compared is the
-//! object then and the object now, never the wish and the object: a server normalises what it is given. Lists are
-//! compared whole, since which of their items a wish names is the server's to know.
+//! Owns [`Applied`]: per object, the last intent and the values that its fields had afterwards. The object then and the
+//! object now are compared, never the intent and the object, because a server normalises what it is given. Lists are
+//! compared whole, because only the server knows which of their items an intent names.
 //!
 //! Invariant: when in doubt, it is sent.
 
@@ -17,15 +17,15 @@ use crate::{Key, Kind};
 /// How many applies are remembered; the oldest half goes when there are more.
 const REMEMBERED: usize = 16_384;
 
-/// What somebody wants an object to be.
-pub(super) struct Wish<'a> {
+/// The fields that a field manager applies to an object.
+pub(super) struct ApplyIntent<'a> {
     id: (Kind, Key),
     wanted: &'a Value,
-    /// Of what is wanted, and of who wants it.
+    /// Of the fields, and of the field manager.
     hash: u64,
 }
 
-impl<'a> Wish<'a> {
+impl<'a> ApplyIntent<'a> {
     pub(super) fn new(kind: &Kind, key: &Key, wanted: &'a Value, owner: Option<&str>) -> Self {
         let mut hasher = DefaultHasher::new();
         wanted.to_string().hash(&mut hasher);
@@ -33,7 +33,7 @@ impl<'a> Wish<'a> {
         Self { id: (kind.clone(), key.clone()), wanted, hash: hasher.finish() }
     }
 
-    /// How the fields that the wish names are in an object. A namesake is another object: nobody applied it yet.
+    /// How the fields that the intent names are in an object. A namesake is another object: nobody applied it yet.
     fn fields(&self, object: &[u8]) -> Option<u64> {
         let object: Value = serde_json::from_slice(object).ok()?;
         let mut hasher = DefaultHasher::new();
@@ -69,40 +69,40 @@ pub(super) struct Applied(Mutex<HashMap<(Kind, Key), State>>);
 /// How an object was after an apply.
 #[derive(Clone, Copy)]
 struct State {
-    wish: u64,
+    intent: u64,
     version: u64,
-    /// How the fields were that the wish names, if that could be read.
+    /// How the fields were that the intent names, if that could be read.
     fields: Option<u64>,
 }
 
 impl Applied {
-    /// Whether a wish was the last one, and the object still is as it was after it as far as the wish goes.
-    pub(super) fn is_fulfilled(&self, wish: &Wish<'_>, version: u64, object: &[u8]) -> bool {
-        let Some(state) = self.states().get(&wish.id).copied() else { return false };
-        if state.wish != wish.hash || state.version == 0 || version < state.version {
+    /// Whether an intent was the last one, and the object still is as it was after it as far as the intent goes.
+    pub(super) fn is_fulfilled(&self, intent: &ApplyIntent<'_>, version: u64, object: &[u8]) -> bool {
+        let Some(state) = self.states().get(&intent.id).copied() else { return false };
+        if state.intent != intent.hash || state.version == 0 || version < state.version {
             return false;
         }
         if version > state.version {
-            if state.fields.is_none() || state.fields != wish.fields(object) {
+            if state.fields.is_none() || state.fields != intent.fields(object) {
                 return false;
             }
             // Next time the version tells.
-            self.states().insert(wish.id.clone(), State { version, ..state });
+            self.states().insert(intent.id.clone(), State { version, ..state });
         }
         true
     }
 
     /// Notes how the object is after an apply.
-    pub(super) fn note(&self, wish: &Wish<'_>, version: u64, object: &[u8]) {
-        let state = State { wish: wish.hash, version, fields: wish.fields(object) };
+    pub(super) fn note(&self, intent: &ApplyIntent<'_>, version: u64, object: &[u8]) {
+        let state = State { intent: intent.hash, version, fields: intent.fields(object) };
         let mut states = self.states();
-        if states.len() >= REMEMBERED && !states.contains_key(&wish.id) {
+        if states.len() >= REMEMBERED && !states.contains_key(&intent.id) {
             let mut versions: Vec<u64> = states.values().map(|state| state.version).collect();
             let (_, middle, _) = versions.select_nth_unstable(REMEMBERED / 2);
             let middle = *middle;
             states.retain(|_, state| state.version > middle);
         }
-        states.insert(wish.id.clone(), state);
+        states.insert(intent.id.clone(), state);
     }
 
     fn states(&self) -> MutexGuard<'_, HashMap<(Kind, Key), State>> {
@@ -117,12 +117,12 @@ mod tests {
 
     use super::*;
 
-    /// Whether a wish is fulfilled by an object of version 2, after it was applied with this answer of version 1.
+    /// Whether an intent is fulfilled by an object of version 2, after it was applied with this answer of version 1.
     fn is_fulfilled(wanted: &Value, answer: &Value, now: &Value) -> bool {
         let (kind, key) = (Kind::of::<Deployment>(), Key::namespaced("default", "web"));
-        let (applied, wish) = (Applied::default(), Wish::new(&kind, &key, wanted, None));
-        applied.note(&wish, 1, answer.to_string().as_bytes());
-        applied.is_fulfilled(&wish, 2, now.to_string().as_bytes())
+        let (applied, intent) = (Applied::default(), ApplyIntent::new(&kind, &key, wanted, None));
+        applied.note(&intent, 1, answer.to_string().as_bytes());
+        applied.is_fulfilled(&intent, 2, now.to_string().as_bytes())
     }
 
     #[test]
@@ -157,9 +157,13 @@ mod tests {
     fn an_older_object_fulfils_nothing() {
         let (kind, key) = (Kind::of::<Deployment>(), Key::namespaced("default", "web"));
         let (applied, wanted) = (Applied::default(), json!({ "spec": {} }));
-        let wish = Wish::new(&kind, &key, &wanted, Some("me"));
-        applied.note(&wish, 5, b"{\"spec\":{}}");
-        assert!(applied.is_fulfilled(&wish, 5, b"") && !applied.is_fulfilled(&wish, 4, b"{\"spec\":{}}"));
-        assert!(!applied.is_fulfilled(&Wish::new(&kind, &key, &wanted, Some("you")), 5, b"{\"spec\":{}}"));
+        let intent = ApplyIntent::new(&kind, &key, &wanted, Some("me"));
+        applied.note(&intent, 5, b"{\"spec\":{}}");
+        assert!(applied.is_fulfilled(&intent, 5, b"") && !applied.is_fulfilled(&intent, 4, b"{\"spec\":{}}"));
+        assert!(!applied.is_fulfilled(
+            &ApplyIntent::new(&kind, &key, &wanted, Some("you")),
+            5,
+            b"{\"spec\":{}}"
+        ));
     }
 }

@@ -1,7 +1,7 @@
 //! Writes whose outcome is not known: the connection broke, the answer did not arrive in time or cannot be read, or
 //! the caller stopped to wait.
 //!
-//! The server may have processed such a write. Before the key runs again, [`Unknown::debts`] reads the object, or the
+//! The server may have processed such a write. Before the key runs again, [`Unknown::pending`] reads the object, or the
 //! collection if the object has no name yet, with quorum, and the key waits until the cache has seen what was read.
 //! The versions of the objects are compared, not the version of the list: a watch reports that one only with its next
 //! bookmark, which can take a minute.
@@ -14,8 +14,8 @@ use http::{Request, header};
 use serde::Deserialize;
 use tracing::{debug, warn};
 
-use super::ledger::{Debt, Ledger, Wrote, tells};
 use super::write::AnswerMeta;
+use super::write_tracker::{PendingWrite, WriteTracker, Wrote, tells};
 use super::{Client, Error, path};
 use crate::cache::{Cache, Informer};
 use crate::connect::retry::was_not_sent;
@@ -80,7 +80,7 @@ pub(super) struct InFlight<'a> {
     kind: &'a Kind,
     target: &'a Target,
     /// Where the write is noted; none if it is not tracked, or its outcome is known.
-    ledger: Option<Ledger>,
+    writes: Option<WriteTracker>,
 }
 
 impl<'a> InFlight<'a> {
@@ -88,22 +88,22 @@ impl<'a> InFlight<'a> {
         client: &'a Client,
         kind: &'a Kind,
         target: &'a Target,
-        ledger: Option<Ledger>,
+        writes: Option<WriteTracker>,
     ) -> Self {
-        Self { client, kind, target, ledger }
+        Self { client, kind, target, writes }
     }
 
     /// The outcome is known.
     pub(super) fn settle(mut self) {
-        self.ledger = None;
+        self.writes = None;
     }
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        if let (Some(ledger), Some(cache)) = (self.ledger.take(), self.client.cache()) {
+        if let (Some(writes), Some(cache)) = (self.writes.take(), self.client.cache()) {
             let (kube, cache) = (self.client.kube().clone(), cache.clone());
-            ledger.note_unknown(Unknown {
+            writes.note_unknown(Unknown {
                 kube,
                 cache,
                 kind: self.kind.clone(),
@@ -151,12 +151,12 @@ impl Unknown {
 
     /// Asks the server what it has done. A server that cannot be asked cannot be written to either, so that the key
     /// loses nothing by waiting.
-    pub(super) async fn debts(self) -> Vec<Debt> {
+    pub(super) async fn pending(self) -> Vec<PendingWrite> {
         let mut pause = FIRST_PAUSE;
         loop {
             let asked = tokio::time::timeout(ANSWER, self.ask()).await.unwrap_or(Err(Error::Silent(ANSWER)));
             match asked {
-                Ok(debts) => return debts,
+                Ok(pending) => return pending,
                 Err(error) if is_final(&error) => {
                     let error = Chain(&error);
                     warn!(kind = ?self.kind, target = ?self.target, %error, "cannot find out what a failed write has done");
@@ -172,31 +172,31 @@ impl Unknown {
         }
     }
 
-    async fn ask(&self) -> Result<Vec<Debt>, Error> {
+    async fn ask(&self) -> Result<Vec<PendingWrite>, Error> {
         match &self.target {
             Target::Object(key) => self.ask_object(key).await,
             Target::Collection(namespace) => self.ask_collection(namespace.as_deref()).await,
         }
     }
 
-    async fn ask_object(&self, key: &Key) -> Result<Vec<Debt>, Error> {
+    async fn ask_object(&self, key: &Key) -> Result<Vec<PendingWrite>, Error> {
         let found = match self.send(&path(&self.kind, key, None), wire::METADATA).await {
             Ok(body) => Some(self.read::<Whole>(&body)?.metadata.found(key)),
             Err(error) if error.is_not_found() => None,
             Err(error) => return Err(error),
         };
-        let debts = self.informers().filter_map(|informer| {
+        let pending = self.informers().filter_map(|informer| {
             let wrote = match &found {
                 Some(found) if tells(&informer, key, Some(&found.labels)) => Wrote::Version(found.version),
                 Some(_) => return None,
                 None => Wrote::Gone(informer.entry(key)?.uid().clone()),
             };
-            Some(Debt::new(informer, key, &wrote))
+            Some(PendingWrite::new(informer, key, &wrote))
         });
-        Ok(debts.collect())
+        Ok(pending.collect())
     }
 
-    async fn ask_collection(&self, namespace: Option<&str>) -> Result<Vec<Debt>, Error> {
+    async fn ask_collection(&self, namespace: Option<&str>) -> Result<Vec<PendingWrite>, Error> {
         let (mut found, mut token, mut version) = (Vec::new(), String::new(), 0);
         loop {
             let mut query = Query::new(self.kind.path(namespace));
@@ -219,22 +219,26 @@ impl Unknown {
                 break;
             }
         }
-        let mut debts = Vec::new();
+        let mut pending = Vec::new();
         for informer in self.informers() {
             let told = found.iter().filter(|it| tells(&informer, &it.key, Some(&it.labels)));
             if let Some(newest) = told.max_by_key(|it| it.version) {
-                debts.push(Debt::new(informer.clone(), &newest.key, &Wrote::Version(newest.version)));
+                pending.push(PendingWrite::new(
+                    informer.clone(),
+                    &newest.key,
+                    &Wrote::Version(newest.version),
+                ));
             }
             let there: BTreeSet<&Key> = found.iter().map(|it| &it.key).collect();
             let list = namespace.map_or_else(List::all, List::namespace);
             for entry in informer.entries(&list)? {
                 if !there.contains(entry.key()) && entry.version() <= version {
                     let gone = Wrote::Gone(entry.uid().clone());
-                    debts.push(Debt::new(informer.clone(), entry.key(), &gone));
+                    pending.push(PendingWrite::new(informer.clone(), entry.key(), &gone));
                 }
             }
         }
-        Ok(debts)
+        Ok(pending)
     }
 
     async fn send(&self, path: &str, accept: &'static str) -> Result<bytes::Bytes, Error> {

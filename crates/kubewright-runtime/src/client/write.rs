@@ -11,9 +11,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::applied::Wish;
-use super::ledger::Wrote;
+use super::applied::ApplyIntent;
 use super::unknown::{InFlight, Target, is_unknown};
+use super::write_tracker::Wrote;
 use super::{Client, Delete, Error, Patch, Writable, path, read, selection};
 use crate::query::Query;
 use crate::{Gvk, Key, Kind, List, Object};
@@ -97,18 +97,18 @@ impl Client {
     pub async fn apply<K: Writable>(&self, wanted: &K) -> Result<K::Stored, Error> {
         let (kind, key) = self.locate(wanted).await?;
         let patch = Patch::apply(typed(&kind, wanted)?)?.force();
-        let wish = Wish::new(&kind, &key, patch.value(), self.settings.field_owner.as_deref());
+        let intent = ApplyIntent::new(&kind, &key, patch.value(), self.settings.field_owner.as_deref());
         let informer = self.watched(&kind, false, key.namespace()).filter(|_| !self.settings.dry_run);
         if let Some(informer) = &informer
             && let Some(entry) = informer.entry(&key)
-            && self.shared.applied.is_fulfilled(&wish, entry.version(), entry.json())
+            && self.shared.applied.is_fulfilled(&intent, entry.version(), entry.json())
         {
             return Ok((*informer.object::<K::Stored>(&entry)?).clone());
         }
         let body = self.write_patch(&kind, &key, &patch, None).await?;
         let applied: K::Stored = self.written(&kind, &Target::Object(key.clone()), &body)?;
         if informer.is_some() {
-            self.shared.applied.note(&wish, version(&applied), &body);
+            self.shared.applied.note(&intent, version(&applied), &body);
         }
         Ok(applied)
     }
@@ -218,8 +218,8 @@ impl Client {
 
     /// A write whose outcome is unknown until it is settled.
     fn in_flight<'a>(&'a self, kind: &'a Kind, target: &'a Target) -> InFlight<'a> {
-        let ledger = if self.settings.dry_run { None } else { self.ledger() };
-        InFlight::new(self, kind, target, ledger)
+        let writes = if self.settings.dry_run { None } else { self.writes() };
+        InFlight::new(self, kind, target, writes)
     }
 
     /// Reads the answer to a write. If it cannot be read, the write happened, but its version is not known.
@@ -284,9 +284,9 @@ impl Client {
     }
 
     fn wrote(&self, kind: &Kind, key: &Key, labels: Option<&BTreeMap<String, String>>, wrote: &Wrote) {
-        if let (Some(ledger), Some(cache), false) = (self.ledger(), &self.shared.cache, self.settings.dry_run)
+        if let (Some(writes), Some(cache), false) = (self.writes(), &self.shared.cache, self.settings.dry_run)
         {
-            ledger.note(cache, kind, key, wrote, labels);
+            writes.note(cache, kind, key, wrote, labels);
         }
     }
 }

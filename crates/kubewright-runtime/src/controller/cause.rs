@@ -1,8 +1,8 @@
 //! Why a key is reconciled.
 //!
 //! Owns [`Cause`]: what happened to which object, as it goes through the queue to the reconcile. The object as it was
-//! before goes along only if somebody will look (see [`Looked`]), and is compared only when somebody does. Otherwise
-//! a cause costs no allocation.
+//! before is kept only if changes are recorded (see [`RecordChanges`]), and is compared only when they are read. Otherwise a
+//! cause costs no allocation.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -19,7 +19,7 @@ use crate::{Key, Kind};
 #[derive(Clone)]
 pub struct Cause {
     /// What happened.
-    pub what: What,
+    pub trigger: Trigger,
     /// The kind of the object that it happened to; none for channels, and for what controllers of keys ask for.
     pub kind: Option<Kind>,
     /// The object that it happened to; the key itself for retries.
@@ -30,7 +30,7 @@ pub struct Cause {
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum What {
+pub enum Trigger {
     /// The object was there when the controller started.
     #[serde(rename = "initial")]
     Found,
@@ -43,7 +43,7 @@ pub enum What {
     Deleted,
     /// The object exists, and no longer matches the selector of the watch.
     Deselected,
-    /// Nothing: all objects are looked at again from time to time.
+    /// Nothing: the resync period ended, and all objects are delivered again.
     Resync,
     /// A channel asked for it.
     #[serde(rename = "channel")]
@@ -61,33 +61,33 @@ struct Before {
     changed: OnceLock<Changed>,
 }
 
-/// Whether somebody will look at what changed: a journal, or who reads the log line of each reconcile.
+/// Whether to record the changed fields: for the journal, and for the log at `debug`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Looked {
-    At,
-    Over,
+pub(crate) enum RecordChanges {
+    Yes,
+    No,
 }
 
 impl Cause {
     /// Something that happened to an object.
-    pub fn new(what: What, kind: Option<Kind>, object: Key) -> Self {
-        Self { what, kind, object, before: None }
+    pub fn new(trigger: Trigger, kind: Option<Kind>, object: Key) -> Self {
+        Self { trigger, kind, object, before: None }
     }
 
-    pub(crate) fn of(change: &Change, informer: &Arc<Informer>, looked: Looked) -> Self {
-        let what = match (change.occasion, &change.old, &change.new) {
-            (_, _, None) if change.removal == Some(Removal::Deselected) => What::Deselected,
-            (_, _, None) => What::Deleted,
-            (Occasion::Initial, _, _) => What::Found,
-            (Occasion::Resync, _, _) => What::Resync,
-            (Occasion::Event, None, _) => What::Created,
-            (Occasion::Event, Some(_), _) => What::Changed,
+    pub(crate) fn of(change: &Change, informer: &Arc<Informer>, record: RecordChanges) -> Self {
+        let trigger = match (change.occasion, &change.old, &change.new) {
+            (_, _, None) if change.removal == Some(Removal::Deselected) => Trigger::Deselected,
+            (_, _, None) => Trigger::Deleted,
+            (Occasion::Initial, _, _) => Trigger::Found,
+            (Occasion::Resync, _, _) => Trigger::Resync,
+            (Occasion::Event, None, _) => Trigger::Created,
+            (Occasion::Event, Some(_), _) => Trigger::Changed,
         };
-        let old = change.old.as_ref().filter(|_| what == What::Changed && looked == Looked::At);
+        let old = change.old.as_ref().filter(|_| trigger == Trigger::Changed && record == RecordChanges::Yes);
         let before = old.map(|old| {
             Arc::new(Before { old: old.clone(), informer: informer.clone(), changed: OnceLock::new() })
         });
-        Self { what, kind: Some(informer.kind().clone()), object: change.latest().key().clone(), before }
+        Self { trigger, kind: Some(informer.kind().clone()), object: change.latest().key().clone(), before }
     }
 
     /// Which fields of a changed object are others than before. They are found when this is called first, so that
@@ -107,7 +107,7 @@ impl Cause {
     }
 }
 
-impl What {
+impl Trigger {
     /// The word for it, in logs and in the [journal](crate::journal).
     pub fn as_str(self) -> &'static str {
         match self {
@@ -133,7 +133,7 @@ impl What {
 /// before both.
 impl PartialEq for Cause {
     fn eq(&self, other: &Self) -> bool {
-        (self.what, &self.kind, &self.object) == (other.what, &other.kind, &other.object)
+        (self.trigger, &self.kind, &self.object) == (other.trigger, &other.kind, &other.object)
     }
 }
 
@@ -141,13 +141,13 @@ impl Eq for Cause {}
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.what.is_of_an_object() {
+        if self.trigger.is_of_an_object() {
             if let Some(kind) = &self.kind {
                 write!(f, "{} ", kind.name())?;
             }
             write!(f, "{} ", self.object)?;
         }
-        f.write_str(self.what.as_str())?;
+        f.write_str(self.trigger.as_str())?;
         let changed = self.changed();
         if changed.paths.is_empty() { Ok(()) } else { write!(f, ": {changed}") }
     }
@@ -167,18 +167,18 @@ mod tests {
     fn a_cause_is_said_in_a_few_words() {
         let kind = Kind::of::<k8s_openapi::api::apps::v1::Deployment>();
         let cause =
-            |what| Cause::new(what, Some(kind.clone()), Key::namespaced("default", "web")).to_string();
-        assert_eq!(cause(What::Found), "Deployment default/web initial");
-        assert_eq!(cause(What::Changed), "Deployment default/web modified");
-        assert_eq!(cause(What::Retried), "retried");
-        assert_eq!(Cause::new(What::Asked, None, Key::cluster("a")).to_string(), "channel");
+            |trigger| Cause::new(trigger, Some(kind.clone()), Key::namespaced("default", "web")).to_string();
+        assert_eq!(cause(Trigger::Found), "Deployment default/web initial");
+        assert_eq!(cause(Trigger::Changed), "Deployment default/web modified");
+        assert_eq!(cause(Trigger::Retried), "retried");
+        assert_eq!(Cause::new(Trigger::Asked, None, Key::cluster("a")).to_string(), "channel");
     }
 
     #[test]
     fn logs_and_journal_say_the_same_word() {
-        use What::{Asked, Changed, Created, Deleted, Found, Requeued, Resync, Retried};
-        for what in [Found, Created, Changed, Deleted, Resync, Asked, Requeued, Retried] {
-            assert_eq!(serde_json::to_value(what).unwrap(), what.as_str());
+        use Trigger::{Asked, Changed, Created, Deleted, Found, Requeued, Resync, Retried};
+        for trigger in [Found, Created, Changed, Deleted, Resync, Asked, Requeued, Retried] {
+            assert_eq!(serde_json::to_value(trigger).unwrap(), trigger.as_str());
         }
     }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::cause::Cause;
 use crate::Key;
 use crate::cache::{Change, Occasion, Removal};
-use crate::client::ledger::Ledger;
+use crate::client::write_tracker::WriteTracker;
 use crate::queue::{DEFAULT_PRIORITY, SharedQueue};
 
 /// How many unexplained events of one run are kept. If there are more, one of them is surely not the run's own.
@@ -36,9 +36,9 @@ pub(crate) struct Requests {
 /// The last run of a key.
 struct Attempt {
     phase: Phase,
-    writes: Ledger,
+    writes: WriteTracker,
     /// The writes of the run before it, if that failed: their events may be late.
-    earlier: Option<Ledger>,
+    earlier: Option<WriteTracker>,
     /// Events during the run that no write explains so far. The event of a write may arrive before its answer.
     unexplained: Vec<(Cause, Change)>,
     /// Whether something else than the run itself asked for another run.
@@ -123,7 +123,7 @@ impl Requests {
     }
 
     /// A run of a key begins, which notes its writes here.
-    pub(super) fn begin(&self, key: &Key, writes: Ledger) {
+    pub(super) fn begin(&self, key: &Key, writes: WriteTracker) {
         let mut attempts = self.lock();
         let earlier = attempts.remove(key).map(|attempt| attempt.writes).filter(|writes| !writes.is_empty());
         let attempt =

@@ -18,15 +18,15 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Level, debug, enabled, error, field, info, info_span, warn};
 
-use super::cause::{Cause, What};
-use super::debts::Debts;
+use super::cause::{Cause, Trigger};
+use super::forwarder::{EventForwarder, ForwarderEnd, forward_channel};
 use super::metrics::{ControllerMetrics, Counts};
-use super::pump::{Pump, PumpEnd, pump_channel};
+use super::pending_writes::PendingWrites;
 use super::requests::Requests;
 use super::source::{ChannelSource, KindSource, Role};
 use super::{AddedSource, ControllerError, ControllerOptions, Predicate};
 use crate::cache::{Cache, Informer};
-use crate::client::ledger::{Ledger, Pending};
+use crate::client::write_tracker::{Pending, WriteTracker};
 use crate::client::{self, Client};
 use crate::error::panic_message;
 use crate::events::Recorder;
@@ -61,7 +61,7 @@ pub(crate) struct Controller {
 }
 
 /// What a controller gets from its manager.
-pub(crate) struct Surroundings {
+pub(crate) struct ControllerDeps {
     pub(crate) client: Client,
     pub(crate) cache: Cache,
     pub(crate) recorder: Recorder,
@@ -78,32 +78,32 @@ impl Controller {
     /// Runs until cancelled; then what runs is waited for, and what waits is dropped.
     pub(crate) async fn run(
         mut self,
-        around: Surroundings,
+        deps: ControllerDeps,
         cancel: CancellationToken,
     ) -> Result<(), ControllerError> {
-        let mut rng = around.rng.clone();
+        let mut rng = deps.rng.clone();
         let mut options = self.options.queue.clone();
         if options.jitter > 0.0 {
             options.seed = rng.u64(..);
         }
-        let queue = around.queue_metrics.queue(&self.name, options);
+        let queue = deps.queue_metrics.queue(&self.name, options);
         let requests = Requests::new(queue.clone());
         // From the start, so that a dashboard shows zeros while the first lists are on their way.
-        let counts = around.metrics.of(&self.name, self.options.concurrency.max(1));
-        let mut pumps = JoinSet::new();
+        let counts = deps.metrics.of(&self.name, self.options.concurrency.max(1));
+        let mut forwarders = JoinSet::new();
         let informer =
-            self.sources.first().filter(|_| self.kind.is_some()).map(|it| it.informer(&around.cache));
+            self.sources.first().filter(|_| self.kind.is_some()).map(|it| it.informer(&deps.cache));
         let owned = self.sources.iter().filter(|source| source.role == Role::Owned);
-        let owned = owned.map(|source| source.informer(&around.cache)).collect();
+        let owned = owned.map(|source| source.informer(&deps.cache)).collect();
         let others: Vec<Cache> =
             self.sources.iter().filter_map(|source| source.other_cache().cloned()).collect();
-        let told = self.follow(&around, &requests, &mut pumps);
+        let told = self.follow(&deps, &requests, &mut forwarders);
         tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(()),
-            synced = self.synced(&around.cache, &others, told) => synced?,
+            synced = self.synced(&deps.cache, &others, told) => synced?,
         }
-        if let Some(mut elected) = around.elected {
+        if let Some(mut elected) = deps.elected {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Ok(()),
@@ -113,11 +113,11 @@ impl Controller {
         }
         info!(controller = &*self.name, workers = self.options.concurrency, "Starting workers");
 
-        let (cache, journal, filters) = (around.cache.clone(), around.journal.clone(), self.filters.clone());
+        let (cache, journal, filters) = (deps.cache.clone(), deps.journal.clone(), self.filters.clone());
         let shared = Arc::new(Shared {
             counts,
             name: self.name.clone(),
-            journal: around
+            journal: deps
                 .journal
                 .map(|journal| Reconciles::new(journal, self.name.clone(), self.kind.clone())),
             kind: self.kind,
@@ -125,11 +125,11 @@ impl Controller {
             owned,
             reconciler: self.reconciler,
             timeout: self.options.timeout,
-            client: around.client,
-            recorder: around.recorder,
-            clock: around.clock,
+            client: deps.client,
+            recorder: deps.recorder,
+            clock: deps.clock,
             cancel: cancel.clone(),
-            debts: Debts::default(),
+            pending: PendingWrites::default(),
             queue: queue.clone(),
             requests,
             requeue_jitter: self.options.requeue_jitter,
@@ -146,15 +146,15 @@ impl Controller {
                 biased;
                 () = cancel.cancelled() => break,
                 Some(AddedSource { source, cancel }) = self.later.recv() => {
-                    let pump = Pump::new(source, &cache, &shared.requests, filters.clone(), journal.as_ref());
-                    pumps.spawn(async move {
-                        let run = cancel.run_until_cancelled(pump.run(ordered_watch::Sender::new(false)));
-                        run.await.unwrap_or(PumpEnd::Removed)
+                    let forwarder = EventForwarder::new(source, &cache, &shared.requests, filters.clone(), journal.as_ref());
+                    forwarders.spawn(async move {
+                        let run = cancel.run_until_cancelled(forwarder.run(ordered_watch::Sender::new(false)));
+                        run.await.unwrap_or(ForwarderEnd::Removed)
                     });
                 }
                 // Unless it was removed, a source ends with its cache. The last one ends the controller.
-                Some(ended) = pumps.join_next() => {
-                    if pumps.is_empty() && !matches!(ended, Ok(PumpEnd::Removed)) {
+                Some(ended) = forwarders.join_next() => {
+                    if forwarders.is_empty() && !matches!(ended, Ok(ForwarderEnd::Removed)) {
                         break;
                     }
                 }
@@ -162,7 +162,7 @@ impl Controller {
             }
         }
         queue.close();
-        pumps.shutdown().await;
+        forwarders.shutdown().await;
         while let Some(worker) = workers.join_next().await {
             if let Err(failed) = worker {
                 error!(controller = &*self.name, %failed, "worker failed");
@@ -175,21 +175,26 @@ impl Controller {
     /// Begins to queue what sources tell. Each says when it has told what was there at the start.
     fn follow(
         &mut self,
-        around: &Surroundings,
+        deps: &ControllerDeps,
         requests: &Requests,
-        pumps: &mut JoinSet<PumpEnd>,
+        forwarders: &mut JoinSet<ForwarderEnd>,
     ) -> Vec<(Arc<Informer>, ordered_watch::Receiver<bool>)> {
         for channel in self.channels.drain(..) {
-            pumps.spawn(pump_channel(channel, requests.clone()));
+            forwarders.spawn(forward_channel(channel, requests.clone()));
         }
         let filters = self.filters.clone();
         let sources =
             self.sources.drain(..).filter(|source| source.role != Role::Read).filter_map(|source| {
-                let (informer, optional) = (source.informer(&around.cache), source.optional);
+                let (informer, optional) = (source.informer(&deps.cache), source.optional);
                 let (told, telling) = ordered_watch::channel(false);
-                let pump =
-                    Pump::new(source, &around.cache, requests, filters.clone(), around.journal.as_ref());
-                pumps.spawn(pump.run(told));
+                let forwarder = EventForwarder::new(
+                    source,
+                    &deps.cache,
+                    requests,
+                    filters.clone(),
+                    deps.journal.as_ref(),
+                );
+                forwarders.spawn(forwarder.run(told));
                 (!optional).then_some((informer, telling))
             });
         sources.collect()
@@ -238,7 +243,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     cancel: CancellationToken,
     counts: Counts,
-    debts: Debts,
+    pending: PendingWrites,
     queue: SharedQueue<Key, Cause>,
     requests: Requests,
     requeue_jitter: f64,
@@ -288,26 +293,26 @@ impl Shared {
             tokio::task::coop::consume_budget().await;
             let Some(taken) = self.queue.take().await else { return };
             while waits.try_join_next().is_some() {}
-            match self.debts.take(&taken.item) {
+            match self.pending.take(&taken.item) {
                 None => self.reconcile(taken, ReconcileId(rng.u128(..)), &mut rng).await,
-                Some(debts) => {
+                Some(pending) => {
                     let (shared, key) = (self.clone(), taken.item.clone());
                     self.queue.hold(taken);
-                    waits.spawn(async move { shared.wait(key, debts).await });
+                    waits.spawn(async move { shared.wait(key, pending).await });
                 }
             }
         }
     }
 
     async fn wait(&self, key: Key, writes: Vec<Pending>) {
-        let mut debts = Vec::new();
+        let mut pending = Vec::new();
         // Without a limit: while the server does not answer, a reconcile could not write either.
         for write in writes {
-            debts.extend(write.debts().await);
+            pending.extend(write.pending().await);
         }
         let all = async {
-            for debt in debts {
-                debt.paid().await;
+            for write in pending {
+                write.seen().await;
             }
         };
         if tokio::time::timeout(OWN_WRITES, all).await.is_err() {
@@ -341,11 +346,11 @@ impl Shared {
             journal.queue(|| self.depth());
             journal.started(id, &taken)
         });
-        let ledger = Ledger::default();
-        self.requests.begin(&key, ledger.clone());
+        let writes = WriteTracker::default();
+        self.requests.begin(&key, writes.clone());
         let removal = self.requests.take_removal(&key);
         let cx = Context::from(ContextParts {
-            client: self.client.noting(ledger.clone(), trail.clone()),
+            client: self.client.noting(writes.clone(), trail.clone()),
             key: taken.item,
             informer: self.informer.clone(),
             owned: self.owned.clone(),
@@ -363,7 +368,7 @@ impl Shared {
         let end = cx.client().during(self.contained(&key, &cx)).instrument(span.clone()).await;
         self.counts.active.dec();
         self.counts.time.observe(started.elapsed().as_secs_f64());
-        self.debts.put(&key, ledger.unpaid());
+        self.pending.put(&key, writes.unseen());
         if !at_once && end.is_failure() {
             because(cx.causes());
         }
@@ -438,12 +443,12 @@ impl Shared {
                         counts.requeue_after.inc();
                         self.requests.settle(key);
                         self.queue.forget(key);
-                        self.queue.add_after(key.clone(), priority, self.again(key, What::Requeued), time);
+                        self.queue.add_after(key.clone(), priority, self.again(key, Trigger::Requeued), time);
                         Some(time)
                     }
                     Next::Backoff => {
                         counts.requeue.inc();
-                        let pause = self.requests.retry(key, priority, self.again(key, What::Requeued));
+                        let pause = self.requests.retry(key, priority, self.again(key, Trigger::Requeued));
                         debug!(again_in = ?pause, "Requeueing with backoff");
                         Some(pause)
                     }
@@ -486,18 +491,18 @@ impl Shared {
     fn retry(&self, key: &Key, priority: i32) -> Duration {
         self.counts.error.inc();
         self.counts.errors.inc();
-        self.requests.retry(key, priority, self.again(key, What::Retried))
+        self.requests.retry(key, priority, self.again(key, Trigger::Retried))
     }
 
     fn fail(&self, key: &Key, priority: i32) -> Option<Duration> {
         self.counts.error.inc();
         self.counts.errors.inc();
         self.counts.terminal_errors.inc();
-        self.requests.fail(key, priority, self.again(key, What::Retried))
+        self.requests.fail(key, priority, self.again(key, Trigger::Retried))
     }
 
-    fn again(&self, key: &Key, what: What) -> Cause {
-        Cause::new(what, self.kind.clone(), key.clone())
+    fn again(&self, key: &Key, trigger: Trigger) -> Cause {
+        Cause::new(trigger, self.kind.clone(), key.clone())
     }
 }
 

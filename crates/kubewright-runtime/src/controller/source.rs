@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::cause::{Cause, Looked};
+use super::cause::{Cause, RecordChanges};
 use super::event::Event;
 use super::predicate::Predicate;
 use super::requests::Requests;
@@ -233,7 +233,7 @@ impl KindSource {
         informer: &Arc<Informer>,
         cache: &Cache,
         requests: &Requests,
-        looked: Looked,
+        record: RecordChanges,
     ) {
         let priority = match change.occasion {
             Occasion::Initial | Occasion::Resync if change.new.is_some() => LOW_PRIORITY,
@@ -245,7 +245,7 @@ impl KindSource {
             if of_itself && selected {
                 requests.note_removal(&key, change.removal);
             }
-            requests.event(key, priority, Cause::of(change, informer, looked), change, of_itself);
+            requests.event(key, priority, Cause::of(change, informer, record), change, of_itself);
         });
     }
 }

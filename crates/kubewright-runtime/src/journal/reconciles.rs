@@ -81,10 +81,10 @@ impl Reconciles {
 
 impl From<&Happened> for Cause {
     fn from(cause: &Happened) -> Self {
-        let object = Some(&cause.object).filter(|_| cause.what.is_of_an_object());
+        let object = Some(&cause.object).filter(|_| cause.trigger.is_of_an_object());
         let changed = cause.changed();
         Self {
-            why: cause.what,
+            why: cause.trigger,
             kind: cause.kind.as_ref().filter(|_| object.is_some()).map(|kind| kind.name().to_owned()),
             namespace: object.and_then(|key| key.namespace()).map(str::to_owned),
             name: object.map(|key| key.name().to_owned()),

@@ -59,7 +59,7 @@ pub struct Running<'a, T> {
 impl<T: Item, C> Queue<T, C> {
     /// How many items wait for a worker, or for the end of their own run. Delayed ones and held ones are not counted.
     pub fn len(&self) -> usize {
-        self.lines.waiting()
+        self.bands.waiting()
     }
 
     /// Whether no item waits. Delayed ones and held ones are not counted.
@@ -69,7 +69,7 @@ impl<T: Item, C> Queue<T, C> {
 
     /// How many items could be handed out now.
     pub fn ready(&self) -> usize {
-        self.lines.ready()
+        self.bands.ready()
     }
 
     /// How many items wait for their time.
@@ -95,7 +95,7 @@ impl<T: Item, C> Queue<T, C> {
     /// How many items of each priority wait as [`len`](Self::len) counts them, the highest priority first. A priority
     /// that was used lately may be listed with none.
     pub fn depth(&self) -> impl Iterator<Item = (i32, usize)> {
-        self.lines.depth()
+        self.bands.depth()
     }
 
     /// What happened since the beginning.

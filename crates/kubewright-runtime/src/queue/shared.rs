@@ -11,8 +11,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::metrics::Handles;
-use super::parking::{Parking, Ticket, Wakes};
 use super::sync::{Arc, Instant, Mutex, MutexGuard, Sleep, sleep_until};
+use super::waiters::{Ticket, WaiterList, Wakes};
 use super::{Item, Options, Queue, Taken};
 
 /// A queue for any number of workers and sources, by tokio's clock. Clones are the same queue.
@@ -67,7 +67,7 @@ pub(super) struct Shared<T: Item, C> {
 
 struct State<T: Item, C> {
     queue: Queue<T, C>,
-    workers: Parking,
+    workers: WaiterList,
     /// Who waits until the queue is idle.
     idlers: Vec<(Ticket, Waker)>,
 }
@@ -79,7 +79,7 @@ impl<T: Item, C: PartialEq + Send + 'static> SharedQueue<T, C> {
     }
 
     pub(super) fn measured(options: Options<T>, handles: Option<Handles>) -> Self {
-        let state = State { queue: Queue::new(options), workers: Parking::default(), idlers: Vec::new() };
+        let state = State { queue: Queue::new(options), workers: WaiterList::default(), idlers: Vec::new() };
         Self(Arc::new(Shared { state: Mutex::new(state), epoch: Instant::now(), handles }))
     }
 

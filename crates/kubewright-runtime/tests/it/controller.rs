@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Api, DeleteParams, PostParams};
 use kubewright_runtime::cache::Occasion;
-use kubewright_runtime::controller::{Cause, Watch, What};
+use kubewright_runtime::controller::{Cause, Trigger, Watch};
 use kubewright_runtime::{CacheOptions, Key, Kind, Manager, ManagerOptions, Object, Outcome};
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
@@ -289,11 +289,11 @@ async fn a_controller_of_a_selection_has_its_own_watch_and_reads_from_it() -> Re
     touch::<ConfigMap>(&world, "b", "1").await?;
     settle().await;
     assert_eq!(notes.take(), [""; 0]);
-    // An object that leaves the selector was not deleted, and one that comes into it is there.
+    // An object that leaves the selector is not in the cache, and one that comes into it is.
     patch::<ConfigMap>(&world, "a", json!({"metadata": {"labels": {"app": "db"}}})).await?;
     patch::<ConfigMap>(&world, "b", json!({"metadata": {"labels": {"app": "web"}}})).await?;
     settle().await;
-    assert_eq!(notes.take(), ["b"]);
+    assert_eq!(notes.take(), ["a gone", "b"]);
     running.end().await
 }
 
@@ -397,12 +397,12 @@ async fn a_reconcile_is_told_why_it_runs() -> Result<()> {
     let telling = Acts::<Widget>::new(move |_, cx| {
         let mut noted = noted.lock().unwrap();
         let run: Vec<Cause> = cx.causes().iter().cloned().collect();
-        let next = match run[0].what {
-            What::Created => Ok(Outcome::requeue_after(Duration::from_secs(1))),
-            What::Requeued => Err(kubewright_runtime::Error::msg("the test wants this")),
+        let next = match run[0].trigger {
+            Trigger::Created => Ok(Outcome::requeue_after(Duration::from_secs(1))),
+            Trigger::Requeued => Err(kubewright_runtime::Error::msg("the test wants this")),
             _ => Ok(Outcome::done()),
         };
-        assert_eq!(cx.retries(), u32::from(run[0].what == What::Retried));
+        assert_eq!(cx.retries(), u32::from(run[0].trigger == Trigger::Retried));
         noted.push(run);
         Box::pin(async { next })
     });
@@ -417,32 +417,33 @@ async fn a_reconcile_is_told_why_it_runs() -> Result<()> {
     let cause = |what, kind: Option<Kind>, object: &Key| Cause::new(what, kind, object.clone());
     let (widgets, maps) = (Some(Kind::of::<Widget>()), Some(Kind::of::<ConfigMap>()));
 
-    assert_eq!(told().await, [[cause(What::Found, widgets.clone(), &key)]]);
+    assert_eq!(told().await, [[cause(Trigger::Found, widgets.clone(), &key)]]);
     create(&world, &owned("one", vec![owner(&a, true)])).await?;
     assert_eq!(
         told().await,
         [
-            [cause(What::Created, maps.clone(), &child)],
-            [cause(What::Requeued, widgets.clone(), &key)],
-            [cause(What::Retried, widgets.clone(), &key)],
+            [cause(Trigger::Created, maps.clone(), &child)],
+            [cause(Trigger::Requeued, widgets.clone(), &key)],
+            [cause(Trigger::Retried, widgets.clone(), &key)],
         ]
     );
     patch::<Widget>(&world, "a", json!({"spec": {"color": "blue"}})).await?;
     touch::<ConfigMap>(&world, "one", "1").await?;
-    let both = [cause(What::Changed, widgets.clone(), &key), cause(What::Changed, maps.clone(), &child)];
+    let both =
+        [cause(Trigger::Changed, widgets.clone(), &key), cause(Trigger::Changed, maps.clone(), &child)];
     let seen = told().await.concat();
     assert_eq!(seen.len(), 2);
     assert!(both.iter().all(|cause| seen.contains(cause)), "{seen:?}");
     ask.send(key.clone()).await?;
-    assert_eq!(told().await, [[cause(What::Asked, None, &key)]]);
+    assert_eq!(told().await, [[cause(Trigger::Asked, None, &key)]]);
     tokio::time::sleep(Duration::from_hours(1)).await;
     let resync = told().await;
     assert_eq!(resync.len(), 1);
-    assert_eq!(resync[0][0].what, What::Resync);
+    assert_eq!(resync[0][0].trigger, Trigger::Resync);
     world.api::<ConfigMap>().delete("one", &DeleteParams::default()).await?;
-    assert_eq!(told().await, [[cause(What::Deleted, maps, &child)]]);
+    assert_eq!(told().await, [[cause(Trigger::Deleted, maps, &child)]]);
     world.api::<Widget>().delete("a", &DeleteParams::default()).await?;
-    assert_eq!(told().await, [[cause(What::Deleted, widgets, &key)]]);
+    assert_eq!(told().await, [[cause(Trigger::Deleted, widgets, &key)]]);
     running.end().await
 }
 

@@ -100,8 +100,8 @@ async fn a_controller_that_only_reads_is_refused_and_a_kind_that_is_read_is_outl
     let keys = manager.key_controller("keys", noting(&Notes::new())).reads::<ConfigMap>();
     assert!(matches!(keys.register(), Err(RegisterError::NoSource(_))));
     manager.controller(Acts::<ConfigMap>::noting(&Notes::new())).reads::<Secret>().register()?;
-    let outline = manager.outline();
-    let [controller] = &outline.controllers[..] else { panic!("{outline:?}") };
+    let manifest = manager.manifest();
+    let [controller] = &manifest.controllers[..] else { panic!("{manifest:?}") };
     let reads: Vec<&str> = controller.reads.iter().map(Kind::name).collect();
     assert_eq!((reads, controller.watches.len()), (vec!["Secret"], 0));
     Ok(())

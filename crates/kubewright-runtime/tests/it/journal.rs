@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::PostParams;
-use kubewright_runtime::controller::What;
+use kubewright_runtime::controller::Trigger;
 use kubewright_runtime::journal::{Cause, Ended, Ending, Record, Request, Started};
 use kubewright_runtime::{Context, Error, Key, Manager, ManagerOptions, Outcome, Patch, terminal};
 use serde_json::json;
@@ -98,7 +98,7 @@ fn done() -> Acts<ConfigMap> {
     Acts::new(|_, _| Box::pin(async { Ok(Outcome::done()) }))
 }
 
-fn cause(why: What, of: Option<(&str, &str)>, changed: &[&str]) -> Cause {
+fn cause(why: Trigger, of: Option<(&str, &str)>, changed: &[&str]) -> Cause {
     Cause {
         why,
         kind: of.map(|(kind, _)| kind.to_owned()),
@@ -132,7 +132,7 @@ async fn a_reconcile_is_told_with_the_object_and_the_fields_that_caused_it() -> 
     assert_eq!((started.controller.as_str(), started.kind.as_deref()), ("widget", Some("Widget")));
     assert_eq!((started.namespace.as_deref(), started.name.as_str()), (Some("default"), "a"));
     assert_eq!((started.attempt, started.more_causes), (0, 0));
-    let initial = |of| cause(What::Found, Some(of), &[]);
+    let initial = |of| cause(Trigger::Found, Some(of), &[]);
     let both = [initial(("Widget", "a")), initial(("ConfigMap", "child"))];
     assert!(both.iter().all(|cause| started.causes.contains(cause)), "{:?}", started.causes);
     assert_eq!((ended.outcome, ended.after_s, ended.error), (Ending::Done, None, None));
@@ -141,14 +141,14 @@ async fn a_reconcile_is_told_with_the_object_and_the_fields_that_caused_it() -> 
 
     patch::<ConfigMap>(&world, "child", json!({"data": {"key": "other"}})).await?;
     let (started, ..) = connection.reconcile().await?;
-    assert_eq!(started.causes, [cause(What::Changed, Some(("ConfigMap", "child")), &["data.key"])]);
+    assert_eq!(started.causes, [cause(Trigger::Changed, Some(("ConfigMap", "child")), &["data.key"])]);
     patch::<Widget>(&world, "a", json!({"spec": {"color": "blue", "replicas": 2}})).await?;
     let (started, ..) = connection.reconcile().await?;
     let fields = ["spec.color", "spec.replicas"];
-    assert_eq!(started.causes, [cause(What::Changed, Some(("Widget", "a")), &fields)]);
+    assert_eq!(started.causes, [cause(Trigger::Changed, Some(("Widget", "a")), &fields)]);
     world.api::<ConfigMap>().delete("child", &kube::api::DeleteParams::default()).await?;
     let (started, ..) = connection.reconcile().await?;
-    assert_eq!(started.causes, [cause(What::Deleted, Some(("ConfigMap", "child")), &[])]);
+    assert_eq!(started.causes, [cause(Trigger::Deleted, Some(("ConfigMap", "child")), &[])]);
 
     running.end().await?;
     // Everything was written before the manager ended, and then the line is closed.
@@ -233,7 +233,7 @@ async fn a_request_without_an_answer_is_told_with_its_reason() -> Result<()> {
 
     ask.send(Key::cluster("refused")).await?;
     let (started, ended, requests) = connection.reconcile().await?;
-    assert_eq!((started.kind, started.causes), (None, vec![cause(What::Asked, None, &[])]));
+    assert_eq!((started.kind, started.causes), (None, vec![cause(Trigger::Asked, None, &[])]));
     assert_eq!(ended.outcome, Ending::Error);
     assert_eq!((requests.len(), requests[0].status), (1, None));
     assert!(requests[0].error.as_ref().is_some_and(|error| !error.is_empty()), "{requests:?}");
@@ -262,7 +262,8 @@ async fn it_is_told_how_each_reconcile_ended_and_what_follows() -> Result<()> {
     let listener = Listener::bind().await?;
     let (manager, (ask, asked)) = (listener.manager(&world)?, mpsc::channel(8));
     let acts = KeyActs::new(|cx: &Context| {
-        let (name, again) = (cx.key().name().to_owned(), cx.causes().iter().all(|it| it.what != What::Asked));
+        let (name, again) =
+            (cx.key().name().to_owned(), cx.causes().iter().all(|it| it.trigger != Trigger::Asked));
         Box::pin(async move {
             match name.as_str() {
                 _ if again => Ok(Outcome::done()),
@@ -297,7 +298,7 @@ async fn it_is_told_how_each_reconcile_ended_and_what_follows() -> Result<()> {
         }
         let (again, ended, _) = connection.reconcile().await?;
         let failed = matches!(outcome, Ending::Error | Ending::Panic | Ending::Timeout);
-        let why = if failed { What::Retried } else { What::Requeued };
+        let why = if failed { Trigger::Retried } else { Trigger::Requeued };
         assert_eq!(again.causes, [cause(why, None, &[])]);
         assert_eq!(again.attempt, u32::from(outcome != Ending::Requeue), "{name}");
         assert_eq!(ended.outcome, Ending::Done);
@@ -390,7 +391,7 @@ async fn a_listener_that_comes_back_hears_what_happens_from_then_on() -> Result<
     touch::<ConfigMap>(&world, "a", "1").await?;
     let (started, ..) = second.reconcile().await?;
     let changed = ["metadata.annotations"];
-    assert_eq!(started.causes, [cause(What::Changed, Some(("ConfigMap", "a")), &changed)]);
+    assert_eq!(started.causes, [cause(Trigger::Changed, Some(("ConfigMap", "a")), &changed)]);
     running.end().await
 }
 

@@ -549,18 +549,18 @@ async fn an_election_that_cannot_work_is_refused_at_once() -> Result<()> {
 #[tokio::test]
 async fn one_that_only_describes_tells_what_is_registered_and_reaches_nothing() -> Result<()> {
     let (tell, told) = std::sync::mpsc::channel();
-    let manager = Manager::describing(replica("me"), move |outline| drop(tell.send(outline)))?;
+    let manager = Manager::describing(replica("me"), move |manifest| drop(tell.send(manifest)))?;
     let acts = Acts::<ConfigMap>::new(|_, _| Box::pin(async { Ok(Outcome::done()) }));
     manager.controller(acts).owns::<Secret>().watches::<Lease>(|_, _| Vec::new()).register()?;
     let error = manager.client().get::<Secret>(&Key::namespaced("default", "a")).await.unwrap_err();
     assert!(error.is_service_unavailable(), "{error}");
 
-    let before = manager.outline();
+    let before = manager.manifest();
     manager.run().await?;
-    let outline = told.try_recv()?;
-    assert_eq!(outline, before);
-    assert_eq!(outline.namespaces, ["default"]);
-    let [controller] = &outline.controllers[..] else { panic!("{outline:?}") };
+    let manifest = told.try_recv()?;
+    assert_eq!(manifest, before);
+    assert_eq!(manifest.namespaces, ["default"]);
+    let [controller] = &manifest.controllers[..] else { panic!("{manifest:?}") };
     let names = |kinds: &[Kind]| kinds.iter().map(|kind| kind.name().to_owned()).collect::<Vec<_>>();
     assert_eq!(controller.kind.as_ref().map(Kind::name), Some("ConfigMap"));
     assert_eq!(

@@ -93,7 +93,7 @@ async fn what_is_removed_before_the_start_never_runs() -> Result<()> {
         Ok(())
     })?;
     soon("the removal", async { tokio::join!(controller.remove(), task.remove()) }).await;
-    assert!(manager.outline().controllers.is_empty());
+    assert!(manager.manifest().controllers.is_empty());
     let running = Running::start(&manager);
     settle().await;
     assert_eq!(notes.len(), 0);

@@ -153,6 +153,11 @@ impl<K: Object> Reconciler for Acts<K> {
         assert_eq!(key, cx.key());
         (self.0)(None, cx).await
     }
+
+    async fn deselected(&self, key: &Key, cx: &Context) -> kubewright_runtime::Result<Outcome> {
+        assert_eq!(key, cx.key());
+        (self.0)(None, cx).await
+    }
 }
 
 /// The same for keys that are no objects.

@@ -18,11 +18,11 @@ use shuttle::{check_pct, check_random};
 
 use self::shared::SharedQueue;
 
-#[path = "../../src/queue/parking.rs"]
-mod parking;
 #[expect(dead_code, unreachable_pub, reason = "the library's own source, of which this test needs a part")]
 #[path = "../../src/queue/shared.rs"]
 mod shared;
+#[path = "../../src/queue/waiters.rs"]
+mod waiters;
 
 /// Shuttle's locks, and a clock that is part of the schedule.
 mod sync {

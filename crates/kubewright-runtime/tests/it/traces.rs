@@ -29,12 +29,12 @@ struct Patches;
 impl Reconciler for Patches {
     type Object = ConfigMap;
 
-    async fn reconcile(&self, map: Arc<ConfigMap>, cx: &Context) -> kubewright_runtime::Result<Outcome> {
+    async fn reconcile(&self, map: &ConfigMap, cx: &Context) -> kubewright_runtime::Result<Outcome> {
         if map.metadata.name.as_deref() == Some("bad") {
-            return Err(kubewright_runtime::Error::terminal(std::io::Error::other("it is bad")));
+            return Err(kubewright_runtime::terminal(std::io::Error::other("it is bad")));
         }
-        let patch = Patch::merge(json!({"data": {"traced": "yes"}}))?;
-        cx.client().patch(&*map, &patch).await?;
+        let patch = Patch::merge(json!({"data": {"traced": "yes"}}));
+        cx.client().patch(map, &patch).await?;
         Ok(Outcome::done())
     }
 }

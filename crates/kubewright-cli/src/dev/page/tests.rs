@@ -6,7 +6,6 @@ mod story;
 mod world;
 
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;

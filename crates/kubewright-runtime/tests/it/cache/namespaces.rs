@@ -164,11 +164,7 @@ async fn a_selector_of_a_watch_applies_in_addition_to_that_of_the_namespace() ->
     struct Nothing;
     impl Reconciler for Nothing {
         type Object = ConfigMap;
-        async fn reconcile(
-            &self,
-            _: std::sync::Arc<ConfigMap>,
-            _: &Context,
-        ) -> kubewright_runtime::Result<Outcome> {
+        async fn reconcile(&self, _: &ConfigMap, _: &Context) -> kubewright_runtime::Result<Outcome> {
             Ok(Outcome::done())
         }
     }

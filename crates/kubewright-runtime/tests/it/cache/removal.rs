@@ -6,7 +6,7 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{DeleteParams, PostParams};
 use kubewright_runtime::cache::{Follower, Removal};
-use kubewright_runtime::controller::{Predicate, Watch, What};
+use kubewright_runtime::controller::{Predicate, Trigger, Watch};
 use kubewright_runtime::{CacheOptions, KindOptions, Manager, Outcome};
 
 use super::{delete, is_map_watch, label};
@@ -191,7 +191,7 @@ async fn predicates_and_causes_have_the_reason() -> Result<()> {
     let (manager, notes): (Manager, Notes) = (manager(&world)?, Notes::new());
     let (noted, seen) = (notes.clone(), notes.clone());
     let acts = Acts::<ConfigMap>::new(move |object, cx| {
-        let causes: Vec<What> = cx.causes().iter().map(|cause| cause.what).collect();
+        let causes: Vec<Trigger> = cx.causes().iter().map(|cause| cause.trigger).collect();
         if object.is_none() {
             noted.push(format!("{} {causes:?}", cx.key().name()));
         }

@@ -130,7 +130,7 @@ async fn a_bundle_that_is_overwritten_is_injected_again() {
     let configuration =
         client.get::<ValidatingWebhookConfiguration>(&Key::cluster("v")).await.expect("it exists");
     let remove = json!([{ "op": "remove", "path": "/webhooks/0/clientConfig/caBundle" }]);
-    client.patch(&*configuration, &Patch::json(remove).expect("a patch")).await.expect("patched");
+    client.patch(&*configuration, &Patch::json(remove)).await.expect("patched");
     eventually(LIMIT, async || {
         let [found, _] = bundles(&client).await;
         if found == expected { Ok(()) } else { Err("not injected") }

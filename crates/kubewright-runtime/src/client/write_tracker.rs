@@ -1,10 +1,9 @@
 //! The writes of one reconcile, so that the next reconcile of the same key can wait until the cache has seen them.
 //!
-//! A write whose answer is known is a [`Debt`] to each informer that will report it. A write whose answer was lost is
-//! [`Unknown`]: before the key runs again, the server is asked what it has done.
+//! A write whose answer is known is a [`PendingWrite`] of each informer that will report it. A write whose answer was
+//! lost is [`Unknown`]: before the key runs again, the server is asked whether it was processed.
 //!
-//! Invariant: the informer of a debt will report the write. Waiting for another informer would hold the key for
-//! nothing.
+//! Invariant: the informer of a pending write will report it. Waiting for another informer would hold the key for ever.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,11 +26,11 @@ pub(crate) enum Wrote {
 
 /// The writes of one reconcile. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Ledger(Arc<Mutex<Writes>>);
+pub(crate) struct WriteTracker(Arc<Mutex<Writes>>);
 
 #[derive(Default)]
 struct Writes {
-    debts: BTreeMap<Key, Vec<Debt>>,
+    pending: BTreeMap<Key, Vec<PendingWrite>>,
     unknown: Vec<Unknown>,
     /// Every write whose answer arrived. Events that these explain are the reconcile's own.
     done: Vec<(Kind, Key, Wrote)>,
@@ -39,30 +38,30 @@ struct Writes {
 
 /// A write that the cache may not have seen yet.
 pub(crate) enum Pending {
-    Write(Debt),
+    Write(PendingWrite),
     Unknown(Unknown),
 }
 
 impl Pending {
     /// Whether there is nothing to wait for.
-    pub(crate) fn is_paid(&self) -> bool {
+    pub(crate) fn is_seen(&self) -> bool {
         match self {
-            Self::Write(debt) => debt.is_paid(),
+            Self::Write(write) => write.is_seen(),
             Self::Unknown(_) => false,
         }
     }
 
     /// The writes to wait for. Asks the server if it is not known what it has done, until it answers.
-    pub(crate) async fn debts(self) -> Vec<Debt> {
+    pub(crate) async fn pending(self) -> Vec<PendingWrite> {
         match self {
-            Self::Write(debt) => vec![debt],
-            Self::Unknown(unknown) => unknown.debts().await,
+            Self::Write(write) => vec![write],
+            Self::Unknown(unknown) => unknown.pending().await,
         }
     }
 }
 
 /// The last writes of one object, as one informer will report them.
-pub(crate) struct Debt {
+pub(crate) struct PendingWrite {
     informer: Arc<Informer>,
     key: Key,
     /// The last version that was written.
@@ -72,7 +71,7 @@ pub(crate) struct Debt {
     deleted: Option<(String, u64)>,
 }
 
-impl Ledger {
+impl WriteTracker {
     /// Notes a write for every informer that will report it. `labels` are those that the object has now, if known.
     pub(crate) fn note(
         &self,
@@ -82,16 +81,16 @@ impl Ledger {
         wrote: &Wrote,
         labels: Option<&BTreeMap<String, String>>,
     ) {
-        let Writes { debts, done, .. } = &mut *self.lock();
+        let Writes { pending, done, .. } = &mut *self.lock();
         done.push((kind.clone(), key.clone(), wrote.clone()));
         for informer in cache.all_of(kind).into_iter().filter(|it| it.covers(key.namespace())) {
-            let known = debts.get_mut(key).into_iter().flatten();
-            let mut known = known.filter(|debt| Arc::ptr_eq(&debt.informer, &informer));
-            if let Some(debt) = known.next() {
+            let known = pending.get_mut(key).into_iter().flatten();
+            let mut known = known.filter(|write| Arc::ptr_eq(&write.informer, &informer));
+            if let Some(write) = known.next() {
                 // An informer that reports an object also reports its end, and that it left the selection.
-                debt.add(wrote);
+                write.add(wrote);
             } else if tells(&informer, key, labels) {
-                debts.entry(key.clone()).or_default().push(Debt::new(informer, key, wrote));
+                pending.entry(key.clone()).or_default().push(PendingWrite::new(informer, key, wrote));
             }
         }
     }
@@ -125,12 +124,12 @@ impl Ledger {
     }
 
     /// What the caches have not seen yet.
-    pub(crate) fn unpaid(&self) -> Vec<Pending> {
+    pub(crate) fn unseen(&self) -> Vec<Pending> {
         let mut writes = self.lock();
-        let (debts, unknown) = (std::mem::take(&mut writes.debts), std::mem::take(&mut writes.unknown));
+        let (pending, unknown) = (std::mem::take(&mut writes.pending), std::mem::take(&mut writes.unknown));
         drop(writes);
-        let debts = debts.into_values().flatten().filter(|debt| !debt.is_paid()).map(Pending::Write);
-        debts.chain(unknown.into_iter().map(Pending::Unknown)).collect()
+        let pending = pending.into_values().flatten().filter(|write| !write.is_seen()).map(Pending::Write);
+        pending.chain(unknown.into_iter().map(Pending::Unknown)).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Writes> {
@@ -150,11 +149,11 @@ pub(super) fn tells(informer: &Informer, key: &Key, labels: Option<&BTreeMap<Str
     all || informer.entry(key).is_some() || selected()
 }
 
-impl Debt {
+impl PendingWrite {
     pub(super) fn new(informer: Arc<Informer>, key: &Key, wrote: &Wrote) -> Self {
-        let mut debt = Self { informer, key: key.clone(), version: 0, deleted: None };
-        debt.add(wrote);
-        debt
+        let mut write = Self { informer, key: key.clone(), version: 0, deleted: None };
+        write.add(wrote);
+        write
     }
 
     /// A deletion keeps the version: an object whose creation the cache has not seen yet is not there either.
@@ -172,11 +171,11 @@ impl Debt {
         }
     }
 
-    pub(crate) fn is_paid(&self) -> bool {
-        self.paid_by(&self.informer)
+    pub(crate) fn is_seen(&self) -> bool {
+        self.seen_by(&self.informer)
     }
 
-    fn paid_by(&self, informer: &Informer) -> bool {
+    fn seen_by(&self, informer: &Informer) -> bool {
         let is_deleted = |(uid, version): &(String, u64)| {
             let entry = informer.entry(&self.key);
             entry.is_none_or(|entry| entry.uid() != *uid || entry.version() > *version)
@@ -185,7 +184,7 @@ impl Debt {
     }
 
     /// Waits until the cache has seen it.
-    pub(crate) async fn paid(self) {
-        self.informer.wait_until(self.key.namespace(), |informer| self.paid_by(informer)).await;
+    pub(crate) async fn seen(self) {
+        self.informer.wait_until(self.key.namespace(), |informer| self.seen_by(informer)).await;
     }
 }

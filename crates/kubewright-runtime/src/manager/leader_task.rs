@@ -7,15 +7,15 @@ use tracing::{debug, warn};
 
 use crate::election::{Election, ElectionEnd, Leadership};
 
-/// What an election said.
+/// What the election reported.
 pub(super) enum Standing {
     Leads,
     Lost,
 }
 
 /// The election of this replica, if there is one.
-pub(super) enum Contest {
-    /// Nobody else is there.
+pub(super) enum LeaderTask {
+    /// Leader election is off: this replica leads.
     Alone,
     Running {
         leadership: ordered_watch::Receiver<Leadership>,
@@ -24,7 +24,7 @@ pub(super) enum Contest {
     },
 }
 
-impl Contest {
+impl LeaderTask {
     pub(super) fn begin(election: Option<Election>, stop: CancellationToken) -> Self {
         let Some(election) = election else { return Self::Alone };
         let leadership = election.leadership();

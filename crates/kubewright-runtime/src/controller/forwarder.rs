@@ -9,7 +9,7 @@ use kube::api::DynamicObject;
 use kubewright_sync::ordered_watch;
 use tracing::error;
 
-use super::cause::{Cause, Looked, What};
+use super::cause::{Cause, RecordChanges, Trigger};
 use super::requests::Requests;
 use super::runner::each_is_logged;
 use super::source::{ChannelSource, KindSource};
@@ -22,7 +22,7 @@ use crate::journal::Journal;
 const AT_ONCE: usize = 64;
 
 /// Hands changes to the queue, as long as there are any.
-pub(super) struct Pump {
+pub(super) struct EventForwarder {
     source: KindSource,
     informer: Arc<Informer>,
     cache: Cache,
@@ -31,17 +31,17 @@ pub(super) struct Pump {
     journal: Option<Journal>,
 }
 
-/// Why a pump ended.
+/// Why a forwarder ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PumpEnd {
+pub(super) enum ForwarderEnd {
     /// The cache of its source has ended.
     Cache,
     /// Its source was removed from the controller.
     Removed,
 }
 
-impl Pump {
-    /// A pump for one source. `cache` is the manager's, which mapping functions get.
+impl EventForwarder {
+    /// A forwarder for one source. `cache` is the manager's, which mapping functions get.
     pub(super) fn new(
         source: KindSource,
         cache: &Cache,
@@ -60,7 +60,7 @@ impl Pump {
     }
 
     /// Reports when all objects of the first list are queued.
-    pub(super) async fn run(self, told: ordered_watch::Sender<bool>) -> PumpEnd {
+    pub(super) async fn run(self, told: ordered_watch::Sender<bool>) -> ForwarderEnd {
         let inbox = self.informer.follow();
         // Predicates and mapping functions read the cache. Before all kinds are listed, they would miss objects, and
         // the event would not be delivered again.
@@ -72,25 +72,25 @@ impl Pump {
         let mut synced = false;
         while let Some(batch) = inbox.take(synced).await {
             let journalled = self.journal.as_ref().is_some_and(Journal::is_heard);
-            let looked = if journalled || each_is_logged() { Looked::At } else { Looked::Over };
+            let record = if journalled || each_is_logged() { RecordChanges::Yes } else { RecordChanges::No };
             for change in &batch.changes {
-                self.handle(change, looked);
+                self.handle(change, record);
             }
             if batch.synced && !synced {
                 synced = true;
                 told.send_replace(true);
             }
         }
-        PumpEnd::Cache
+        ForwarderEnd::Cache
     }
 
     /// Contains a panic of a predicate or map function: it drops the event of one object.
-    fn handle(&self, change: &Change, looked: Looked) {
+    fn handle(&self, change: &Change, record: RecordChanges) {
         let Self { source, informer, cache, requests, filters, .. } = self;
         let handled = AssertUnwindSafe(|| {
             let event = Event::<DynamicObject>::new(change, informer);
             if filters.iter().all(|filter| filter.passes(&event)) {
-                source.handle(change, informer, cache, requests, looked);
+                source.handle(change, informer, cache, requests, record);
             }
         });
         if let Err(panic) = std::panic::catch_unwind(handled) {
@@ -105,11 +105,11 @@ impl Pump {
 }
 
 /// Hands the keys of a channel to the queue.
-pub(super) async fn pump_channel(mut channel: ChannelSource, requests: Requests) -> PumpEnd {
+pub(super) async fn forward_channel(mut channel: ChannelSource, requests: Requests) -> ForwarderEnd {
     let mut keys = Vec::with_capacity(AT_ONCE);
     while channel.recv_many(&mut keys, AT_ONCE).await > 0 {
         let asked = keys.drain(..).map(|key| {
-            let cause = Cause::new(What::Asked, None, key.clone());
+            let cause = Cause::new(Trigger::Asked, None, key.clone());
             (key, cause)
         });
         requests.ask(asked);

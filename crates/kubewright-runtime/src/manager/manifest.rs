@@ -1,6 +1,6 @@
 //! What a manager would run, without running it.
 //!
-//! Owns the [`Outline`], and the connection that goes nowhere: an operator's `main` is called with a manager that only
+//! Owns the [`ManagerManifest`], and the connection that goes nowhere: an operator's `main` is called with a manager that only
 //! takes note of what is registered, so that its manifests can be written where there is no cluster.
 
 use std::convert::Infallible;
@@ -20,11 +20,11 @@ use crate::{Kind, cache};
 /// What a manager runs, in the order in which it was registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Outline {
+pub struct ManagerManifest {
     /// The name of the operator.
     pub name: String,
     /// Its controllers.
-    pub controllers: Vec<ControllerOutline>,
+    pub controllers: Vec<ControllerManifest>,
     /// The namespaces that it watches; all of them if empty.
     pub namespaces: Vec<String>,
     /// Kinds that are cached without a controller, such as those that only have an index.
@@ -34,7 +34,7 @@ pub struct Outline {
 /// What a controller reconciles, and what makes it do so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ControllerOutline {
+pub struct ControllerManifest {
     /// Its name in metrics and logs.
     pub name: String,
     /// What it is for; nothing if it is for keys.
@@ -51,7 +51,7 @@ pub struct ControllerOutline {
     pub without_status: bool,
 }
 
-impl From<&Controller> for ControllerOutline {
+impl From<&Controller> for ControllerManifest {
     fn from(controller: &Controller) -> Self {
         let of = |role| {
             let sources = controller.sources.iter().filter(move |source| source.role == role);
@@ -69,11 +69,11 @@ impl From<&Controller> for ControllerOutline {
     }
 }
 
-/// What a manager does with its outline instead of running.
-pub(super) type Told = Box<dyn FnOnce(Outline) + Send>;
+/// What a manager does with its manifest instead of running.
+pub(super) type Told = Box<dyn FnOnce(ManagerManifest) + Send>;
 
 /// What a manager waits for before it starts anything.
-pub(super) type BeforeRun = Box<dyn FnOnce(Outline) -> BoxFuture<'static, Result<(), Error>> + Send>;
+pub(super) type BeforeRun = Box<dyn FnOnce(ManagerManifest) -> BoxFuture<'static, Result<(), Error>> + Send>;
 
 /// The kinds of a cache, each once.
 pub(super) fn cached(cache: &cache::Cache) -> Vec<Kind> {

@@ -1,6 +1,6 @@
-//! Who is next.
+//! The order of ready items.
 //!
-//! Owns [`Lines`]: the items that can be handed out, in a line per priority and group. The highest priority goes
+//! Owns [`PriorityBands`]: the items that can be handed out, in a line per priority and group. The highest priority goes
 //! first; within it the groups stand in a ring and take turns; within a group it is first come, first served.
 //! Everything takes constant time but for finding a priority, of which there are few. It knows nothing of time.
 
@@ -19,7 +19,7 @@ use super::slot::Slot;
 /// each item would cost more than all the rest; but a caller who invents priorities must not fill the memory.
 const REMEMBERED: usize = 8;
 
-pub(super) struct Lines<G> {
+pub(super) struct PriorityBands<G> {
     bands: BTreeMap<Reverse<i32>, Band<G>>,
     hasher: DefaultHashBuilder,
     ready: usize,
@@ -53,13 +53,13 @@ pub(super) enum End {
     Back,
 }
 
-impl<G> Default for Lines<G> {
+impl<G> Default for PriorityBands<G> {
     fn default() -> Self {
         Self { bands: BTreeMap::new(), hasher: DefaultHashBuilder::default(), ready: 0, waiting: 0 }
     }
 }
 
-impl<G: Eq + Hash> Lines<G> {
+impl<G: Eq + Hash> PriorityBands<G> {
     /// How many items are in line.
     pub(super) fn ready(&self) -> usize {
         self.ready

@@ -1,9 +1,9 @@
 //! Workers that wait for an item.
 //!
-//! Owns [`Parking`]: who waits, who was woken and did not come yet, and who watches the clock. Two things hold after
-//! [`settle`](Parking::settle): if an item is ready and a worker waits, one was woken and is on its way; and if an
+//! Owns [`WaiterList`]: which workers wait, which were woken and have not run yet, and which one watches the clock. Two things hold after
+//! [`settle`](WaiterList::settle): if an item is ready and a worker waits, one was woken and is on its way; and if an
 //! item is delayed and a worker waits, one of them watches the clock. A woken worker that comes or goes says so with
-//! [`leave`](Parking::leave), so that the next one can be woken: that one by one as many come as there are items, and
+//! [`leave`](WaiterList::leave), so that the next one can be woken: that one by one as many come as there are items, and
 //! none comes in vain because others were faster. It knows nothing of items or locks.
 
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 #[derive(Default)]
-pub(super) struct Parking {
+pub(super) struct WaiterList {
     /// By ticket, which is by who came first. The first watches the clock, and is woken for an item only if there
     /// is nobody else, so that the watch seldom changes.
     parked: VecDeque<Parked>,
@@ -30,7 +30,7 @@ struct Parked {
     waker: Waker,
 }
 
-impl Parking {
+impl WaiterList {
     pub(super) fn ticket(&mut self) -> Ticket {
         self.next_ticket += 1;
         self.next_ticket
@@ -124,15 +124,15 @@ mod tests {
     fn who_watched_the_clock_and_came_back_to_nothing_is_told_when_there_is_something_again() {
         let woken = Arc::new(Count::default());
         let waker = Waker::from(woken.clone());
-        let mut parking = Parking::default();
-        let ticket = parking.ticket();
+        let mut waiters = WaiterList::default();
+        let ticket = waiters.ticket();
         let (early, late) = (Duration::from_secs(1), Duration::from_secs(2));
-        assert_eq!(parking.park(ticket, &waker, Some(early)), Some(early));
+        assert_eq!(waiters.park(ticket, &waker, Some(early)), Some(early));
         // The time comes, but somebody else was faster.
-        parking.leave(ticket);
-        assert_eq!(parking.park(ticket, &waker, None), None);
+        waiters.leave(ticket);
+        assert_eq!(waiters.park(ticket, &waker, None), None);
         let mut wake = Wakes::default();
-        parking.settle(0, Some(late), &mut wake);
+        waiters.settle(0, Some(late), &mut wake);
         wake.wake();
         assert_eq!(woken.0.load(Ordering::Relaxed), 1);
     }
