@@ -221,7 +221,7 @@ impl Manager {
         let state = self.state();
         let controllers = state.controllers.iter().map(|(it, _)| ControllerOutline::from(it)).collect();
         let options = &self.inner.options;
-        Outline { name: options.name.clone(), controllers, namespaces: options.cache.namespaces.clone() }
+        Outline { name: options.name.clone(), controllers, namespaces: options.cache.default_namespaces() }
     }
 
     /// The client: reads from the cache where it watches, from the server otherwise.

@@ -5,6 +5,7 @@ mod environments;
 mod faults;
 mod markdown_view;
 mod observing;
+mod runtime;
 mod spawned;
 mod tutorial;
 mod users;
