@@ -227,7 +227,7 @@ impl Manager {
         ManagerManifest {
             name: options.name.clone(),
             controllers,
-            namespaces: options.cache.namespaces.clone(),
+            namespaces: options.cache.default_namespaces(),
             cached: manifest::cached(&self.inner.cache),
         }
     }

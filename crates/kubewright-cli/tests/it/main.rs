@@ -24,6 +24,9 @@ mod output;
 mod replay;
 mod run;
 #[cfg(unix)]
+#[path = "../../../kubewright-envtest/tests/it/runtime.rs"]
+mod runtime;
+#[cfg(unix)]
 mod scaffold;
 #[cfg(unix)]
 mod terminal;

@@ -1,7 +1,8 @@
-//! The test of the tutorial, as kubewright-envtest has it, on every control plane that a test can run on.
+//! The tests of the tutorial and of the runtime, as kubewright-envtest has them, on every control plane that a test can
+//! run on.
 //!
-//! It stands here because this crate has the program. Embedded, it is a test of this binary like any other
-//! (`tutorial`); for the other control planes the binary runs that one test in a process with its own variables.
+//! They stand here because this crate has the program. Embedded, they are tests of this binary like any other
+//! (`tutorial`, `runtime`); for the other control planes the binary runs them in a process with its own variables.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,17 +21,32 @@ const DECIDING: [&str; 5] = [
     "USE_EXISTING_CLUSTER",
 ];
 
+/// The tests of the runtime, and how many there are.
+const RUNTIME: (&str, usize) = ("runtime::", 5);
+
 /// Runs the tutorial's test with these variables only.
 #[track_caller]
 fn tutorial(variables: &[(&str, &Path)]) {
+    passes(TUTORIAL, 1, variables);
+}
+
+/// Runs the tests of the runtime with these variables only.
+#[track_caller]
+fn runtime(variables: &[(&str, &Path)]) {
+    passes(RUNTIME.0, RUNTIME.1, variables);
+}
+
+#[track_caller]
+fn passes(filter: &str, tests: usize, variables: &[(&str, &Path)]) {
     let mut test = Command::new(std::env::current_exe().expect("this binary has a file"));
-    test.args([TUTORIAL, "--exact"]);
+    test.arg(filter);
     for name in DECIDING {
         test.env_remove(name);
     }
     let ended = run(test.envs(variables.iter().copied()));
     // Without a test of that name all is well, too.
-    assert!(ended.status == 0 && ended.stdout.contains("\ntest result: ok. 1 passed"), "{ended}");
+    let passed = format!("\ntest result: ok. {tests} passed");
+    assert!(ended.status == 0 && ended.stdout.contains(&passed), "{ended}");
 }
 
 /// The real etcd.
@@ -56,6 +72,23 @@ fn the_tutorial_runs_on_the_folder_that_kubewright_makes() {
     let made = run(command("envtest assets").arg(&assets));
     assert_eq!((made.status, made.stdout), (0, format!("export KUBEBUILDER_ASSETS={}\n", assets.display())));
     tutorial(&[("KUBEBUILDER_ASSETS", &assets)]);
+}
+
+#[test]
+fn the_runtime_works_on_a_real_etcd_and_kubewright_as_kube_apiserver() {
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(etcd(), folder.path().join("etcd")).unwrap();
+    let apiserver = folder.path().join("kube-apiserver");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_kubewright"), apiserver).unwrap();
+    runtime(&[("KUBEBUILDER_ASSETS", folder.path())]);
+}
+
+#[test]
+fn the_runtime_works_on_the_folder_that_kubewright_makes() {
+    let folder = tempfile::tempdir().unwrap();
+    let assets = folder.path().join("assets");
+    assert_eq!(run(command("envtest assets").arg(&assets)).status, 0);
+    runtime(&[("KUBEBUILDER_ASSETS", &assets)]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod faults;
 mod markdown_view;
 mod observing;
 mod permissions;
+mod runtime;
 mod spawned;
 mod tutorial;
 mod users;

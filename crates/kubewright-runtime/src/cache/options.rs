@@ -84,6 +84,12 @@ impl CacheOptions {
         self
     }
 
+    /// The namespaces that are watched by default; none if all are.
+    pub(crate) fn default_namespaces(&self) -> Vec<String> {
+        let all = self.namespaces.iter().any(String::is_empty);
+        if all { Vec::new() } else { self.namespaces.clone() }
+    }
+
     pub(super) fn check(&self) -> Result<(), CacheOptionsError> {
         if self.resync == Some(Duration::ZERO) {
             return Err(CacheOptionsError::ZeroResync(None));

@@ -1,0 +1,262 @@
+//! The runtime on whichever API server the environment names: the embedded one, the binaries of `KUBEBUILDER_ASSETS`, or
+//! an existing cluster.
+//!
+//! The runtime's own tests cut connections and stop the clock, and need the embedded server for it. These are the tests
+//! of what depends on the server's answers: lists, watches, selectors, writes, leases. They run on the real clock, and in
+//! a namespace of their own.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::ObjectMeta;
+use kubewright_envtest::{Environment, eventually};
+use kubewright_runtime::cache::{NamespaceOptions, Removal};
+use kubewright_runtime::finalizer::{self, Event};
+use kubewright_runtime::{
+    Cache, CacheOptions, Context, ElectionOptions, Key, KindOptions, LabelSelector, List, Manager,
+    ManagerOptions, Outcome, Patch, Reconciler,
+};
+use serde_json::json;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Longer than a server takes for anything here.
+const SOON: Duration = Duration::from_secs(30);
+
+fn config_map(namespace: &str, name: &str, labels: &[(&str, &str)]) -> ConfigMap {
+    let labels = labels.iter().map(|(label, value)| ((*label).to_owned(), (*value).to_owned())).collect();
+    ConfigMap {
+        metadata: ObjectMeta {
+            namespace: Some(namespace.to_owned()),
+            name: Some(name.to_owned()),
+            labels: Some(labels),
+            ..ObjectMeta::default()
+        },
+        data: Some([("key".to_owned(), "value".to_owned())].into()),
+        ..ConfigMap::default()
+    }
+}
+
+/// A cache that runs until the guard is dropped.
+fn cache(env: &Environment, options: CacheOptions) -> Result<(Cache, DropGuard)> {
+    let cache = Cache::new(options)?;
+    let cancel = CancellationToken::new();
+    tokio::spawn(cache.run(env.client(), cancel.clone()));
+    Ok((cache, cancel.drop_guard()))
+}
+
+fn only(namespace: &str) -> CacheOptions {
+    CacheOptions { namespaces: vec![namespace.to_owned()], ..CacheOptions::default() }
+}
+
+fn names(cache: &Cache, list: &List) -> Result<Vec<String>> {
+    Ok(cache.list::<ConfigMap>(list)?.iter().filter_map(|map| map.metadata.name.clone()).collect())
+}
+
+#[tokio::test]
+async fn a_cache_agrees_with_the_server() -> Result<()> {
+    let env = Environment::start().await?;
+    let (namespace, client) = (env.namespace().await?, env.runtime_client());
+    for at in 0..20 {
+        let labels = [("app", ["web", "db"][at % 2]), ("tier", "x")];
+        client.create(&config_map(&namespace, &format!("m{at:02}"), &labels[..1 + at % 3 % 2])).await?;
+    }
+    let (cache, _running) = cache(&env, only(&namespace))?;
+    let by_tier = cache.index::<ConfigMap>("tier", |map| {
+        map.metadata.labels.iter().filter_map(|labels| labels.get("tier").cloned()).collect()
+    })?;
+    cache.synced().await?;
+    client.delete(&config_map(&namespace, "m03", &[])).await?;
+    client.create(&config_map(&namespace, "later", &[("app", "web"), ("tier", "x")])).await?;
+    let here = List::namespace(&namespace);
+    eventually(SOON, async || {
+        // A server may add objects of its own, such as kube-root-ca.crt.
+        let served = client.uncached().list::<ConfigMap>(&here).await?;
+        let versions = |maps: &[Arc<ConfigMap>]| -> BTreeMap<Key, Option<String>> {
+            maps.iter().map(|map| (Key::of(&**map), map.metadata.resource_version.clone())).collect()
+        };
+        ensure!(versions(&cache.list::<ConfigMap>(&here)?) == versions(&served), "the cache is behind");
+        for selector in ["app=web", "app in (web,db),tier", "!tier", "app!=db"] {
+            let parsed: LabelSelector = selector.parse()?;
+            let matching =
+                served.iter().filter(|map| parsed.matches(&map.metadata.labels.clone().unwrap_or_default()));
+            let matching: Vec<String> = matching.filter_map(|map| map.metadata.name.clone()).collect();
+            let list = here.clone().labels(selector);
+            ensure!(names(&cache, &list)? == matching, "{selector} in the cache");
+            let asked = client.uncached().list::<ConfigMap>(&list).await?;
+            ensure!(asked.len() == matching.len(), "{selector} on the server");
+        }
+        ensure!(by_tier.get("x")?.len() == names(&cache, &here.clone().labels("tier=x"))?.len(), "the index");
+        Ok(())
+    })
+    .await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_object_that_leaves_a_selection_is_told_from_one_that_is_deleted() -> Result<()> {
+    let env = Environment::start().await?;
+    let (namespace, client) = (env.namespace().await?, env.runtime_client());
+    for name in ["leaves", "deleted"] {
+        client.create(&config_map(&namespace, name, &[("x", "in")])).await?;
+    }
+    let selected = KindOptions::new().namespace(&namespace, NamespaceOptions::new().labels("x=in"));
+    let (cache, _running) = cache(&env, CacheOptions::default().kind::<ConfigMap>(selected))?;
+    let informer = cache.informer::<ConfigMap>();
+    cache.synced().await?;
+    ensure!(names(&cache, &List::all())? == ["deleted", "leaves"]);
+    let mut follower = informer.follower();
+    follower.next().await;
+    let leaves = Patch::merge(json!({"metadata": {"labels": {"x": "out"}}}))?;
+    client.patch(&config_map(&namespace, "leaves", &[]), &leaves).await?;
+    client.delete(&config_map(&namespace, "deleted", &[])).await?;
+    let mut removals = BTreeMap::new();
+    while removals.len() < 2 {
+        let changes = tokio::time::timeout(SOON, follower.next()).await?.unwrap_or_default();
+        removals
+            .extend(changes.iter().filter_map(|it| Some((it.latest().key().name().to_owned(), it.removal?))));
+    }
+    assert_eq!(removals["leaves"], Removal::Deselected);
+    assert_eq!(removals["deleted"], Removal::Deleted);
+    Ok(())
+}
+
+/// Copies `wanted` to `seen`, holds the object with a finalizer, and notes what it cleaned up.
+#[derive(Clone, Default)]
+struct Counts {
+    /// How often it was about to write what it had written.
+    stale: Arc<AtomicUsize>,
+    cleaned: Arc<Mutex<Vec<String>>>,
+}
+
+impl Reconciler for Counts {
+    type Object = ConfigMap;
+
+    async fn reconcile(&self, map: Arc<ConfigMap>, cx: &Context) -> kubewright_runtime::Result<Outcome> {
+        if !map.data.as_ref().is_some_and(|data| data.contains_key("wanted")) {
+            return Ok(Outcome::done());
+        }
+        finalizer::run(cx.client(), map, "example.com/counts", async |event| match event {
+            Event::Apply(map) => self.apply(&map, cx).await,
+            Event::Cleanup(map) => {
+                self.cleaned.lock().unwrap().extend(map.metadata.name.clone());
+                Ok(())
+            }
+        })
+        .await?;
+        Ok(Outcome::done())
+    }
+}
+
+impl Counts {
+    async fn apply(&self, map: &ConfigMap, cx: &Context) -> kubewright_runtime::Result<()> {
+        let of = |map: &ConfigMap, name: &str| map.data.as_ref().and_then(|data| data.get(name).cloned());
+        let wanted = of(map, "wanted");
+        if of(map, "seen") == wanted {
+            return Ok(());
+        }
+        // A reconcile that sees its own last write never writes the same value twice.
+        let now = cx.client().uncached().get::<ConfigMap>(cx.key()).await?;
+        if of(&now, "seen") == wanted {
+            self.stale.fetch_add(1, Ordering::Relaxed);
+        }
+        cx.client().patch(map, &Patch::merge(json!({"data": {"seen": wanted}}))?).await?;
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_controller_sees_its_own_writes_and_cleans_up() -> Result<()> {
+    let env = Environment::start().await?;
+    let (namespace, client) = (env.namespace().await?, env.runtime_client());
+    let manager = env.manager_with(ManagerOptions::new("counts").namespaces([&*namespace]))?;
+    let counts = Counts::default();
+    manager.controller(counts.clone()).concurrency(4).register()?;
+    let running = env.run(manager);
+    for at in 0..5 {
+        let mut map = config_map(&namespace, &format!("m{at}"), &[]);
+        map.data = Some([("wanted".to_owned(), "0".to_owned())].into());
+        client.create(&map).await?;
+    }
+    for turn in 1..=5 {
+        for at in 0..5 {
+            let patch = Patch::merge(json!({"data": {"wanted": turn.to_string()}}))?;
+            client.patch(&config_map(&namespace, &format!("m{at}"), &[]), &patch).await?;
+        }
+    }
+    eventually(SOON, async || {
+        for map in client.uncached().list::<ConfigMap>(&List::namespace(&namespace)).await? {
+            let data = map.data.clone().unwrap_or_default();
+            ensure!(
+                !data.contains_key("wanted") || data.get("seen").is_some_and(|seen| seen == "5"),
+                "{data:?}"
+            );
+        }
+        Ok(())
+    })
+    .await?;
+    assert_eq!(
+        counts.stale.load(Ordering::Relaxed),
+        0,
+        "a reconcile ran before the cache had its last write"
+    );
+    client.delete(&config_map(&namespace, "m3", &[])).await?;
+    eventually(SOON, async || {
+        let gone = client.uncached().get_opt::<ConfigMap>(&Key::namespaced(&namespace, "m3")).await?;
+        ensure!(gone.is_none(), "the finalizer holds it");
+        Ok(())
+    })
+    .await?;
+    assert_eq!(*counts.cleaned.lock().unwrap(), ["m3"]);
+    Ok(running.stop().await?)
+}
+
+#[tokio::test]
+async fn one_of_two_replicas_leads_and_the_other_takes_over() -> Result<()> {
+    let env = Environment::start().await?;
+    let (namespace, client) = (env.namespace().await?, env.runtime_client());
+    let replica = || -> Result<Manager> {
+        let election =
+            ElectionOptions { namespace: Some(namespace.clone()), ..ElectionOptions::new("runtime-suite") };
+        let options = ManagerOptions { leader_election: Some(election), ..ManagerOptions::new("replica") };
+        Ok(env.manager_with(options.namespaces([&*namespace]))?)
+    };
+    let holder = async || -> Result<String> {
+        let lease = client.uncached().get::<Lease>(&Key::namespaced(&namespace, "runtime-suite")).await?;
+        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone()).unwrap_or_default();
+        ensure!(!holder.is_empty(), "no one holds the Lease");
+        Ok(holder)
+    };
+    let (first, second) = (replica()?, replica()?);
+    let running = env.run(first.clone());
+    tokio::time::timeout(SOON, first.elected()).await?;
+    let held = holder().await?;
+    let other = env.run(second.clone());
+    // A leader that ends gives its Lease back, so that the other need not wait for the end of it.
+    running.stop().await?;
+    tokio::time::timeout(SOON, second.elected()).await?;
+    assert_ne!(holder().await?, held);
+    Ok(other.stop().await?)
+}
+
+#[tokio::test]
+async fn an_apply_that_changes_nothing_is_not_a_write() -> Result<()> {
+    let env = Environment::start().await?;
+    let (namespace, client) = (env.namespace().await?, env.runtime_client());
+    let wanted = config_map(&namespace, "applied", &[("app", "web")]);
+    let first = client.apply(&wanted).await?;
+    let again = client.apply(&wanted).await?;
+    assert_eq!(first.metadata.resource_version, again.metadata.resource_version);
+    let mut other = wanted.clone();
+    other.data = Some([("key".to_owned(), "other".to_owned())].into());
+    assert_ne!(client.apply(&other).await?.metadata.resource_version, first.metadata.resource_version);
+    // An update of an old version is refused.
+    let mut stale = first.clone();
+    stale.data = None;
+    assert!(client.update(&stale).await.unwrap_err().is_conflict());
+    Ok(())
+}
