@@ -383,10 +383,14 @@ fn drop_nulls_below(ty: &'static FieldType, value: &mut Value) {
     match (ty, value) {
         (FieldType::Object(of), Value::Object(members)) => drop_nulls(of.get(), members),
         (FieldType::List(of), Value::Array(items)) => {
-            items.iter_mut().for_each(|item| drop_nulls_below(of, item));
+            for item in items {
+                drop_nulls_below(of, item);
+            }
         }
         (FieldType::Map(of), Value::Object(entries)) => {
-            entries.values_mut().for_each(|entry| drop_nulls_below(of, entry));
+            for entry in entries.values_mut() {
+                drop_nulls_below(of, entry);
+            }
         }
         _ => {}
     }
