@@ -1,8 +1,8 @@
 //! Kubernetes objects as JSON whose fields are checked: for the children that a reconciler applies.
 //!
 //! Owns [`ApplyObject`], which holds exactly the fields that were written, so that server-side apply owns these and no
-//! others. The macro `object!` of the crate `kubewright` makes one and checks it at compile time; [`object()`] makes one
-//! of JSON and checks it at run time. An unknown field is never dropped: it is an error.
+//! others. The macro `object!` of the crate `kubewright` makes one and checks it at compile time; [`object()`] makes
+//! one of JSON and checks it at run time. An unknown field is never dropped: it is an error.
 
 pub mod shape;
 mod strict;
@@ -93,9 +93,9 @@ pub enum ObjectError {
 
 /// Makes an object of JSON, and checks every field.
 ///
-/// Built-in kinds are compared with the fields, types and enums of Kubernetes. For a custom resource, every field must be
-/// read by the Rust type, and the object must be whole. `apiVersion` and `kind` may be left out. In built-in kinds, null
-/// counts as absent.
+/// Built-in kinds are compared with the fields, types and enums of Kubernetes. For a custom resource, every field must
+/// be read by the Rust type, and the object must be whole. `apiVersion` and `kind` may be left out. In built-in kinds,
+/// null counts as absent.
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
@@ -377,10 +377,14 @@ fn drop_nulls_below(ty: &'static FieldType, value: &mut Value) {
     match (ty, value) {
         (FieldType::Object(of), Value::Object(members)) => drop_nulls(of.get(), members),
         (FieldType::List(of), Value::Array(items)) => {
-            items.iter_mut().for_each(|item| drop_nulls_below(of, item));
+            for item in items {
+                drop_nulls_below(of, item);
+            }
         }
         (FieldType::Map(of), Value::Object(entries)) => {
-            entries.values_mut().for_each(|entry| drop_nulls_below(of, entry));
+            for entry in entries.values_mut() {
+                drop_nulls_below(of, entry);
+            }
         }
         _ => {}
     }

@@ -60,7 +60,7 @@ struct At<'a> {
     found: &'a RefCell<Found>,
 }
 
-impl<'a> At<'a> {
+impl At<'_> {
     fn read<'de, S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Error> {
         let read = seed.deserialize(self);
         if read.is_err() {
@@ -204,7 +204,7 @@ struct Variant<'a> {
     content: Option<&'a Value>,
 }
 
-impl<'a> Variant<'a> {
+impl Variant<'_> {
     fn content<T>(self, read: impl FnOnce(At<'_>) -> Result<T, Error>) -> Result<T, Error> {
         let value = self
             .content
@@ -213,7 +213,7 @@ impl<'a> Variant<'a> {
     }
 }
 
-impl<'de, 'a> EnumAccess<'de> for Variant<'a> {
+impl<'de> EnumAccess<'de> for Variant<'_> {
     type Error = Error;
     type Variant = Self;
 

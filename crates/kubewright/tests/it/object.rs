@@ -84,7 +84,7 @@ fn literals_expressions_options_and_computed_keys_become_json() {
         spec: {
             hostNetwork: 1 + 1 == 2,
             priority: -3,
-            terminationGracePeriodSeconds: { let seconds = 30_u32; seconds },
+            terminationGracePeriodSeconds: { let half = 15_u32; half * 2 },
             containers: [
                 { name: "a", args: ["one", key.as_str(), "two"], command: &args, tty: true },
                 json!({ "name": "b", "env": [{ "name": "A", "value": null }] }),
