@@ -253,7 +253,7 @@ impl<'a> From<'a> {
         ];
         let type_name = names::struct_name(self.kind);
         if type_name != self.kind {
-            made.push(quoted("struct", &type_name));
+            made.push(quoted("root", &type_name));
         }
         made.push(quoted("plural", self.text("/spec/names/plural")));
         made.extend(name_attributes(&self.definition["spec"]["names"]));
@@ -278,9 +278,9 @@ impl<'a> From<'a> {
         }
         made.push(quoted("doc", about));
         if self.requires_metadata() {
-            // kube's derive has no attribute for it.
+            // kube's derive has no attribute for it, and allows those of schemars only behind a `cfg_attr`.
             let required = literal(&self.required(root, spec).into());
-            made.push(quoted("attr", &format!("schemars(extend(\"required\" = {required}))")));
+            made.push(quoted("attr", &format!("cfg_attr(true, schemars(extend(\"required\" = {required})))")));
         }
         for (key, value) in self.definition["metadata"]["annotations"].as_object().into_iter().flatten() {
             made.push(call("annotation", &[format!("{key:?}"), literal(value)]));

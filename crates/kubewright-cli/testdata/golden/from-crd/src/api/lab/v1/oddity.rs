@@ -4,7 +4,7 @@
     clippy::doc_lazy_continuation,
     clippy::doc_overindented_list_items,
     clippy::enum_variant_names,
-    reason = "words and names are those of the definition"
+    reason = "words and names are those of the CRD"
 )]
 
 use std::collections::BTreeMap;
@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
     category = "all",
     status = "OddityStatus",
     doc = "Oddity has every odd name.\nAnd a second line.",
+    attr = "schemars(extend(\"required\" = [\"metadata\", \"spec\"]))",
     scale(
         spec_replicas_path = ".spec.replicas",
         status_replicas_path = ".status.replicas",
@@ -83,6 +84,8 @@ pub struct OdditySpec {
     )]
     pub a_field_whose_name_is_so_long_that_lines_break_in_places_where_they_do_not_otherwise_x:
         Option<BTreeMap<String, Vec<String>>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub addresses: Option<Vec<OddityAddress>>,
     #[schemars(transform = schema::any())]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub any_object: Option<BTreeMap<String, serde_json::Value>>,
@@ -107,6 +110,9 @@ pub struct OdditySpec {
     pub embedded: Option<BTreeMap<String, serde_json::Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty: Option<OddityEmpty>,
+    /// The first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_address: Option<OddityAddress>,
     /// Another one.
     pub fn_: i64,
     #[serde(default = "default_image")]
@@ -148,6 +154,9 @@ pub struct OdditySpec {
     #[schemars(transform = schema::minimum(0))]
     #[serde(default = "default_replicas")]
     pub replicas: i32,
+    /// The second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_address: Option<OddityAddress>,
     /// Which ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<LabelSelector>,
@@ -170,7 +179,7 @@ pub struct OdditySpec {
     #[schemars(transform = schema::list_map(["name"]))]
     #[schemars(extend("default" = [{"name": "first"}]))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub steps: Option<Vec<OdditySteps>>,
+    pub steps: Option<Vec<OddityStep>>,
     /// How it goes.
     pub strategy: OddityStrategy,
     /// A word of the language.
@@ -195,6 +204,18 @@ pub enum OddityABC {
     ItSelf,
 }
 
+// `spec.addresses[]` of an Oddity.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct OddityAddress {
+    /// The city.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub city: Option<String>,
+    #[schemars(transform = schema::max_length(5))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zip: Option<String>,
+}
+
 // `spec.empty` of an Oddity.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
@@ -210,7 +231,7 @@ pub struct OddityKnown {
     #[schemars(extend("default" = {}))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<OddityKnownSpec>,
-    /// What else is there: the definition keeps it.
+    /// Unknown fields, which the CRD preserves.
     #[serde(flatten)]
     pub other: BTreeMap<String, serde_json::Value>,
 }
@@ -243,15 +264,15 @@ pub enum OddityPolicy {
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[schemars(transform = schema::validation("self.name != 'x'"))]
 #[serde(rename_all = "camelCase")]
-pub struct OdditySteps {
+pub struct OddityStep {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<OddityStepsKind>,
+    pub kind: Option<OddityStepKind>,
     pub name: String,
 }
 
 // `spec.steps[].kind` of an Oddity.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OddityStepsKind {
+pub enum OddityStepKind {
     #[serde(rename = "one")]
     One,
     #[serde(rename = "two")]
