@@ -17,12 +17,15 @@ mod default_toleration_seconds;
 mod mutating_admission_policy;
 mod mutating_admission_webhook;
 mod namespace_lifecycle;
+mod policy;
 mod priority;
 mod resource_quota;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
 mod validating_admission_policy;
 mod validating_admission_webhook;
+mod webhook;
+mod webhooks;
 
 use std::pin::Pin;
 
@@ -32,13 +35,13 @@ pub(crate) use attributes::{Attributes, Notes, Operation, OperationOptions, conn
 pub(crate) use chain::Chain;
 pub use chain::{AdmissionPlugins, UnknownPlugin};
 pub(crate) use cluster::Cluster;
+pub(crate) use webhooks::Webhooks;
 
 /// What a plugin decides.
 pub(crate) enum Admission<'a> {
     /// Decided without waiting.
     Ready(Result<(), ApiError>),
     /// Decided once the future is ready.
-    #[cfg_attr(not(test), expect(dead_code, reason = "admission webhooks and policies use it"))]
     Pending(Pin<Box<dyn Future<Output = Result<(), ApiError>> + Send + 'a>>),
 }
 

@@ -72,7 +72,6 @@ impl WriteOptions {
     }
 
     /// The options object of this kind, as admission webhooks see it.
-    #[cfg_attr(not(test), expect(dead_code, reason = "admission webhooks and policies use it"))]
     pub(crate) fn to_value(&self, kind: &str) -> Value {
         let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
         if self.dry_run {
@@ -138,7 +137,6 @@ pub(crate) struct DeleteOptions {
 
 impl DeleteOptions {
     /// The options object, as admission webhooks see it.
-    #[cfg_attr(not(test), expect(dead_code, reason = "admission webhooks and policies use it"))]
     pub(crate) fn to_value(&self) -> Value {
         let mut options = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
         if let Some(grace) = self.grace {

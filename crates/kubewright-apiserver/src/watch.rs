@@ -33,7 +33,7 @@ const MAX_SECONDS: u64 = 100 * 365 * 86_400;
 
 impl Inner {
     /// Opens a watch.
-    pub(crate) fn watch(
+    pub(crate) async fn watch(
         self: &Arc<Self>,
         request: &Request,
         served: &Arc<Served>,
@@ -63,7 +63,7 @@ impl Inner {
             bookmark: options.bookmarks.then(|| Instant::now() + BOOKMARK_PERIOD),
             columns_sent: false,
         };
-        watch.start(&options, from)?;
+        watch.start(&options, from).await?;
         let stream = futures_util::stream::unfold(watch, |mut watch| async move {
             let next = watch.next().await?;
             Some((next, watch))
@@ -92,7 +92,7 @@ struct Watch {
 
 impl Watch {
     /// Decides where to begin: with what is there, or behind a revision.
-    fn start(&mut self, options: &ListOptions, from: u64) -> Result<(), ApiError> {
+    async fn start(&mut self, options: &ListOptions, from: u64) -> Result<(), ApiError> {
         let initial = options.send_initial_events.unwrap_or(from == 0);
         if !initial {
             if from == 0 {
@@ -111,6 +111,7 @@ impl Watch {
             .list(&self.served.storage, &self.filter.prefix, None)
             .map_err(|error| ApiError::internal(error.to_string()))?;
         self.cursor = listing.revision;
+        self.server.convert_versions(&self.served, &listing.items).await?;
         for version in &listing.items {
             if self.lets_through(version) {
                 let line = self.line(version, Change::Added);
@@ -137,7 +138,7 @@ impl Watch {
             // What was written before the resource went is still told. What came later may have another shape:
             // whoever goes on from here gets it from the next watch.
             let last = self.served.custom().and_then(|custom| custom.retired());
-            let more = self.read(last);
+            let more = self.read(last).await;
             self.ended |= last.is_some_and(|last| last <= self.cursor);
             if more || !self.ready.is_empty() || self.ended {
                 continue;
@@ -163,7 +164,7 @@ impl Watch {
     }
 
     /// Reads the next events, but none beyond `last`. True if there may be more.
-    fn read(&mut self, last: Option<Revision>) -> bool {
+    async fn read(&mut self, last: Option<Revision>) -> bool {
         let revision = self.server.store.revision();
         match self.server.store.events(&self.served.storage, self.cursor, BATCH) {
             Err(_) => {
@@ -171,6 +172,11 @@ impl Watch {
                 false
             }
             Ok(events) => {
+                if let Err(error) = self.convert(&events).await {
+                    self.ready.push_back(output::watch_line_of("ERROR", &error.to_value()));
+                    self.ended = true;
+                    return false;
+                }
                 for event in &events {
                     if let Some(last) = last.filter(|last| event.revision() > *last) {
                         self.cursor = self.cursor.max(last);
@@ -189,6 +195,16 @@ impl Watch {
                 more
             }
         }
+    }
+
+    /// Converts the objects of events, where a webhook does that.
+    async fn convert(&self, events: &[Arc<Event>]) -> Result<(), ApiError> {
+        if self.served.custom().is_none_or(|custom| custom.converter().is_none()) {
+            return Ok(());
+        }
+        let versions = events.iter().flat_map(|event| event.previous.iter().chain([&event.version]));
+        let versions: Vec<Arc<Version>> = versions.cloned().collect();
+        self.server.convert_versions(&self.served, &versions).await
     }
 
     /// What the event means to whoever sees only what the filter lets through.
