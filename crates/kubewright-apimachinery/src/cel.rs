@@ -49,6 +49,9 @@ pub use env::Env;
 pub use error::{CompileError, EvalError};
 pub use escape::escape as escape_name;
 pub use eval::Evaluation;
+pub use library::authz::{
+    Authorization, AuthorizationCheck, AuthorizationDecision, Authorizer, ResourceCheck,
+};
 pub use library::formats::NamedFormat;
 pub use library::semver::Semver;
 pub use library::time::Timestamp;

@@ -2,6 +2,8 @@
 //!
 //! Owns the wording of whole-request failures; [`crate::field`] owns that of single fields.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use crate::field::{ErrorList, aggregate, quote};
@@ -12,7 +14,7 @@ pub struct ApiError {
     /// HTTP status.
     pub code: u16,
     /// Machine-readable; empty where upstream gives none.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// For people.
     pub message: String,
     /// What it is about.
@@ -65,8 +67,8 @@ impl std::fmt::Display for Qualified<'_> {
 
 impl ApiError {
     /// A failure without details.
-    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None }
+    pub fn new(code: u16, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self { code, reason: reason.into(), message: message.into(), details: None }
     }
 
     fn about(mut self, what: Qualified<'_>, name: &str) -> Self {
@@ -183,7 +185,7 @@ impl ApiError {
         status.insert("metadata".into(), json!({}));
         status.insert("status".into(), "Failure".into());
         insert(&mut status, "message", &self.message);
-        insert(&mut status, "reason", self.reason);
+        insert(&mut status, "reason", &self.reason);
         if let Some(details) = &self.details {
             status.insert("details".into(), details.to_value());
         }

@@ -25,6 +25,7 @@ mod owner_references_permission_enforcement;
 mod persistent_volume_claim_resize;
 mod pod_security;
 mod pod_topology_labels;
+mod policy;
 mod priority;
 mod resource_quota;
 mod runtime_class;
@@ -33,6 +34,8 @@ mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
 mod validating_admission_policy;
 mod validating_admission_webhook;
+mod webhook;
+mod webhooks;
 
 use std::pin::Pin;
 
@@ -42,13 +45,13 @@ pub(crate) use attributes::{Attributes, Notes, Operation, OperationOptions, conn
 pub(crate) use chain::Chain;
 pub use chain::{AdmissionPlugins, UnknownPlugin};
 pub(crate) use cluster::Cluster;
+pub(crate) use webhooks::Webhooks;
 
 /// What a plugin decides.
 pub(crate) enum Admission<'a> {
     /// Decided without waiting.
     Ready(Result<(), ApiError>),
     /// Decided once the future is ready.
-    #[cfg_attr(not(test), expect(dead_code, reason = "admission webhooks and policies use it"))]
     Pending(Pin<Box<dyn Future<Output = Result<(), ApiError>> + Send + 'a>>),
 }
 

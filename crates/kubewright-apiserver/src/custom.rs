@@ -13,8 +13,10 @@ use kubewright_apimachinery::crd;
 use kubewright_apimachinery::custom::{self, ScalePaths, SchemaError};
 use kubewright_apimachinery::field::ErrorList;
 use kubewright_apimachinery::gvk::split_api_version;
+use kubewright_apimachinery::object::Fields as _;
 use serde_json::Value;
 
+use crate::conversion::Converter;
 use crate::stack::on_large_stack;
 use crate::storage::Revision;
 
@@ -28,6 +30,7 @@ pub(crate) struct Custom {
     /// The last revision of the definition at which this was its state.
     revision: AtomicU64,
     compiled: Arc<BTreeMap<String, Compiled>>,
+    converter: Option<Arc<Converter>>,
     /// The revision at which another state took the place of this one, or the definition went; none, as zero,
     /// before that. Shared with states that differ in nothing that a watch can see.
     retired: Arc<AtomicU64>,
@@ -53,6 +56,7 @@ impl Custom {
         let definition = crd::Definition::from_object(object);
         let compiled = definition.versions.iter().map(|v| (v.name.clone(), Compiled::default())).collect();
         Ok(Self {
+            converter: Converter::compile(&definition.conversion).map(Arc::new),
             definition: definition.into(),
             rules: rules.into(),
             revision: AtomicU64::new(revision),
@@ -68,8 +72,14 @@ impl Custom {
             rules: self.rules.clone(),
             revision: AtomicU64::new(self.revision.load(Ordering::Relaxed)),
             compiled: self.compiled.clone(),
+            converter: self.converter.clone(),
             retired: Arc::default(),
         }
+    }
+
+    /// The webhook that converts objects, if there is one.
+    pub(crate) fn converter(&self) -> Option<&Converter> {
+        self.converter.as_deref()
     }
 
     /// The state that is to be served: the one before where nothing that matters changed.
@@ -180,6 +190,13 @@ impl Versions for Custom {
 
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
         let (_, version) = split_api_version(api_version);
+        if let Some(converter) = self.converter()
+            && object.str_at("apiVersion") != api_version
+            && self.rules.versions.contains_key(version)
+            && let Some(converted) = converter.memo.get(object, api_version)
+        {
+            return Ok(converted);
+        }
         let mut object = object.clone();
         custom::convert(&self.rules, &mut object, version)
             .map_err(|error| ConvertError::Failed(error.to_string()))?;

@@ -111,7 +111,9 @@ impl Inner {
         let options = delete_options(request, body)?;
         let list = ListOptions::read(&request.query, false)?;
         let filter = Filter::new(served, namespace, &list)?;
+        self.convert_for(served, &filter).await?;
         let page = self.page(served, &filter, &list, "")?;
+        self.convert_versions(served, &page.items).await?;
         let mut notes = Notes::default();
         for version in &page.items {
             let (namespace, name) = version.namespace_and_name();
@@ -138,17 +140,26 @@ impl Inner {
         let Deletion { served, namespace, options, .. } = *deletion;
         for _ in 0..TRIES {
             let current = self.find(served, namespace, name)?;
-            let old = output::object(served, &current);
-            let plan = self.plan_delete(served, &current, &old, name, options)?;
+            self.convert_versions(served, std::slice::from_ref(&current)).await?;
+            // Where a webhook converts, the object is deleted in the version in which it is stored.
+            let storage = self.storage_resource(served);
+            let acting = storage.as_deref().unwrap_or(served);
+            let old = output::object(acting, &current);
+            let plan = self.plan_delete(acting, &current, &old, name, options)?;
             if !matches!(&plan, Plan::Keep(new) if *new == old) {
-                let mut attributes = deletion.attributes(&old);
+                let shown = storage.as_ref().map(|_| output::object(served, &current));
+                let mut attributes = deletion.attributes(shown.as_ref().unwrap_or(&old));
                 self.admit_only(&mut attributes, notes).await?;
             }
             let mut after = AfterCommit::default();
-            let deleted = self.carry_out(served, &current, &old, plan, options, &mut after);
+            let deleted = self.carry_out(acting, &current, &old, plan, options, &mut after);
             self.finish(after);
-            if let Some(deleted) = deleted {
-                return Ok(deleted);
+            match deleted {
+                Some(Deleted::Waiting(object)) => {
+                    return Ok(Deleted::Waiting(self.in_served_version(served, object).await?));
+                }
+                Some(gone) => return Ok(gone),
+                None => {}
             }
         }
         Err(ApiError::conflict(served.qualified(), name, MODIFIED))

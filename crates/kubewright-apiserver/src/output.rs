@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
+use kubewright_apimachinery::apply::packed;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
 use kubewright_apimachinery::{convert, json, table};
@@ -22,6 +23,8 @@ const ITEM: u64 = 1;
 const ADDED: u64 = 2;
 const MODIFIED: u64 = 3;
 const DELETED: u64 = 4;
+/// The object as a conversion webhook made it.
+const CONVERTED: u64 = 5;
 const FORMS: u64 = 8;
 
 /// How the client wants to see objects.
@@ -70,12 +73,31 @@ impl Shown<'_> {
 
 /// A stored version as an object of `served`, with `apiVersion` and `kind`.
 pub(crate) fn object(served: &Served, version: &Version) -> Value {
-    shown(served, version.object())
+    match converted(served, version) {
+        Some(bytes) => {
+            json::parse(&bytes, json::ParseOptions::default()).map(|parsed| parsed.value).unwrap_or_default()
+        }
+        None => shown(served, version.object()),
+    }
+}
+
+/// A stored version as a conversion webhook made it, if one was asked.
+pub(crate) fn converted(served: &Served, version: &Version) -> Option<Bytes> {
+    served.custom()?.converter()?;
+    version.known(served.tag * FORMS + CONVERTED)
+}
+
+/// Keeps what a conversion webhook made of a stored version.
+pub(crate) fn keep_converted(served: &Served, version: &Version, bytes: Bytes) {
+    version.encoded(served.tag * FORMS + CONVERTED, || bytes);
 }
 
 /// The same, packed.
 pub(crate) fn packed(served: &Served, version: &Version) -> Value {
-    shown(served, version.packed())
+    match converted(served, version) {
+        Some(bytes) => packed::parse(&bytes).unwrap_or_default(),
+        None => shown(served, version.packed()),
+    }
 }
 
 fn shown(served: &Served, mut object: Value) -> Value {

@@ -82,7 +82,7 @@ impl Filter {
 
 impl Inner {
     /// GET of one object.
-    pub(crate) fn get(
+    pub(crate) async fn get(
         &self,
         request: &Request,
         served: &Served,
@@ -97,6 +97,7 @@ impl Inner {
         if matches!(format.view, View::MetadataList(_)) {
             return Err(wrong_number(served, false));
         }
+        self.convert_versions(served, std::slice::from_ref(&version)).await?;
         let bytes = output::one(served, format, &Shown::Version(&version), self.clock.now());
         Ok(output::answer(StatusCode::OK, format, bytes))
     }
@@ -114,7 +115,7 @@ impl Inner {
     }
 
     /// GET of a collection.
-    pub(crate) fn list(
+    pub(crate) async fn list(
         &self,
         request: &Request,
         served: &Served,
@@ -124,8 +125,19 @@ impl Inner {
         let format = negotiate(request, served)?;
         let options = ListOptions::read(&request.query, false)?;
         let filter = Filter::new(served, namespace, &options)?;
+        self.convert_for(served, &filter).await?;
         let page = self.page(served, &filter, &options, only)?;
+        self.convert_versions(served, &page.items).await?;
         Ok(self.list_answer(served, format, page))
+    }
+
+    /// Converts what a filter has to look at: selectable fields are those of the version that is shown.
+    pub(crate) async fn convert_for(&self, served: &Served, filter: &Filter) -> Result<(), ApiError> {
+        if filter.fields.is_empty() || served.custom().is_none_or(|custom| custom.converter().is_none()) {
+            return Ok(());
+        }
+        let listing = self.store.list(&served.storage, &filter.prefix, None);
+        self.convert_versions(served, &listing.map(|listing| listing.items).unwrap_or_default()).await
     }
 
     pub(crate) fn list_answer(&self, served: &Served, format: Format, page: Page) -> Response<Body> {

@@ -309,11 +309,18 @@ impl Registry {
             .find(|served| served.plural == plural && served.version == version && served.group == group)
     }
 
-    /// The resource under whose version objects of `storage` are stored; of a custom one, any version.
+    /// The resource under whose version objects of `storage` are stored; of a custom one any version, if that one is
+    /// not served.
     pub(crate) fn stored(&self, storage: &str) -> Option<&Arc<Served>> {
         match self.built_in.by_storage.get(storage) {
             Some(at) => Some(&self.built_in.list[*at]),
-            None => self.custom.iter().find(|served| *served.storage == *storage),
+            None => {
+                let all = || self.custom.iter().filter(|served| *served.storage == *storage);
+                let stores = |served: &&Arc<Served>| {
+                    served.custom().is_some_and(|custom| custom.storage_version() == served.version())
+                };
+                all().find(stores).or_else(|| all().next())
+            }
         }
     }
 

@@ -48,7 +48,7 @@ enum Wanted {
 }
 
 impl Inner {
-    pub(crate) fn get_scale(
+    pub(crate) async fn get_scale(
         &self,
         request: &Request,
         served: &Served,
@@ -57,6 +57,7 @@ impl Inner {
     ) -> Result<Response<Body>, ApiError> {
         let format = negotiate(request, served)?;
         let version = self.find(served, namespace, name)?;
+        self.convert_versions(served, std::slice::from_ref(&version)).await?;
         let object = output::object(served, &version);
         let scale = match paths(served) {
             Some(paths) => paths.get(&object)?,

@@ -4,11 +4,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, RwLock};
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
+use http_body_util::Full;
 use kubewright_apimachinery::openapi::{Descriptions, NoDescriptions};
 use kubewright_apimachinery::status::ApiError;
 
-use crate::admission::{AdmissionPlugins, Chain};
+use crate::admission::{AdmissionPlugins, Chain, Webhooks};
 use crate::allocate::InFlight;
 use crate::audit::{Audit, Audited};
 use crate::auth::{Authorization, Modes, Rbac, User};
@@ -27,6 +29,7 @@ use crate::storage::log::{self, OpenError, Recovered};
 use crate::storage::{Engine as _, Limits, Store};
 use crate::tokens::Tokens;
 use crate::version::KubernetesVersion;
+use crate::webhook_client::WebhookAddress;
 use crate::write::attributes;
 
 /// Which controllers of a cluster the server runs itself.
@@ -96,6 +99,7 @@ pub(crate) struct Inner {
     pub(crate) modes: Modes,
     pub(crate) controllers: Controllers,
     pub(crate) admission: Arc<Chain>,
+    pub(crate) webhooks: Webhooks,
     pub(crate) tokens: Tokens,
     pub(crate) registry: RwLock<Arc<Registry>>,
     /// Held while definitions are followed, so that two do not take the same name.
@@ -147,6 +151,7 @@ impl ApiServer {
                 modes: Modes::default(),
                 controllers: options.controllers,
                 admission: Arc::new(Chain::new(&options.admission)),
+                webhooks: Webhooks::default(),
                 tokens,
                 registry: RwLock::default(),
                 definitions: Mutex::default(),
@@ -181,6 +186,7 @@ impl ApiServer {
                 modes: Modes::default(),
                 controllers: inner.controllers,
                 admission: inner.admission.clone(),
+                webhooks: inner.webhooks.fork(),
                 tokens: inner.tokens.fork(&inner.ids),
                 registry: RwLock::new(Arc::new(inner.registry().fork())),
                 definitions: Mutex::default(),
@@ -205,6 +211,24 @@ impl ApiServer {
     /// A bearer token that stands for `user` from now on.
     pub fn add_token(&self, token: impl Into<String>, user: User) {
         self.inner.tokens.add(token.into(), user);
+    }
+
+    /// Calls `service` instead of opening a connection for every webhook, admission or conversion, whose
+    /// `clientConfig` names `address`. Forks keep it.
+    pub fn add_webhook_handler<S, B>(&self, address: WebhookAddress, service: S)
+    where
+        S: tower_service::Service<http::Request<Full<Bytes>>, Response = Response<B>>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Future: Send,
+        S::Error: std::fmt::Display,
+        B: http_body::Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.inner.webhooks.handlers.add(address, service);
     }
 
     /// Keeps what is there, where it is kept, and ends well: another server may open the folder. What is written
@@ -385,9 +409,9 @@ impl Inner {
         }
         let namespace = if served.namespaced() { path.namespace.as_str() } else { "" };
         match verb {
-            "get" => self.get(request, served, namespace, &path.name),
-            "list" => self.list(request, served, namespace, ""),
-            "watch" => self.watch(request, served, namespace, &path.name),
+            "get" => self.get(request, served, namespace, &path.name).await,
+            "list" => self.list(request, served, namespace, "").await,
+            "watch" => self.watch(request, served, namespace, &path.name).await,
             "create" if served.namespaced() && namespace.is_empty() => match served.custom() {
                 Some(_) => Ok(no_page()),
                 None => Err(ApiError::method_not_allowed()),

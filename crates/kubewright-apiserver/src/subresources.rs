@@ -55,7 +55,7 @@ impl Inner {
         let namespace = if served.namespaced() { path.namespace.as_str() } else { "" };
         let name = path.name.as_str();
         match (&*sub.name, &request.method) {
-            ("scale", &Method::GET) => self.get_scale(request, served, namespace, name),
+            ("scale", &Method::GET) => self.get_scale(request, served, namespace, name).await,
             ("scale", _) => self.write_scale(request, served, namespace, name, body).await,
             ("binding", _) => self.bind(request, namespace, Some(name), body).await,
             ("eviction", _) => self.evict(request, served, namespace, name, body).await,
@@ -64,7 +64,7 @@ impl Inner {
             ("exec" | "attach" | "portforward" | "proxy", _) => {
                 self.connect(request, served, namespace, name, &sub.name, &sub.kind).await
             }
-            (_, &Method::GET | &Method::HEAD) => self.get(request, served, namespace, name),
+            (_, &Method::GET | &Method::HEAD) => self.get(request, served, namespace, name).await,
             (_, &Method::PUT) => self.update(request, served, namespace, name, &sub.name, body).await,
             (_, &Method::PATCH) => self.patch(request, served, namespace, name, &sub.name, body).await,
             _ => Err(ApiError::method_not_allowed()),

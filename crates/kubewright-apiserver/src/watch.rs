@@ -34,7 +34,7 @@ const MAX_SECONDS: u64 = 100 * 365 * 86_400;
 
 impl Inner {
     /// Opens a watch.
-    pub(crate) fn watch(
+    pub(crate) async fn watch(
         self: &Arc<Self>,
         request: &Request,
         served: &Arc<Served>,
@@ -68,7 +68,7 @@ impl Inner {
             bookmark: options.bookmarks.then(|| Instant::now() + BOOKMARK_PERIOD),
             columns_sent: false,
         };
-        watch.start(&options, from)?;
+        watch.start(&options, from).await?;
         if format.yaml {
             return Err(no_stream());
         }
@@ -99,7 +99,7 @@ struct Watch {
 
 impl Watch {
     /// Decides where to begin: with what is there, or behind a revision.
-    fn start(&mut self, options: &ListOptions, from: u64) -> Result<(), ApiError> {
+    async fn start(&mut self, options: &ListOptions, from: u64) -> Result<(), ApiError> {
         let initial = options.send_initial_events.unwrap_or(from == 0);
         if !initial {
             if from == 0 {
@@ -118,6 +118,7 @@ impl Watch {
             .list(&self.served.storage, &self.filter.prefix, None)
             .map_err(|error| ApiError::internal(error.to_string()))?;
         self.cursor = listing.revision;
+        self.server.convert_versions(&self.served, &listing.items).await?;
         for version in &listing.items {
             if self.lets_through(version) {
                 let line = self.line(version, Change::Added);
@@ -144,7 +145,7 @@ impl Watch {
             // What was written before the resource went is still told. What came later may have another shape:
             // whoever goes on from here gets it from the next watch.
             let last = self.served.custom().and_then(|custom| custom.retired());
-            let more = self.read(last);
+            let more = self.read(last).await;
             self.ended |= last.is_some_and(|last| last <= self.cursor);
             if more || !self.ready.is_empty() || self.ended {
                 continue;
@@ -170,7 +171,7 @@ impl Watch {
     }
 
     /// Reads the next events, but none beyond `last`. True if there may be more.
-    fn read(&mut self, last: Option<Revision>) -> bool {
+    async fn read(&mut self, last: Option<Revision>) -> bool {
         let revision = self.server.store.revision();
         match self.server.store.events(&self.served.storage, self.cursor, BATCH) {
             Err(_) => {
@@ -178,6 +179,11 @@ impl Watch {
                 false
             }
             Ok(events) => {
+                if let Err(error) = self.convert(&events).await {
+                    self.ready.push_back(output::watch_line_of("ERROR", &error.to_value()));
+                    self.ended = true;
+                    return false;
+                }
                 for event in &events {
                     if let Some(last) = last.filter(|last| event.revision() > *last) {
                         self.cursor = self.cursor.max(last);
@@ -196,6 +202,16 @@ impl Watch {
                 more
             }
         }
+    }
+
+    /// Converts the objects of events, where a webhook does that.
+    async fn convert(&self, events: &[Arc<Event>]) -> Result<(), ApiError> {
+        if self.served.custom().is_none_or(|custom| custom.converter().is_none()) {
+            return Ok(());
+        }
+        let versions = events.iter().flat_map(|event| event.previous.iter().chain([&event.version]));
+        let versions: Vec<Arc<Version>> = versions.cloned().collect();
+        self.server.convert_versions(&self.served, &versions).await
     }
 
     /// What the event means to whoever sees only what the filter lets through.

@@ -31,6 +31,7 @@ use serde_json::Value;
 use crate::admission::{Cluster, Notes, Operation};
 use crate::after_commit::AfterCommit;
 use crate::body::Body;
+use crate::conversion::take_missing;
 use crate::delete::is_removable;
 use crate::input;
 use crate::kinds;
@@ -42,7 +43,7 @@ use crate::resources::Served;
 use crate::server::Inner;
 use crate::storage::{Expect, Version};
 use crate::track::Author;
-use change::{Change, Replace};
+use change::{Candidate, Change, Replace};
 pub(crate) use commit::{attributes, stored_form};
 use metadata::dedup_owners;
 pub(crate) use metadata::{check_name, check_namespace};
@@ -53,6 +54,9 @@ use stages::check_resource_version;
 const NAME_TRIES: usize = 8;
 /// How often an update is resolved anew because another write was committed first.
 const UPDATE_TRIES: usize = 32;
+
+/// How often a change is resolved anew because it needs another conversion by a webhook.
+const CONVERSION_ROUNDS: usize = 4;
 
 /// Upstream's message for a write that lost against another.
 pub(crate) const MODIFIED: &str =
@@ -236,12 +240,14 @@ impl Inner {
                 return Ok(Outcome { written: Written::shown(candidate), created: true });
             }
             check_resource_version(served, &candidate)?;
+            let candidate = self.in_storage_version(served, candidate).await?;
             let mut after = AfterCommit::default();
             match self.put(served, &key, Expect::Absent, candidate, &mut after) {
                 Ok(version) => {
                     reserved.keep();
                     after.service_addresses(served, &key, None, Some(&version));
                     self.finish(after);
+                    self.convert_versions(served, std::slice::from_ref(&version)).await?;
                     return Ok(Outcome { written: Written::Stored(version), created: true });
                 }
                 Err(_) if generate && attempt < NAME_TRIES => {}
@@ -309,8 +315,9 @@ impl Inner {
         notes: &mut Notes,
     ) -> Result<Option<Outcome>, ApiError> {
         let WriteRequest { served, name, .. } = *write;
+        self.convert_versions(served, std::slice::from_ref(current)).await?;
         let old = output::packed(served, current);
-        let candidate = change.resolve(self, write, Some(&old))?;
+        let candidate = self.resolve(write, change, &old).await?;
         notes.warnings.extend(candidate.warnings);
         let mut new = if change.is_admitted() {
             let old = candidate.old.as_ref().unwrap_or(&old);
@@ -347,13 +354,35 @@ impl Inner {
             return Ok(Some(Outcome { written: Written::shown(new), created: false }));
         }
         let key = served.key(write.namespace, name);
+        let new = self.in_storage_version(served, new).await?;
         let Ok(version) = self.put(served, &key, Expect::At(current.revision), new, &mut after) else {
             return Ok(None);
         };
         reserved.keep();
         after.service_addresses(served, &key, Some(current), Some(&version));
         self.finish(after);
+        self.convert_versions(served, std::slice::from_ref(&version)).await?;
         Ok(Some(Outcome { written: Written::Stored(version), created: false }))
+    }
+
+    /// Resolves a change to a live object. Resolving does not wait: where it needs a conversion webhook, the webhook is
+    /// asked afterwards and the change is resolved again.
+    async fn resolve(
+        &self,
+        write: &WriteRequest<'_>,
+        change: &mut Change<'_>,
+        live: &Value,
+    ) -> Result<Candidate, ApiError> {
+        for _ in 0..CONVERSION_ROUNDS {
+            drop(take_missing());
+            let candidate = change.resolve(self, write, Some(live));
+            let missing = take_missing();
+            if missing.is_empty() {
+                return candidate;
+            }
+            self.convert_missing(write.served, missing).await?;
+        }
+        change.resolve(self, write, Some(live))
     }
 
     /// The validating phase of an update. Returns the object that it was given.

@@ -297,6 +297,16 @@ impl Checker<'_> {
     }
 
     fn made_struct(&mut self, id: Id, made: &mut Struct) -> Type {
+        if let Some(constructed) = self.env.constructed(&made.name) {
+            let is_patch = made.name == "JSONPatch";
+            for field in &mut made.fields {
+                self.check(&mut field.value);
+                if is_patch && !matches!(field.name.as_str(), "op" | "path" | "from" | "value") {
+                    self.report(field.id, format!("undefined field '{}'", field.name));
+                }
+            }
+            return constructed;
+        }
         let Some(found) = self.find(&made.name) else {
             self.undeclared(id, &made.name);
             return Type::Error;

@@ -14,6 +14,9 @@ const PER_CHARACTER: f64 = 0.1;
 /// What one character of a regular expression costs for each character it is matched with.
 const PER_REGEX_CHARACTER: f64 = 0.25;
 
+/// What one question to the authorizer costs.
+const AUTHORIZATION_CHECK: u64 = 350_000;
+
 const SELECT: u64 = 1;
 const LIST: u64 = 10;
 const MAP: u64 = 30;
@@ -50,5 +53,18 @@ fn costs_one(function: &str) -> bool {
             | "getPort"
             | "getEscapedPath"
             | "getQuery"
+            | "path"
+            | "group"
+            | "serviceAccount"
+            | "resource"
+            | "subresource"
+            | "namespace"
+            | "name"
+            | "fieldSelector"
+            | "labelSelector"
+            | "allowed"
+            | "reason"
+            | "error"
+            | "errored"
     )
 }

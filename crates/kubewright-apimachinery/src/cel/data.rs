@@ -124,6 +124,41 @@ fn expected(wanted: &str, json: &Json) -> EvalError {
     EvalError::new(format!("invalid data, expected {wanted}, got {found}"))
 }
 
+impl Value<'_> {
+    /// The value as JSON. An error for what JSON cannot say.
+    pub fn to_json(&self) -> Result<Json, EvalError> {
+        Ok(match self {
+            Self::Null => Json::Null,
+            Self::Bool(value) => Json::Bool(*value),
+            Self::Int(value) => Json::from(*value),
+            Self::Uint(value) => Json::from(*value),
+            Self::Double(value) => Json::from(*value),
+            Self::String(text) => Json::String(text.clone().into_owned()),
+            Self::Unknown(json) => (*json).clone(),
+            Self::List(list) => {
+                let items: Result<Vec<Json>, EvalError> =
+                    list.iter().map(|item| item.and_then(|item| item.to_json())).collect();
+                Json::Array(items?)
+            }
+            Self::Map(map) => {
+                let mut fields = serde_json::Map::new();
+                for key in map.keys() {
+                    let value = map.find(&key)?.unwrap_or(Self::Null);
+                    fields.insert(key.shown(), value.to_json()?);
+                }
+                Json::Object(fields)
+            }
+            other => match super::library::convert::string_of(other) {
+                Some(text) => Json::String(text?.into_owned()),
+                None => {
+                    let name = other.type_name();
+                    return Err(EvalError::new(format!("a value of type {name} could not marshal to JSON")));
+                }
+            },
+        })
+    }
+}
+
 impl<'a> From<&'a Json> for Value<'a> {
     fn from(json: &'a Json) -> Self {
         untyped(json)

@@ -13,6 +13,7 @@ use super::types::Type;
 pub struct Env {
     variables: HashMap<String, Type>,
     objects: HashMap<Arc<str>, HashMap<String, Type>>,
+    patch_types: bool,
 }
 
 impl Env {
@@ -33,6 +34,19 @@ impl Env {
     pub fn with_object(mut self, name: &str, fields: impl IntoIterator<Item = (String, Type)>) -> Self {
         self.objects.insert(Arc::from(name), fields.into_iter().collect());
         self
+    }
+
+    /// The same with the types that mutations construct: `Object`, `Object.spec` and so on, and `JSONPatch`.
+    #[must_use]
+    pub fn with_patch_types(mut self) -> Self {
+        self.patch_types = true;
+        self
+    }
+
+    /// The type that `name{...}` constructs, if it may be constructed.
+    pub(crate) fn constructed(&self, name: &str) -> Option<Type> {
+        let known = name == "JSONPatch" || name == "Object" || name.starts_with("Object.");
+        (self.patch_types && known).then(|| Type::object(name))
     }
 
     pub(crate) fn variable(&self, name: &str) -> Option<&Type> {

@@ -18,6 +18,14 @@ pub enum CompileError {
         /// The type that it has.
         found: Type,
     },
+    /// Its value is of none of the types that are wanted.
+    #[error("must evaluate to one of {wanted} but got {found}")]
+    ResultTypes {
+        /// The types that are wanted, as Go prints them.
+        wanted: &'static str,
+        /// The type that it has.
+        found: Type,
+    },
     /// A constant part of it has no value.
     #[error("program instantiation failed: {0}")]
     Constant(String),

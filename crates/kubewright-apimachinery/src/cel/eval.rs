@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 
-use super::ast::{Call, Comprehension, Element, Entry, Expr, Kind, Literal, Select};
+use super::ast::{Call, Comprehension, Element, Entry, Expr, Kind, Literal, Select, Struct};
 use super::cost::runtime;
 use super::error::EvalError;
 use super::library;
-use super::program::{Bindings, Operation, Prepared, Program};
+use super::program::{Bindings, Operation, Prepared, Program, VARIABLES};
 use super::value::{Evaluated, List, Map, Value};
 
 /// What came of running a program.
@@ -65,8 +65,24 @@ impl<'a> Run<'a, '_> {
             Kind::List(elements) => self.list(elements),
             Kind::Map(entries) => self.map(entries),
             Kind::Comprehension(comprehension) => self.comprehension(comprehension),
-            Kind::Struct(_) | Kind::Error => Err(EvalError::no_overload()),
+            Kind::Struct(made) => self.construct(made),
+            Kind::Error => Err(EvalError::no_overload()),
         }
+    }
+
+    /// An object that an expression constructs. A field whose optional value is none is left out.
+    fn construct(&mut self, made: &'a Struct) -> Evaluated<'a> {
+        let mut fields = Vec::with_capacity(made.fields.len());
+        for field in &made.fields {
+            let value = match self.eval(&field.value)? {
+                Value::Optional(None) if field.optional => continue,
+                Value::Optional(Some(value)) if field.optional => (*value).clone(),
+                value => value,
+            };
+            fields.push((Value::string(field.name.as_str()), value));
+        }
+        self.charge(runtime::STRUCT)?;
+        Map::built(fields).map(Value::Map)
     }
 
     fn variable(&mut self, name: &'a str) -> Evaluated<'a> {
@@ -89,6 +105,12 @@ impl<'a> Run<'a, '_> {
         }
         let operand = self.operand(&select.operand)?;
         self.charge(runtime::SELECT)?;
+        if let Kind::Ident(name) = &select.operand.kind
+            && name == VARIABLES
+            && let Some(error) = self.bindings.failure(&select.field)
+        {
+            return Err(error.clone());
+        }
         match operand {
             // What is selected of an optional value is optional.
             Value::Optional(inner) => optional_field(inner.as_deref(), &select.field),
@@ -458,6 +480,9 @@ fn field_of<'a>(operand: &Value<'a>, field: &str) -> Result<Option<Value<'a>>, E
         Value::Map(map) => map.field(field).transpose(),
         Value::Optional(None) => Ok(None),
         Value::Optional(Some(inner)) => field_of(inner, field),
+        // As cel-go has it: null has no fields.
+        Value::Null => Ok(None),
+        Value::Authorization(value) => Ok(value.field(field).map(Value::Authorization)),
         _ => Err(EvalError::no_overload()),
     }
 }

@@ -4,6 +4,7 @@
 //! overload for them. Functions are pure; costs are counted elsewhere. Operators that must not evaluate all
 //! of their operands are part of the evaluator.
 
+pub(crate) mod authz;
 pub(crate) mod convert;
 pub(crate) mod format;
 pub(crate) mod formats;
@@ -41,6 +42,7 @@ pub(crate) fn lookup(name: &str) -> Option<Function> {
         .or_else(|| net::lookup(name))
         .or_else(|| semver::lookup(name))
         .or_else(|| formats::lookup(name))
+        .or_else(|| authz::lookup(name))
 }
 
 /// Calls `function`, with cel-go's error where it has no overload for the values.

@@ -15,6 +15,9 @@ use super::types::Type;
 use super::validators;
 use super::value::Value;
 
+/// The variable that holds the composed variables of a policy.
+pub(super) const VARIABLES: &str = "variables";
+
 /// An expression that was compiled.
 #[derive(Debug)]
 pub struct Program {
@@ -57,7 +60,11 @@ pub(super) enum Operation {
 
 /// Values for the variables of an [`Env`].
 #[derive(Debug, Clone, Default)]
-pub struct Bindings<'a>(Vec<(&'a str, Value<'a>)>);
+pub struct Bindings<'a> {
+    values: Vec<(&'a str, Value<'a>)>,
+    /// Fields of the variable `variables` that have no value.
+    failed: Vec<(&'a str, EvalError)>,
+}
 
 impl<'a> Bindings<'a> {
     /// No values.
@@ -68,12 +75,32 @@ impl<'a> Bindings<'a> {
     /// The same with a value for the variable `name`.
     #[must_use]
     pub fn with(mut self, name: &'a str, value: Value<'a>) -> Self {
-        self.0.push((name, value));
+        self.values.push((name, value));
         self
     }
 
+    /// The same with the composed variables of a policy: `variables.name` is the value or fails.
+    #[must_use]
+    pub fn with_composed(mut self, variables: Vec<(&'a str, Result<Value<'a>, EvalError>)>) -> Self {
+        let mut values = Vec::with_capacity(variables.len());
+        for (name, value) in variables {
+            match value {
+                Ok(value) => values.push((Value::string(name), value)),
+                Err(error) => self.failed.push((name, error)),
+            }
+        }
+        // Names are unique.
+        let composed = super::value::Map::built(values).map_or(Value::Null, Value::Map);
+        self.with(VARIABLES, composed)
+    }
+
+    /// Why a composed variable has no value.
+    pub(super) fn failure(&self, variable: &str) -> Option<&EvalError> {
+        self.failed.iter().find(|(name, _)| *name == variable).map(|(_, error)| error)
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<&Value<'a>> {
-        self.0.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value)
+        self.values.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 }
 
@@ -112,6 +139,19 @@ impl Program {
     /// Whether it looks at the variable `name`.
     pub fn uses(&self, name: &str) -> bool {
         uses(&self.root, name)
+    }
+
+    /// The composed variables of a policy that it names.
+    pub fn composed_variables(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        self.root.walk(&mut |expr| {
+            if let Kind::Select(select) = &expr.kind
+                && matches!(&select.operand.kind, Kind::Ident(name) if name == VARIABLES)
+            {
+                names.push(select.field.as_str());
+            }
+        });
+        names
     }
 
     /// Runs it. It is stopped when its work costs more than `budget`.

@@ -18,6 +18,7 @@ pub(crate) use list::ListKind;
 pub use map::Map;
 
 use super::error::EvalError;
+use super::library::authz::Authorization;
 use super::library::formats::NamedFormat;
 use super::library::semver::Semver;
 use super::library::time::Timestamp;
@@ -59,6 +60,8 @@ pub enum Value<'a> {
     Type(Cow<'a, str>),
     /// A value of one of Kubernetes' libraries.
     Extension(Extension),
+    /// The authorizer, or a check of it.
+    Authorization(Authorization<'a>),
     /// Data without a schema: it can be compared, and nothing else.
     Unknown(&'a Json),
 }
@@ -117,6 +120,7 @@ impl<'a> Value<'a> {
             Self::Optional(_) => "optional_type",
             Self::Type(_) => "type",
             Self::Extension(value) => value.type_name(),
+            Self::Authorization(value) => value.type_name(),
             Self::Unknown(_) => "unknown",
         }
     }
@@ -149,7 +153,7 @@ impl<'a> Value<'a> {
             Self::List(list) => list.is_empty(),
             Self::Map(map) => map.is_empty(),
             Self::Optional(inner) => inner.is_none(),
-            Self::Type(_) | Self::Extension(_) | Self::Unknown(_) => false,
+            Self::Type(_) | Self::Extension(_) | Self::Authorization(_) | Self::Unknown(_) => false,
         }
     }
 

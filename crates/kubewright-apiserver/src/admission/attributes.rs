@@ -1,7 +1,5 @@
 //! What a plugin is told about a request, and where it leaves warnings and audit annotations.
 
-#![cfg_attr(not(test), expect(dead_code, reason = "admission webhooks and policies use it"))]
-
 use std::collections::BTreeMap;
 
 use kubewright_apimachinery::apply::{ManagedFields, packed};
@@ -12,6 +10,7 @@ use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::{ApiError, Qualified};
 use serde_json::{Value, json};
 
+use super::webhook::Reinvocation;
 use crate::auth::User;
 use crate::options::{DeleteOptions, WriteOptions};
 use crate::resources::{Served, Shape};
@@ -183,6 +182,8 @@ pub(crate) struct Notes {
     pub(crate) warnings: Vec<String>,
     /// Annotations of the audit event, by key.
     pub(crate) audit_annotations: BTreeMap<String, String>,
+    /// The second round of the mutating phase.
+    pub(crate) reinvocation: Reinvocation,
 }
 
 impl Notes {

@@ -2,6 +2,7 @@
 
 use kubewright_apimachinery::status::ApiError;
 
+use super::webhook::Reinvocation;
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
 
 /// Which admission plugins run: those that are on by default, plus the enabled ones, without the disabled ones.
@@ -147,17 +148,23 @@ impl Chain {
         self.plugins.iter().map(|plugin| &**plugin).filter(move |plugin| plugin.handles(operation))
     }
 
-    /// Runs the mutating phase.
+    /// Runs the mutating phase; twice, if a webhook or policy changed the object.
     pub(crate) async fn admit(
         &self,
         cluster: &Cluster<'_>,
         attributes: &mut Attributes<'_>,
         notes: &mut Notes,
     ) -> Result<(), ApiError> {
-        for plugin in self.of(attributes.operation) {
-            match plugin.admit(cluster, attributes, notes) {
-                Admission::Ready(result) => result?,
-                Admission::Pending(future) => future.await?,
+        notes.reinvocation = Reinvocation::default();
+        loop {
+            for plugin in self.of(attributes.operation) {
+                match plugin.admit(cluster, attributes, notes) {
+                    Admission::Ready(result) => result?,
+                    Admission::Pending(future) => future.await?,
+                }
+            }
+            if !notes.reinvocation.begin_second_round() {
+                break;
             }
         }
         if let Some(warning) = attributes.settle_managed_fields() {

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::auth::{Action, User};
+use super::Webhooks;
+use crate::auth::{Action, Decision, User};
 use crate::output;
 use crate::resources::Registry;
 use crate::server::Inner;
 use crate::storage::Version;
+use crate::webhook_client::{Handler, WebhookAddress};
 
 /// The server as admission plugins see it. Reads are of the newest state, not of a cache.
 #[derive(Clone, Copy)]
@@ -58,8 +60,28 @@ impl<'a> Cluster<'a> {
         self.server.allows(user, action)
     }
 
+    /// Whether the authorizer allows a user an action, and why.
+    pub(crate) fn decide(&self, user: &User, action: Action<'_>) -> Decision {
+        self.server.decide(user, action)
+    }
+
+    /// A new uid.
+    pub(crate) fn new_uid(&self) -> String {
+        self.server.ids.uid()
+    }
+
+    /// The webhooks of the server.
+    pub(crate) fn webhooks(&self) -> &'a Webhooks {
+        &self.server.webhooks
+    }
+
+    /// The handler of this process for a webhook's address, if there is one.
+    pub(crate) fn webhook_handler(&self, address: &WebhookAddress) -> Option<Handler> {
+        self.server.webhooks.handlers.get(address)
+    }
+
     /// Seconds since 1970.
-    #[cfg_attr(not(test), expect(dead_code, reason = "admission webhooks and policies use it"))]
+    #[cfg(test)]
     pub(crate) fn now(&self) -> i64 {
         self.server.clock.now()
     }

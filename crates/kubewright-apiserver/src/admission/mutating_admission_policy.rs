@@ -1,6 +1,19 @@
-//! MutatingAdmissionPolicy: CEL policies that change objects. Evaluates no policy yet.
+//! MutatingAdmissionPolicy: changes objects with JSON patches or apply configurations that expressions in CEL make.
 
-use super::{Operation, Plugin};
+use std::sync::Arc;
+
+use kubewright_apimachinery::apply::{self, Schema, Versions as _};
+use kubewright_apimachinery::json;
+use kubewright_apimachinery::patch::{JsonPatch, JsonPatchError};
+use kubewright_apimachinery::status::{ApiError, Cause};
+use serde_json::Value;
+
+use super::policy::{Binding, Input, Patch, Policy, collect};
+use super::validating_admission_policy::namespace_object;
+use super::webhook::{Authorization, Invocation, admission_request, in_version, is_exempt};
+use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
+use crate::resources::Shape;
+use crate::storage::Version;
 
 pub(super) struct MutatingAdmissionPolicy;
 
@@ -10,6 +23,209 @@ impl Plugin for MutatingAdmissionPolicy {
     }
 
     fn handles(&self, _operation: Operation) -> bool {
-        false
+        true
+    }
+
+    fn admit<'a>(
+        &'a self,
+        cluster: &'a Cluster<'_>,
+        attributes: &'a mut Attributes<'_>,
+        notes: &'a mut Notes,
+    ) -> Admission<'a> {
+        let policies = cluster.webhooks().mutating_policies.get(cluster);
+        if policies.is_empty() || is_exempt(attributes) {
+            return Admission::ALLOWED;
+        }
+        let bindings = cluster.webhooks().mutating_policy_bindings.get(cluster);
+        dispatch(cluster, &policies, &bindings, attributes, notes).into()
+    }
+}
+
+/// One run of a policy with one parameter.
+struct Run<'a> {
+    policy: &'a Policy,
+    binding: &'a Binding,
+    invocation: Invocation,
+    params: Value,
+}
+
+impl Run<'_> {
+    /// Names the run among all others.
+    fn uid(&self) -> String {
+        use kubewright_apimachinery::object::Fields as _;
+        let params = &self.params;
+        let (namespace, name) = (params.str_at("metadata.namespace"), params.str_at("metadata.name"));
+        format!("{}/{}/{namespace}/{name}", self.policy.name, self.binding.name)
+    }
+}
+
+fn dispatch(
+    cluster: &Cluster<'_>,
+    policies: &[(Arc<Version>, Arc<[Policy]>)],
+    bindings: &[(Arc<Version>, Arc<[Binding]>)],
+    attributes: &mut Attributes<'_>,
+    notes: &mut Notes,
+) -> Result<(), ApiError> {
+    let mut errors: Vec<String> = Vec::new();
+    let mut runs = Vec::new();
+    for policy in policies.iter().flat_map(|(_, policies)| policies.iter()) {
+        let all = bindings.iter().flat_map(|(_, bindings)| bindings.iter());
+        let bindings: Vec<&Binding> = all.filter(|binding| binding.policy == policy.name).collect();
+        if !bindings.is_empty() {
+            plan(cluster, policy, &bindings, attributes, &mut runs, &mut errors);
+        }
+    }
+    let again = notes.reinvocation.again;
+    if again {
+        notes.reinvocation.policies().begin_again(&attributes.object);
+    }
+    for run in &runs {
+        if let Err(why) = apply_policy(cluster, run, attributes, notes)? {
+            if !run.policy.fails_open {
+                errors.push(format!(
+                    "policy '{}' with binding '{}' denied request: {why}",
+                    run.policy.name, run.binding.name
+                ));
+            }
+        }
+    }
+    notes.reinvocation.policies().finish(&attributes.object);
+    let Some(first) = errors.first() else { return Ok(()) };
+    let mut error = attributes.forbidden("");
+    error.message.clone_from(first);
+    error.reason = "Invalid".into();
+    let cause = |message: String| Cause { reason: String::new(), message, field: String::new() };
+    error.details.get_or_insert_default().causes = errors.into_iter().map(cause).collect();
+    Err(error)
+}
+
+/// Adds the runs of a policy.
+fn plan<'a>(
+    cluster: &Cluster<'_>,
+    policy: &'a Policy,
+    bindings: &[&'a Binding],
+    attributes: &Attributes<'_>,
+    runs: &mut Vec<Run<'a>>,
+    errors: &mut Vec<String>,
+) {
+    let mut misconfigured = |binding: Option<&Binding>, why: &str| {
+        if policy.fails_open {
+            return;
+        }
+        errors.push(match binding {
+            Some(binding) => format!(
+                "policy '{}' with binding '{}' denied request: failed to configure binding: {why}",
+                policy.name, binding.name
+            ),
+            None => format!("policy {:?} denied request: failed to configure policy: {why}", policy.name),
+        });
+    };
+    let invocation = match policy.criteria.matches(cluster, attributes) {
+        Ok(Some(invocation)) => invocation,
+        Ok(None) => return,
+        Err(error) => return misconfigured(None, &error.message),
+    };
+    for binding in bindings {
+        match binding.criteria.matches(cluster, attributes) {
+            Ok(Some(_)) => {}
+            Ok(None) => continue,
+            Err(error) => {
+                misconfigured(Some(binding), &error.message);
+                continue;
+            }
+        }
+        match collect(cluster, policy.param_kind.as_ref(), &binding.param_ref, attributes.namespace) {
+            Ok(params) => runs.extend(params.into_iter().map(|params| Run {
+                policy,
+                binding,
+                invocation: invocation.clone(),
+                params,
+            })),
+            Err(why) => misconfigured(Some(binding), &why),
+        }
+    }
+}
+
+/// Applies all mutations of a policy. The inner error is subject to the failure policy.
+fn apply_policy(
+    cluster: &Cluster<'_>,
+    run: &Run<'_>,
+    attributes: &mut Attributes<'_>,
+    notes: &mut Notes,
+) -> Result<Result<(), String>, ApiError> {
+    let before = attributes.unpacked();
+    if before.is_null() {
+        return Ok(Ok(()));
+    }
+    let uid = run.uid();
+    let mut failed = Ok(());
+    for (index, mutation) in run.policy.mutations.iter().enumerate() {
+        let patch = {
+            let kind = run.invocation.kind(attributes);
+            let object = in_version(attributes, attributes.unpacked(), kind)?;
+            let old_object = in_version(attributes, attributes.unpacked_old(), kind)?;
+            let request = admission_request(attributes, &run.invocation);
+            let namespace = namespace_object(cluster, attributes)?;
+            let authorization = Authorization::new(cluster, attributes);
+            let input = Input {
+                object: &object,
+                old_object: &old_object,
+                request: &request,
+                params: &run.params,
+                namespace: &namespace,
+                authorization: &authorization,
+            };
+            if index == 0 {
+                match run.policy.is_concerned(&input) {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(Ok(())),
+                    Err(why) => return Ok(Err(why)),
+                }
+                if notes.reinvocation.again && !notes.reinvocation.policies().is_pending(&uid) {
+                    return Ok(Ok(()));
+                }
+            }
+            match run.policy.patch(mutation, &input) {
+                Ok(patch) => patched(attributes, object, &patch),
+                Err(why) => Err(why),
+            }
+        };
+        match patch {
+            Ok(patched) => {
+                let object = in_version(attributes, patched, attributes.kind)?;
+                attributes.replace(object)?;
+            }
+            Err(why) => failed = Err(why),
+        }
+    }
+    if attributes.unpacked() != before {
+        notes.reinvocation.policies().require_previous();
+        notes.reinvocation.changed();
+    }
+    if run.policy.reinvocable {
+        notes.reinvocation.policies().ran(&uid);
+    }
+    Ok(failed)
+}
+
+fn patched(attributes: &Attributes<'_>, object: Value, patch: &Patch) -> Result<Value, String> {
+    match patch {
+        Patch::Json(operations) => {
+            let patch = JsonPatch::decode(&json::to_vec(operations)).map_err(|error| error.to_string())?;
+            match patch.apply(object.clone()) {
+                Ok(patched) => Ok(patched),
+                // A test that fails skips the patch.
+                Err(JsonPatchError::TestFailed { .. }) => Ok(object),
+                Err(error) => Err(format!("JSON Patch: {error}")),
+            }
+        }
+        Patch::Apply(configuration) => {
+            let api_version = configuration.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+            let schema = match attributes.shape {
+                Shape::BuiltIn(ty) => Schema::built_in(ty.get()),
+                Shape::Custom(custom) => custom.schema(api_version).map_err(|error| error.to_string())?,
+            };
+            Ok(apply::merge(schema, object, configuration))
+        }
     }
 }

@@ -1,6 +1,17 @@
-//! MutatingAdmissionWebhook: webhooks that change objects. Calls no webhook yet.
+//! MutatingAdmissionWebhook: calls webhooks one after the other, each with the object that the one before left.
 
-use super::{Operation, Plugin};
+use std::sync::Arc;
+
+use kubewright_apimachinery::cel::{self, Bindings};
+use kubewright_apimachinery::status::ApiError;
+use serde_json::{Value, json};
+
+use super::webhook::{
+    Authorization, CompiledCache, Hook, HookError, Invocation, Matched, admission_request, call, in_version,
+    is_exempt,
+};
+use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
+use crate::storage::Version;
 
 pub(super) struct MutatingAdmissionWebhook;
 
@@ -10,6 +21,124 @@ impl Plugin for MutatingAdmissionWebhook {
     }
 
     fn handles(&self, _operation: Operation) -> bool {
-        false
+        true
     }
+
+    fn admit<'a>(
+        &'a self,
+        cluster: &'a Cluster<'_>,
+        attributes: &'a mut Attributes<'_>,
+        notes: &'a mut Notes,
+    ) -> Admission<'a> {
+        match relevant(&cluster.webhooks().mutating, cluster, attributes) {
+            Some(hooks) => Admission::Pending(Box::pin(dispatch(hooks, cluster, attributes, notes))),
+            None => Admission::ALLOWED,
+        }
+    }
+}
+
+pub(super) type Hooks = Arc<Vec<(Arc<Version>, Arc<[Hook]>)>>;
+
+/// All webhooks, if one of them may concern the request.
+pub(super) fn relevant(
+    cache: &CompiledCache<Hook>,
+    cluster: &Cluster<'_>,
+    attributes: &Attributes<'_>,
+) -> Option<Hooks> {
+    let hooks = cache.get(cluster);
+    if hooks.is_empty() || is_exempt(attributes) {
+        return None;
+    }
+    let concerns = |hook: &Hook| hook.criteria.may_match(cluster, attributes);
+    hooks.iter().any(|(_, hooks)| hooks.iter().any(concerns)).then_some(hooks)
+}
+
+/// Whether a webhook is to be called, and in which version.
+pub(super) fn should_call(
+    hook: &Hook,
+    cluster: &Cluster<'_>,
+    attributes: &Attributes<'_>,
+) -> Result<Option<Invocation>, ApiError> {
+    let Some(invocation) = hook.criteria.matches(cluster, attributes)? else { return Ok(None) };
+    if hook.conditions.is_empty() {
+        return Ok(Some(invocation));
+    }
+    let kind = invocation.kind(attributes);
+    let object = in_version(attributes, attributes.unpacked(), kind)?;
+    let old = in_version(attributes, attributes.unpacked_old(), kind)?;
+    let request = admission_request(attributes, &invocation);
+    let authorization = Authorization::new(cluster, attributes);
+    let bindings = Bindings::new()
+        .with("object", cel::Value::from(&object))
+        .with("oldObject", cel::Value::from(&old))
+        .with("request", cel::Value::from(&request))
+        .with("namespaceObject", cel::Value::Null)
+        .with("authorizer", cel::Value::Authorization(cel::Authorization::new(&authorization)));
+    match hook.conditions.evaluate(&bindings) {
+        Matched::Yes => Ok(Some(invocation)),
+        Matched::No => Ok(None),
+        Matched::Failed(why) => {
+            Err(ApiError::forbidden(attributes.resource.qualified(), attributes.name, &why))
+        }
+    }
+}
+
+async fn dispatch(
+    hooks: Hooks,
+    cluster: &Cluster<'_>,
+    attributes: &mut Attributes<'_>,
+    notes: &mut Notes,
+) -> Result<(), ApiError> {
+    let again = notes.reinvocation.again;
+    if again {
+        notes.reinvocation.webhooks().begin_again(&attributes.object);
+    }
+    for (index, hook) in hooks.iter().flat_map(|(_, hooks)| hooks.iter()).enumerate() {
+        let Some(invocation) = should_call(hook, cluster, attributes)? else { continue };
+        if again && !notes.reinvocation.webhooks().is_pending(&hook.uid) {
+            continue;
+        }
+        let place = format!("round_{}_index_{index}", u8::from(again));
+        let answer = call(hook, cluster, attributes, &invocation, true).await;
+        let patched = answer.and_then(|verdict| verdict.settle(&hook.name, notes));
+        let outcome = match patched {
+            Ok(Some(patched)) => replace(attributes, patched).map_err(HookError::Final),
+            Ok(None) => Ok(false),
+            Err(error) => Err(error),
+        };
+        let changed = matches!(outcome, Ok(true));
+        let annotation =
+            json!({"configuration": hook.configuration, "webhook": hook.name, "mutated": changed});
+        notes
+            .audit_annotations
+            .insert(format!("mutation.webhook.admission.k8s.io/{place}"), annotation.to_string());
+        if changed {
+            notes.reinvocation.webhooks().require_previous();
+            notes.reinvocation.changed();
+        }
+        if hook.reinvocable {
+            notes.reinvocation.webhooks().ran(&hook.uid);
+        }
+        match outcome {
+            Ok(_) => {}
+            Err(HookError::Calling(why)) if hook.fails_open => {
+                tracing::warn!(webhook = hook.name, %why, "failed calling webhook, failing open");
+                notes.audit_annotations.insert(
+                    format!("failed-open.mutation.webhook.admission.k8s.io/{place}"),
+                    hook.name.clone(),
+                );
+            }
+            Err(error) => return Err(error.into_failure(&hook.name)),
+        }
+    }
+    notes.reinvocation.webhooks().finish(&attributes.object);
+    Ok(())
+}
+
+/// Puts a patched object back. Returns whether it differs from the one before.
+fn replace(attributes: &mut Attributes<'_>, patched: Value) -> Result<bool, ApiError> {
+    let before = attributes.unpacked();
+    let object = in_version(attributes, patched, attributes.kind)?;
+    attributes.replace(object)?;
+    Ok(attributes.unpacked() != before)
 }

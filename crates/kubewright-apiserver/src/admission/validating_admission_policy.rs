@@ -1,6 +1,19 @@
-//! ValidatingAdmissionPolicy: CEL policies that refuse requests. Evaluates no policy yet.
+//! ValidatingAdmissionPolicy: refuses, warns about or audits requests that expressions in CEL do not accept.
 
-use super::{Operation, Plugin};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::status::{ApiError, Cause};
+use serde_json::{Value, json};
+
+use super::policy::{Binding, Decision, Input, Policy, collect};
+use super::webhook::{Authorization, Invocation, admission_request, in_version, is_exempt, namespace_labels};
+use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
+use crate::storage::Version;
+
+/// The longest value of an audit annotation.
+const MAX_ANNOTATION: usize = 10 * 1024;
 
 pub(super) struct ValidatingAdmissionPolicy;
 
@@ -10,6 +23,187 @@ impl Plugin for ValidatingAdmissionPolicy {
     }
 
     fn handles(&self, _operation: Operation) -> bool {
-        false
+        true
     }
+
+    fn validate<'a>(
+        &'a self,
+        cluster: &'a Cluster<'_>,
+        attributes: &'a Attributes<'_>,
+        notes: &'a mut Notes,
+    ) -> Admission<'a> {
+        let policies = cluster.webhooks().policies.get(cluster);
+        if policies.is_empty() || is_exempt(attributes) {
+            return Admission::ALLOWED;
+        }
+        let bindings = cluster.webhooks().policy_bindings.get(cluster);
+        let mut request = PolicyRequest { cluster, attributes, bindings: &bindings, denied: None };
+        for policy in policies.iter().flat_map(|(_, policies)| policies.iter()) {
+            if let Err(error) = request.apply(policy, notes) {
+                return Err(error).into();
+            }
+        }
+        request.denied.map_or(Ok(()), Err).into()
+    }
+}
+
+struct PolicyRequest<'a> {
+    cluster: &'a Cluster<'a>,
+    attributes: &'a Attributes<'a>,
+    bindings: &'a [(Arc<Version>, Arc<[Binding]>)],
+    /// The first refusal.
+    denied: Option<ApiError>,
+}
+
+impl PolicyRequest<'_> {
+    fn apply(&mut self, policy: &Policy, notes: &mut Notes) -> Result<(), ApiError> {
+        let all = self.bindings.iter().flat_map(|(_, bindings)| bindings.iter());
+        let mut bindings = all.filter(|binding| binding.policy == policy.name).peekable();
+        if bindings.peek().is_none() {
+            return Ok(());
+        }
+        let invocation = match policy.criteria.matches(self.cluster, self.attributes) {
+            Ok(Some(invocation)) => invocation,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                self.misconfigured(policy, None, &error.message);
+                return Ok(());
+            }
+        };
+        let mut annotations: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for binding in bindings {
+            match binding.criteria.matches(self.cluster, self.attributes) {
+                Ok(Some(_)) => {}
+                Ok(None) => continue,
+                Err(error) => {
+                    self.misconfigured(policy, Some(binding), &error.message);
+                    continue;
+                }
+            }
+            let namespace = self.attributes.namespace;
+            let params =
+                match collect(self.cluster, policy.param_kind.as_ref(), &binding.param_ref, namespace) {
+                    Ok(params) => params,
+                    Err(why) => {
+                        let unknown = why.starts_with("failed to find resource");
+                        self.misconfigured(policy, (!unknown).then_some(binding), &why);
+                        continue;
+                    }
+                };
+            self.evaluate(policy, binding, &invocation, &params, &mut annotations, notes)?;
+        }
+        for (key, values) in annotations {
+            notes.audit_annotations.insert(format!("{}/{key}", policy.name), values.join(", "));
+        }
+        Ok(())
+    }
+
+    fn evaluate(
+        &mut self,
+        policy: &Policy,
+        binding: &Binding,
+        invocation: &Invocation,
+        params: &[Value],
+        annotations: &mut BTreeMap<String, Vec<String>>,
+        notes: &mut Notes,
+    ) -> Result<(), ApiError> {
+        let attributes = self.attributes;
+        let kind = invocation.kind(attributes);
+        let object = in_version(attributes, attributes.unpacked(), kind)?;
+        let old_object = in_version(attributes, attributes.unpacked_old(), kind)?;
+        let request = admission_request(attributes, invocation);
+        let namespace = namespace_object(self.cluster, attributes)?;
+        let authorization = Authorization::new(self.cluster, attributes);
+        for params in params {
+            let input = Input {
+                object: &object,
+                old_object: &old_object,
+                request: &request,
+                params,
+                namespace: &namespace,
+                authorization: &authorization,
+            };
+            let found = policy.evaluate(&input);
+            for decision in &found.denied {
+                self.act(policy, binding, decision, notes);
+            }
+            for why in found.failed_annotations {
+                self.deny(policy, Some(binding), &why, "Invalid");
+            }
+            for (key, mut value) in found.annotations {
+                value.truncate(value.floor_char_boundary(MAX_ANNOTATION));
+                let values = annotations.entry(key).or_default();
+                if !values.contains(&value) {
+                    values.push(value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries out the actions of a binding for a validation that failed.
+    fn act(&mut self, policy: &Policy, binding: &Binding, decision: &Decision, notes: &mut Notes) {
+        for action in &binding.actions {
+            match action.as_str() {
+                "Deny" => self.deny(policy, Some(binding), &decision.message, &decision.reason),
+                "Warn" => notes.warn(format!(
+                    "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}",
+                    policy.name, binding.name, decision.message
+                )),
+                "Audit" => {
+                    let failure = json!([{
+                        "message": decision.message, "policy": policy.name, "binding": binding.name,
+                        "expressionIndex": decision.index, "validationActions": binding.actions,
+                    }]);
+                    let key = "validation.policy.admission.k8s.io/validation_failure";
+                    notes.audit_annotations.insert(key.to_owned(), failure.to_string());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A policy that cannot be applied denies the request unless it fails open.
+    fn misconfigured(&mut self, policy: &Policy, binding: Option<&Binding>, why: &str) {
+        if !policy.fails_open {
+            let what = if binding.is_some() { "binding" } else { "policy" };
+            self.deny(policy, binding, &format!("failed to configure {what}: {why}"), "Invalid");
+        }
+    }
+
+    fn deny(&mut self, policy: &Policy, binding: Option<&Binding>, why: &str, reason: &str) {
+        if self.denied.is_some() {
+            return;
+        }
+        let with = binding.map(|binding| format!(" with binding '{}'", binding.name)).unwrap_or_default();
+        let message = format!("ValidatingAdmissionPolicy '{}'{with} denied request: {why}", policy.name);
+        let mut error = self.attributes.forbidden(&message);
+        error.code = match reason {
+            "Forbidden" => 403,
+            "Unauthorized" => 401,
+            "RequestEntityTooLarge" => 413,
+            _ => 422,
+        };
+        error.reason = reason.to_owned().into();
+        let cause = Cause { reason: String::new(), message, field: String::new() };
+        error.details.get_or_insert_default().causes.push(cause);
+        self.denied = Some(error);
+    }
+}
+
+/// The namespace of a request as expressions see it; null for objects of the cluster and for Namespaces.
+pub(super) fn namespace_object(
+    cluster: &Cluster<'_>,
+    attributes: &Attributes<'_>,
+) -> Result<Value, ApiError> {
+    let is_namespace = attributes.kind.kind == "Namespace" && attributes.kind.group.is_empty();
+    if attributes.namespace.is_empty() || is_namespace {
+        return Ok(Value::Null);
+    }
+    namespace_labels(cluster, attributes.namespace)?;
+    let mut namespace = cluster.get("namespaces", "", attributes.namespace).unwrap_or_default();
+    for hidden in ["managedFields", "ownerReferences", "selfLink"] {
+        namespace.object_mut("metadata").remove(hidden);
+    }
+    Ok(namespace)
 }

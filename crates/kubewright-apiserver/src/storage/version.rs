@@ -83,6 +83,18 @@ impl Version {
         bytes
     }
 
+    /// The encoding called `tag`, if it was made before.
+    pub fn known(&self, tag: u64) -> Option<Bytes> {
+        let mut slot = &self.encodings;
+        while let Some(entry) = slot.get() {
+            if entry.tag == tag {
+                return Some(entry.bytes.clone());
+            }
+            slot = &entry.next;
+        }
+        None
+    }
+
     /// The object, decoded.
     pub fn object(&self) -> Value {
         json::parse(&self.json, ParseOptions::default()).map(|parsed| parsed.value).unwrap_or_default()

@@ -140,6 +140,7 @@ pub(super) fn of_function(
         "ip" => cost(first()?.factor(PER_CHARACTER)),
         "ip.isCanonical" => cost(first()?.factor(2.0 * PER_CHARACTER)),
         _ if super::costs_one(function) => cost(ONE),
+        "check" => cost(Range::fixed(super::AUTHORIZATION_CHECK)),
         "containsIP" | "containsCIDR" => {
             let address = Range { min: 4, max: 16 };
             let mut sum = (address + address).factor(PER_CHARACTER);

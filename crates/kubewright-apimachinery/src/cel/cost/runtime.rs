@@ -6,6 +6,7 @@ use crate::cel::value::{Extension, Value};
 pub(crate) const SELECT: u64 = super::SELECT;
 pub(crate) const LIST: u64 = super::LIST;
 pub(crate) const MAP: u64 = super::MAP;
+pub(crate) const STRUCT: u64 = super::STRUCT;
 
 /// The size that costs are counted by; 1 for what has none.
 pub(crate) fn size(value: &Value<'_>) -> u64 {
@@ -71,6 +72,7 @@ fn of_function(
             }
         }
         _ if super::costs_one(function) => 1,
+        "check" => super::AUTHORIZATION_CHECK,
         "containsIP" => {
             let parsing = if overload == "cidr_contains_ip_string" {
                 factor(size(args.get(1)?), PER_CHARACTER)

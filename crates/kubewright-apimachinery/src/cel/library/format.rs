@@ -253,7 +253,7 @@ fn plain(value: &Value<'_>) -> Result<Option<String>, EvalError> {
                 entries.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();
             Some(format!("{{{}}}", entries.join(", ")))
         }
-        Value::Extension(_) | Value::Optional(_) | Value::Unknown(_) => None,
+        Value::Extension(_) | Value::Authorization(_) | Value::Optional(_) | Value::Unknown(_) => None,
         other => match convert::string_of(other) {
             Some(text) => Some(text?.into_owned()),
             None => None,

@@ -19,6 +19,7 @@ pub(super) fn lookup(name: &str) -> Option<Function> {
             _ => None,
         },
         "strings.quote" => |args| text(args, quote),
+        "jsonpatch.escapeKey" => |args| text(args, |key| key.replace('~', "~0").replace('/', "~1")),
         _ => return None,
     })
 }

@@ -127,7 +127,9 @@ impl Compiled {
             let message = Program::compile(env, &rule.message_expression, Some(&Type::String));
             let message = message.map_err(|error| match error {
                 CompileError::Invalid(issues) => format!("messageExpression compilation failed: {issues}"),
-                CompileError::ResultType { .. } => "messageExpression must evaluate to a string".to_owned(),
+                CompileError::ResultType { .. } | CompileError::ResultTypes { .. } => {
+                    "messageExpression must evaluate to a string".to_owned()
+                }
                 CompileError::Constant(problem) => {
                     format!("messageExpression instantiation failed: {problem}")
                 }

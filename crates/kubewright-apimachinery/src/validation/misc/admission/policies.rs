@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use super::super::{one_of, required, strings};
 use super::{FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES, match_conditions, rules};
+use crate::cel::admission::PolicyEnvironment;
+use crate::cel::{CompileError, Program};
 use crate::field::{ErrorList, FieldError, Path};
 use crate::names;
 use crate::object::Fields as _;
@@ -43,7 +45,8 @@ const RESERVED: [&str; 21] = [
 pub(super) fn validating(object: &Value) -> ErrorList {
     let spec = object.at("spec");
     let path = Path::new("spec");
-    let mut errors = policy(spec, &path);
+    let mut environment = PolicyEnvironment::new(spec.has("paramKind"));
+    let mut errors = policy(spec, &mut environment, &path);
     let annotations = spec.list_at("auditAnnotations");
     if spec.list_at("validations").is_empty() && annotations.is_empty() {
         for name in ["validations", "auditAnnotations"] {
@@ -53,7 +56,7 @@ pub(super) fn validating(object: &Value) -> ErrorList {
         return errors;
     }
     for (i, one) in spec.list_at("validations").iter().enumerate() {
-        errors.extend(validation(one, &path.child("validations").index(i)));
+        errors.extend(validation(one, &environment, &path.child("validations").index(i)));
     }
     let path = path.child("auditAnnotations");
     if annotations.len() > MAX_AUDIT_ANNOTATIONS {
@@ -63,7 +66,7 @@ pub(super) fn validating(object: &Value) -> ErrorList {
     let mut seen = HashSet::new();
     for (i, annotation) in annotations.iter().enumerate() {
         let path = path.index(i);
-        errors.extend(audit_annotation(annotation, object.str_at("metadata.name"), &path));
+        errors.extend(audit_annotation(annotation, object.str_at("metadata.name"), &environment, &path));
         let key = annotation.str_at("key");
         if !seen.insert(key) {
             errors.push(FieldError::duplicate(&path.child("key"), key));
@@ -76,13 +79,14 @@ pub(super) fn validating(object: &Value) -> ErrorList {
 pub(super) fn mutating(object: &Value) -> ErrorList {
     let spec = object.at("spec");
     let path = Path::new("spec");
-    let mut errors = policy(spec, &path);
+    let mut environment = PolicyEnvironment::new(spec.has("paramKind"));
+    let mut errors = policy(spec, &mut environment, &path);
     if spec.list_at("mutations").is_empty() {
         errors
             .push(FieldError::required(&path.child("mutations"), "mutations must contain at least one item"));
     }
     for (i, mutation) in spec.list_at("mutations").iter().enumerate() {
-        errors.extend(self::mutation(mutation, &path.child("mutations").index(i)));
+        errors.extend(self::mutation(mutation, &environment, &path.child("mutations").index(i)));
     }
     match spec.str_at("reinvocationPolicy") {
         "" => errors.push(FieldError::required(&path.child("reinvocationPolicy"), "")),
@@ -132,7 +136,7 @@ pub(super) fn mutating_binding(object: &Value) -> ErrorList {
 }
 
 /// What both kinds of policy have.
-fn policy(spec: &Value, path: &Path) -> ErrorList {
+fn policy(spec: &Value, environment: &mut PolicyEnvironment, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     match spec.at("failurePolicy").as_str() {
         Some(policy) => errors.extend(one_of(policy, &FAILURE_POLICIES, &path.child("failurePolicy"))),
@@ -153,7 +157,7 @@ fn policy(spec: &Value, path: &Path) -> ErrorList {
     let conditions = spec.list_at("matchConditions");
     errors.extend(match_conditions(conditions, spec.has("paramKind"), &path.child("matchConditions")));
     for (i, one) in spec.list_at("variables").iter().enumerate() {
-        errors.extend(variable(one, &path.child("variables").index(i)));
+        errors.extend(variable(one, environment, &path.child("variables").index(i)));
     }
     errors
 }
@@ -219,7 +223,7 @@ fn match_resources(resources: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-fn variable(variable: &Value, path: &Path) -> ErrorList {
+fn variable(variable: &Value, environment: &mut PolicyEnvironment, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let name = variable.str_at("name");
     if name.trim().is_empty() {
@@ -227,10 +231,24 @@ fn variable(variable: &Value, path: &Path) -> ErrorList {
     } else if !is_identifier(name) {
         errors.push(FieldError::invalid(&path.child("name"), name, "must be a valid CEL identifier"));
     }
-    if variable.str_at("expression").trim().is_empty() {
-        errors.push(FieldError::required(&path.child("expression"), "expression is not specified"));
+    let expression = variable.str_at("expression");
+    let path = path.child("expression");
+    if expression.trim().is_empty() {
+        errors.push(FieldError::required(&path, "expression is not specified"));
+    } else {
+        errors.extend(uncompilable(environment.variable(name, expression), expression, &path));
     }
     errors
+}
+
+/// The error of an expression that does not compile.
+fn uncompilable(
+    compiled: Result<Program, CompileError>,
+    expression: &str,
+    path: &Path,
+) -> Option<FieldError> {
+    let error = compiled.err()?;
+    Some(FieldError::invalid(path, expression, error.to_string()))
 }
 
 fn is_identifier(name: &str) -> bool {
@@ -238,10 +256,19 @@ fn is_identifier(name: &str) -> bool {
     starts && name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric()) && !RESERVED.contains(&name)
 }
 
-fn validation(validation: &Value, path: &Path) -> ErrorList {
+fn validation(validation: &Value, environment: &PolicyEnvironment, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    if validation.str_at("expression").trim().is_empty() {
+    let expression = validation.str_at("expression");
+    if expression.trim().is_empty() {
         errors.push(FieldError::required(&path.child("expression"), "expression is not specified"));
+    } else {
+        let compiled = environment.condition(expression);
+        errors.extend(uncompilable(compiled, expression, &path.child("expression")));
+    }
+    let message = validation.str_at("messageExpression");
+    if !message.trim().is_empty() {
+        let compiled = environment.message(message);
+        errors.extend(uncompilable(compiled, message, &path.child("messageExpression")));
     }
     for name in ["messageExpression", "message"] {
         let text = validation.str_at(name);
@@ -257,7 +284,7 @@ fn validation(validation: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-fn mutation(mutation: &Value, path: &Path) -> ErrorList {
+fn mutation(mutation: &Value, environment: &PolicyEnvironment, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let field = match mutation.str_at("patchType") {
         "ApplyConfiguration" => "applyConfiguration",
@@ -269,15 +296,27 @@ fn mutation(mutation: &Value, path: &Path) -> ErrorList {
         }
     };
     let path = path.child(field);
+    let expression = mutation.at(field).str_at("expression");
     if !mutation.has(field) {
         errors.push(FieldError::required(&path, ""));
-    } else if mutation.at(field).str_at("expression").trim().is_empty() {
+    } else if expression.trim().is_empty() {
         errors.push(FieldError::required(&path.child("expression"), "expression is not specified"));
+    } else {
+        let compiled = match field {
+            "jsonPatch" => environment.json_patch(expression),
+            _ => environment.apply_configuration(expression),
+        };
+        errors.extend(uncompilable(compiled, expression, &path.child("expression")));
     }
     errors
 }
 
-fn audit_annotation(annotation: &Value, policy: &str, path: &Path) -> ErrorList {
+fn audit_annotation(
+    annotation: &Value,
+    policy: &str,
+    environment: &PolicyEnvironment,
+    path: &Path,
+) -> ErrorList {
     let mut errors = ErrorList::new();
     let key = annotation.str_at("key");
     if policy.is_empty() {
@@ -295,6 +334,8 @@ fn audit_annotation(annotation: &Value, policy: &str, path: &Path) -> ErrorList 
             &path,
             format!("must not exceed {MAX_AUDIT_EXPRESSION} bytes in length"),
         ));
+    } else {
+        errors.extend(uncompilable(environment.annotation(expression), expression, &path));
     }
     errors
 }

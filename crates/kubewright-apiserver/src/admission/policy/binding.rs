@@ -1,0 +1,31 @@
+//! Bindings of admission policies, compiled.
+
+use kubewright_apimachinery::object::Fields as _;
+use serde_json::Value;
+
+use crate::admission::webhook::{Compile, Criteria};
+
+/// A ValidatingAdmissionPolicyBinding or MutatingAdmissionPolicyBinding.
+pub(crate) struct Binding {
+    pub(crate) name: String,
+    pub(crate) policy: String,
+    pub(crate) criteria: Criteria,
+    /// `validationActions`.
+    pub(crate) actions: Vec<String>,
+    /// `paramRef`, or null.
+    pub(crate) param_ref: Value,
+}
+
+impl Compile for Binding {
+    fn compile(object: &Value) -> Vec<Self> {
+        let spec = object.at("spec");
+        let actions = spec.list_at("validationActions").iter();
+        vec![Self {
+            name: object.str_at("metadata.name").to_owned(),
+            policy: spec.str_at("policyName").to_owned(),
+            criteria: Criteria::of_match_resources(spec.at("matchResources")),
+            actions: actions.filter_map(|action| action.as_str().map(str::to_owned)).collect(),
+            param_ref: spec.at("paramRef").clone(),
+        }]
+    }
+}

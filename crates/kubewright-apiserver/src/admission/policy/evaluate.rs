@@ -1,0 +1,217 @@
+//! What the expressions of a policy say about a request.
+//!
+//! All expressions of one evaluation share a budget. Variables are evaluated once, and only those that an expression
+//! names.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kubewright_apimachinery::cel::{self, Bindings, EvalError, PER_CALL_LIMIT, Program, RUNTIME_BUDGET};
+use serde_json::Value;
+
+use super::compiled::{Compiled, Policy};
+use crate::admission::webhook::{Authorization, Matched};
+
+/// The longest message that an expression may make.
+const MAX_MESSAGE: usize = 5 * 1024;
+
+pub(super) const OUT_OF_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
+
+/// What expressions see.
+pub(crate) struct Input<'a> {
+    pub(crate) object: &'a Value,
+    pub(crate) old_object: &'a Value,
+    pub(crate) request: &'a Value,
+    pub(crate) params: &'a Value,
+    pub(crate) namespace: &'a Value,
+    pub(crate) authorization: &'a Authorization<'a>,
+}
+
+/// A validation that failed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Decision {
+    /// Place in `spec.validations`.
+    pub(crate) index: usize,
+    pub(crate) message: String,
+    pub(crate) reason: String,
+}
+
+/// What a policy says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Evaluated {
+    pub(crate) denied: Vec<Decision>,
+    /// Audit annotations that could not be evaluated: these deny whatever the binding's actions are.
+    pub(crate) failed_annotations: Vec<String>,
+    /// Audit annotations, by key.
+    pub(crate) annotations: Vec<(String, String)>,
+}
+
+impl Policy {
+    /// Evaluates the policy with one parameter.
+    pub(crate) fn evaluate(&self, input: &Input<'_>) -> Evaluated {
+        let bindings = self.bindings(input);
+        match self.conditions.evaluate(&bindings.0) {
+            Matched::Yes => {}
+            Matched::No => return Evaluated::default(),
+            Matched::Failed(why) => return self.failure(0, why),
+        }
+        let mut budget = Budget::new(&bindings.1);
+        let mut found = Evaluated::default();
+        for (index, validation) in self.validations.iter().enumerate() {
+            let value = match budget.eval(&validation.program, &validation.expression, &bindings.0) {
+                Ok(value) => value,
+                Err(Failure::Budget) => return self.failure(0, OUT_OF_BUDGET.to_owned()),
+                Err(Failure::Expression(why)) => {
+                    found.denied.extend(self.failure(index, why).denied);
+                    continue;
+                }
+            };
+            if matches!(value, cel::Value::Bool(true)) {
+                continue;
+            }
+            let mut message = String::new();
+            if let Some(program) = &validation.message_program {
+                match budget.eval(program, &validation.expression, &bindings.0) {
+                    Ok(cel::Value::String(text)) => text.trim().clone_into(&mut message),
+                    Err(Failure::Budget) => {
+                        let why = format!("failed messageExpression: {OUT_OF_BUDGET}");
+                        found.denied.extend(self.failure(index, why).denied);
+                        continue;
+                    }
+                    Ok(_) | Err(Failure::Expression(_)) => {}
+                }
+            }
+            if message.is_empty() || message.len() > MAX_MESSAGE || message.contains('\n') {
+                message.clone_from(&validation.message);
+            }
+            if message.is_empty() {
+                message = format!("failed expression: {}", validation.expression.trim());
+            }
+            found.denied.push(Decision { index, message, reason: validation.reason.clone() });
+        }
+        self.annotate(&bindings, &mut found);
+        found
+    }
+
+    fn annotate(&self, bindings: &(Bindings<'_>, BTreeMap<&str, u64>), found: &mut Evaluated) {
+        let mut budget = Budget::new(&bindings.1);
+        for annotation in &self.annotations {
+            match budget.eval(&annotation.program, &annotation.expression, &bindings.0) {
+                Ok(cel::Value::String(text)) if !text.trim().is_empty() => {
+                    found.annotations.push((annotation.key.clone(), text.trim().to_owned()));
+                }
+                Ok(_) => {}
+                Err(_) if self.fails_open => {}
+                Err(Failure::Budget) => found.failed_annotations.push(OUT_OF_BUDGET.to_owned()),
+                Err(Failure::Expression(why)) => found.failed_annotations.push(why),
+            }
+        }
+    }
+
+    /// An error: it denies the request unless the policy fails open.
+    fn failure(&self, index: usize, message: String) -> Evaluated {
+        let mut found = Evaluated::default();
+        if !self.fails_open {
+            found.denied.push(Decision { index, message, reason: "Invalid".to_owned() });
+        }
+        found
+    }
+
+    /// What expressions see, with the variables that are used, and what each of these cost.
+    pub(super) fn bindings<'a>(&'a self, input: &Input<'a>) -> (Bindings<'a>, BTreeMap<&'a str, u64>) {
+        let base = Bindings::new()
+            .with("object", cel::Value::from(input.object))
+            .with("oldObject", cel::Value::from(input.old_object))
+            .with("request", cel::Value::from(input.request))
+            .with("params", cel::Value::from(input.params))
+            .with("namespaceObject", cel::Value::from(input.namespace))
+            .with("authorizer", cel::Value::Authorization(cel::Authorization::new(input.authorization)));
+        let used = self.used_variables();
+        let mut values: Vec<(&str, Result<cel::Value<'a>, EvalError>)> = Vec::new();
+        let mut costs = BTreeMap::new();
+        for (name, program) in self.variables.iter().filter(|(name, _)| used.contains(name.as_str())) {
+            let failed = |how: &str, why: String| {
+                EvalError::Failed(format!("composited variable {name:?} fails to {how}: {why}").into())
+            };
+            let value = match program {
+                Err(why) => Err(failed("compile", why.clone())),
+                Ok(program) => {
+                    let bindings = base.clone().with_composed(values.clone());
+                    let found = program.eval(&bindings, PER_CALL_LIMIT);
+                    costs.insert(name.as_str(), found.cost);
+                    found.value.map_err(|error| failed("evaluate", error.to_string()))
+                }
+            };
+            values.push((name, value));
+        }
+        (base.with_composed(values), costs)
+    }
+
+    /// The variables that an expression names, directly or through other variables.
+    fn used_variables(&self) -> BTreeSet<&str> {
+        let programs = self.validations.iter().map(|validation| &validation.program);
+        let messages = self.validations.iter().filter_map(|validation| validation.message_program.as_ref());
+        let annotations = self.annotations.iter().map(|annotation| &annotation.program);
+        let mutations = self.mutations.iter().map(|mutation| &mutation.program);
+        let all = programs
+            .chain(messages)
+            .chain(annotations)
+            .chain(mutations)
+            .filter_map(|program| program.as_ref().ok());
+        let mut used: BTreeSet<&str> =
+            all.flat_map(Program::composed_variables).chain(self.conditions.composed_variables()).collect();
+        // A variable names only variables before it.
+        for (name, program) in self.variables.iter().rev() {
+            if let (true, Ok(program)) = (used.contains(name.as_str()), program) {
+                used.extend(program.composed_variables());
+            }
+        }
+        used
+    }
+}
+
+pub(super) enum Failure {
+    Budget,
+    Expression(String),
+}
+
+/// What all expressions of a policy may still cost.
+pub(super) struct Budget<'a> {
+    remaining: i64,
+    costs: &'a BTreeMap<&'a str, u64>,
+    /// Variables that are paid for.
+    counted: BTreeSet<&'a str>,
+}
+
+impl<'a> Budget<'a> {
+    pub(super) fn new(costs: &'a BTreeMap<&'a str, u64>) -> Self {
+        Self { remaining: RUNTIME_BUDGET, costs, counted: BTreeSet::new() }
+    }
+
+    pub(super) fn eval<'b>(
+        &mut self,
+        program: &'b Compiled,
+        expression: &str,
+        bindings: &Bindings<'b>,
+    ) -> Result<cel::Value<'b>, Failure>
+    where
+        'b: 'a,
+    {
+        let program =
+            program.as_ref().map_err(|why| Failure::Expression(format!("compilation error: {why}")))?;
+        let found = program.eval(bindings, PER_CALL_LIMIT);
+        let mut cost = found.cost;
+        for name in program.composed_variables() {
+            if self.counted.insert(name) {
+                cost = cost.saturating_add(self.costs.get(name).copied().unwrap_or_default());
+            }
+        }
+        self.remaining = self.remaining.saturating_sub(i64::try_from(cost).unwrap_or(i64::MAX));
+        if self.remaining < 0 {
+            return Err(Failure::Budget);
+        }
+        found.value.map_err(|error| {
+            Failure::Expression(format!("expression '{expression}' resulted in error: {error}"))
+        })
+    }
+}

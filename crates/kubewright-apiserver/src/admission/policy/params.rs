@@ -1,0 +1,62 @@
+//! The parameters of a policy: objects that a binding names or selects.
+
+use kubewright_apimachinery::gvk::split_api_version;
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::selector::LabelSelector;
+use serde_json::Value;
+
+use crate::admission::Cluster;
+use crate::output;
+
+/// The objects that a binding's `paramRef` means, or one null if there is none. The error is upstream's.
+pub(crate) fn collect(
+    cluster: &Cluster<'_>,
+    kind: Option<&(String, String)>,
+    reference: &Value,
+    namespace: &str,
+) -> Result<Vec<Value>, String> {
+    let Some((api_version, kind)) = kind else { return Ok(vec![Value::Null]) };
+    let (group, version) = split_api_version(api_version);
+    let registry = cluster.registry();
+    let resource = registry
+        .all()
+        .find(|served| served.group() == group && served.version() == version && served.kind() == kind)
+        .ok_or_else(|| {
+            let version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+            format!("failed to find resource referenced by paramKind: '{version}, Kind={kind}'")
+        })?;
+    if reference.is_null() {
+        return Ok(vec![Value::Null]);
+    }
+    let given = reference.str_at("namespace");
+    let namespace = match (resource.namespaced(), given.is_empty()) {
+        (true, true) if namespace.is_empty() => {
+            let why =
+                "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources";
+            return Err(why.to_owned());
+        }
+        (true, true) => namespace,
+        (true, false) => given,
+        (false, true) => "",
+        (false, false) => {
+            return Err("paramRef.namespace must not be provided for a cluster-scoped `paramKind`".to_owned());
+        }
+    };
+    let name = reference.str_at("name");
+    let params: Vec<Value> = if !name.is_empty() {
+        let found = cluster.version(&resource.storage, &resource.key(namespace, name));
+        found.iter().map(|version| output::object(resource, version)).collect()
+    } else if reference.has("selector") {
+        let selector =
+            LabelSelector::from_object(reference.at("selector")).map_err(|error| error.to_string())?;
+        let all = cluster.versions(&resource.storage, namespace);
+        let selected = all.iter().filter(|version| selector.matches(&version.attributes));
+        selected.map(|version| output::object(resource, version)).collect()
+    } else {
+        return Err("one of name or selector must be provided".to_owned());
+    };
+    if params.is_empty() && reference.str_at("parameterNotFoundAction") == "Deny" {
+        return Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
+    }
+    Ok(params)
+}

@@ -1,0 +1,127 @@
+//! Webhook configurations, compiled.
+//!
+//! A [`CompiledCache`] belongs to one server. It compares stored versions by identity, so a request decodes no
+//! configuration that it has seen before.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use kubewright_apimachinery::cel;
+use kubewright_apimachinery::object::Fields as _;
+use serde_json::Value;
+
+use super::conditions::Conditions;
+use super::matching::Criteria;
+use crate::admission::Cluster;
+use crate::storage::Version;
+use crate::webhook_client::{SharedTarget, Target};
+
+/// One webhook of a configuration.
+pub(crate) struct Hook {
+    /// Name of the configuration.
+    pub(crate) configuration: String,
+    pub(crate) name: String,
+    /// Configuration, name and number: unique among all webhooks.
+    pub(crate) uid: String,
+    pub(crate) criteria: Criteria,
+    pub(crate) conditions: Conditions,
+    /// `failurePolicy: Ignore`.
+    pub(crate) fails_open: bool,
+    /// Whether it may be called on a dry run; none if it does not say.
+    pub(crate) supports_dry_run: Option<bool>,
+    /// `reinvocationPolicy: IfNeeded`.
+    pub(crate) reinvocable: bool,
+    pub(crate) timeout_seconds: Option<u64>,
+    /// The first of `admissionReviewVersions` that this server knows.
+    pub(crate) review_version: Option<&'static str>,
+    pub(crate) target: SharedTarget,
+}
+
+/// Something that is compiled from a stored object.
+pub(crate) trait Compile: Sized {
+    /// The parts of an object, in order.
+    fn compile(object: &Value) -> Vec<Self>;
+}
+
+impl Compile for Hook {
+    fn compile(object: &Value) -> Vec<Self> {
+        let configuration = object.str_at("metadata.name");
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        let compile = |webhook| {
+            let name = Value::str_at(webhook, "name");
+            let number = seen.entry(name).or_default();
+            let uid = format!("{configuration}/{name}/{number}");
+            *number += 1;
+            Self::of_webhook(configuration, uid, webhook)
+        };
+        object.list_at("webhooks").iter().map(compile).collect()
+    }
+}
+
+impl Hook {
+    fn of_webhook(configuration: &str, uid: String, webhook: &Value) -> Self {
+        let fails_open = webhook.str_at("failurePolicy") == "Ignore";
+        let versions = webhook.list_at("admissionReviewVersions").iter().filter_map(Value::as_str);
+        Self {
+            configuration: configuration.to_owned(),
+            name: webhook.str_at("name").to_owned(),
+            uid,
+            criteria: Criteria::of_webhook(webhook),
+            conditions: Conditions::compile(
+                webhook.list_at("matchConditions"),
+                || cel::admission::environment(false),
+                fails_open,
+            ),
+            fails_open,
+            supports_dry_run: webhook
+                .at("sideEffects")
+                .as_str()
+                .map(|class| matches!(class, "None" | "NoneOnDryRun")),
+            reinvocable: webhook.str_at("reinvocationPolicy") == "IfNeeded",
+            timeout_seconds: webhook.int_at("timeoutSeconds").and_then(|seconds| u64::try_from(seconds).ok()),
+            review_version: versions
+                .filter_map(|version| ["v1", "v1beta1"].into_iter().find(|known| *known == version))
+                .next(),
+            target: Target::compile(webhook.at("clientConfig")).map(Arc::new),
+        }
+    }
+}
+
+type Entries<T> = Vec<(Arc<Version>, Arc<[T]>)>;
+
+/// What is compiled from all objects of one resource.
+pub(crate) struct CompiledCache<T> {
+    storage: &'static str,
+    entries: RwLock<Arc<Entries<T>>>,
+}
+
+impl<T: Compile> CompiledCache<T> {
+    pub(crate) fn new(storage: &'static str) -> Self {
+        Self { storage, entries: RwLock::default() }
+    }
+
+    /// The compiled objects in the order of their names.
+    pub(crate) fn get(&self, cluster: &Cluster<'_>) -> Arc<Entries<T>> {
+        let versions = cluster.versions(self.storage, "");
+        let known = self.entries.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let same = known.len() == versions.len()
+            && known.iter().zip(&versions).all(|((known, _), version)| Arc::ptr_eq(known, version));
+        if same {
+            return known;
+        }
+        let registry = cluster.registry();
+        let Some(resource) = registry.stored(self.storage) else { return Arc::default() };
+        let compile = |version: Arc<Version>| {
+            let before = known.iter().find(|(known, _)| Arc::ptr_eq(known, &version));
+            let compiled = match before {
+                // Its connections stay open.
+                Some((_, compiled)) => compiled.clone(),
+                None => T::compile(&crate::output::object(resource, &version)).into(),
+            };
+            (version, compiled)
+        };
+        let entries: Arc<Entries<T>> = Arc::new(versions.into_iter().map(compile).collect());
+        *self.entries.write().unwrap_or_else(PoisonError::into_inner) = entries.clone();
+        entries
+    }
+}

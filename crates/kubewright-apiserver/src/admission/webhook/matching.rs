@@ -1,0 +1,264 @@
+//! Which requests a webhook or policy is about: rules, selectors and equivalent resources.
+
+use std::sync::Arc;
+
+use kubewright_apimachinery::gvk::Gvk;
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::selector::LabelSelector;
+use kubewright_apimachinery::status::{ApiError, Qualified};
+use serde_json::Value;
+
+use crate::admission::{Attributes, Cluster, Operation};
+use crate::resources::Served;
+use crate::storage::Version;
+
+/// The rules and selectors of one webhook or policy.
+#[derive(Debug)]
+pub(crate) struct Criteria {
+    /// None matches everything.
+    rules: Option<Vec<Rule>>,
+    excluded: Vec<Rule>,
+    /// `matchPolicy: Equivalent`.
+    equivalent: bool,
+    namespaces: Result<LabelSelector, String>,
+    objects: Result<LabelSelector, String>,
+}
+
+#[derive(Debug)]
+struct Rule {
+    operations: Vec<String>,
+    groups: Vec<String>,
+    versions: Vec<String>,
+    /// Resource and subresource.
+    resources: Vec<(String, String)>,
+    scope: Scope,
+    /// Names that a policy's rule is limited to; empty for all.
+    names: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    All,
+    Cluster,
+    Namespaced,
+}
+
+/// A match: the resource that the webhook or policy asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Invocation {
+    /// The equivalent resource, if it is not the request's own.
+    pub(crate) equivalent: Option<Arc<Served>>,
+}
+
+impl Invocation {
+    /// The resource that the webhook or policy asked for.
+    pub(crate) fn resource<'a>(&'a self, attributes: &'a Attributes<'_>) -> &'a Served {
+        self.equivalent.as_deref().unwrap_or(attributes.resource)
+    }
+
+    /// The kind of the object in the version that the webhook or policy asked for.
+    pub(crate) fn kind<'a>(&'a self, attributes: &'a Attributes<'_>) -> Gvk<'a> {
+        match &self.equivalent {
+            Some(equivalent) if attributes.kind == attributes.resource.gvk() => equivalent.gvk(),
+            _ => attributes.kind,
+        }
+    }
+}
+
+impl Criteria {
+    /// Of a webhook.
+    pub(crate) fn of_webhook(webhook: &Value) -> Self {
+        Self::compile(webhook, Some(webhook.list_at("rules")), &[])
+    }
+
+    /// Of `matchConstraints` of a policy, or `matchResources` of a binding: without rules everything matches.
+    pub(crate) fn of_match_resources(resources: &Value) -> Self {
+        let rules = resources.list_at("resourceRules");
+        let rules = (!rules.is_empty()).then_some(rules);
+        Self::compile(resources, rules, resources.list_at("excludeResourceRules"))
+    }
+
+    fn compile(object: &Value, rules: Option<&[Value]>, excluded: &[Value]) -> Self {
+        let selector = |field: &str| match object.at(field) {
+            Value::Null => Ok(LabelSelector::everything()),
+            selector => LabelSelector::from_object(selector).map_err(|error| error.to_string()),
+        };
+        Self {
+            rules: rules.map(|rules| rules.iter().map(Rule::compile).collect()),
+            excluded: excluded.iter().map(Rule::compile).collect(),
+            equivalent: object.str_at("matchPolicy") != "Exact",
+            namespaces: selector("namespaceSelector"),
+            objects: selector("objectSelector"),
+        }
+    }
+
+    /// Whether the rules match, before the selectors are asked: cheap, and enough for most requests.
+    pub(crate) fn may_match(&self, cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> bool {
+        let operation = attributes.operation;
+        let fits = |rules: &Vec<Rule>| rules.iter().any(|rule| rule.operation(operation));
+        self.rules.as_ref().is_none_or(fits) && self.by_rules(cluster, attributes).is_some()
+    }
+
+    /// Whether a request matches, and as which resource.
+    pub(crate) fn matches(
+        &self,
+        cluster: &Cluster<'_>,
+        attributes: &Attributes<'_>,
+    ) -> Result<Option<Invocation>, ApiError> {
+        let Some(invocation) = self.by_rules(cluster, attributes) else { return Ok(None) };
+        let in_namespace = self.matches_namespace(cluster, attributes);
+        if matches!(in_namespace, Ok(false)) {
+            return Ok(None);
+        }
+        let by_labels = self.matches_object(attributes);
+        if matches!(by_labels, Ok(false)) {
+            return Ok(None);
+        }
+        in_namespace?;
+        by_labels?;
+        Ok(Some(invocation))
+    }
+
+    fn by_rules(&self, cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Option<Invocation> {
+        let own = attributes.resource;
+        if self.excluded.iter().any(|rule| rule.matches(attributes, own)) {
+            return None;
+        }
+        let Some(rules) = &self.rules else { return Some(Invocation { equivalent: None }) };
+        if rules.iter().any(|rule| rule.matches(attributes, own)) {
+            return Some(Invocation { equivalent: None });
+        }
+        if !self.equivalent {
+            return None;
+        }
+        // Only a rule that fits but for group and version needs the other versions to be looked up.
+        let close = |rule: &Rule| rule.operation(attributes.operation) && rule.resource(attributes);
+        if !rules.iter().any(close) {
+            return None;
+        }
+        let registry = cluster.registry();
+        let equivalents: Vec<&Arc<Served>> = registry
+            .all()
+            .filter(|served| served.storage == own.storage && served.gvk() != own.gvk())
+            .filter(|served| {
+                attributes.subresource.is_empty() || served.subresource(attributes.subresource).is_some()
+            })
+            .collect();
+        if equivalents.iter().any(|served| self.excluded.iter().any(|rule| rule.matches(attributes, served)))
+        {
+            return None;
+        }
+        for rule in rules {
+            if let Some(found) = equivalents.iter().find(|served| rule.matches(attributes, served)) {
+                return Some(Invocation { equivalent: Some(Arc::clone(found)) });
+            }
+        }
+        None
+    }
+
+    fn matches_namespace(
+        &self,
+        cluster: &Cluster<'_>,
+        attributes: &Attributes<'_>,
+    ) -> Result<bool, ApiError> {
+        if attributes.namespace.is_empty() && attributes.resource.plural() != "namespaces" {
+            return Ok(true);
+        }
+        let selector = self.namespaces.as_ref().map_err(ApiError::internal)?;
+        if selector.is_empty() {
+            return Ok(true);
+        }
+        let writes_itself = attributes.resource.plural() == "namespaces"
+            && attributes.subresource.is_empty()
+            && matches!(attributes.operation, Operation::Create | Operation::Update);
+        if writes_itself {
+            return Ok(selector.matches(attributes.object.at("metadata.labels")));
+        }
+        Ok(selector.matches(&namespace_labels(cluster, attributes.namespace)?.attributes))
+    }
+
+    fn matches_object(&self, attributes: &Attributes<'_>) -> Result<bool, ApiError> {
+        let selector = self.objects.as_ref().map_err(ApiError::internal)?;
+        if selector.is_empty() {
+            return Ok(true);
+        }
+        let selected =
+            |object: &Value| object.has("metadata") && selector.matches(object.at("metadata.labels"));
+        Ok(selected(&attributes.object) || attributes.old_object.is_some_and(selected))
+    }
+}
+
+/// A namespace, for its labels.
+pub(crate) fn namespace_labels(cluster: &Cluster<'_>, name: &str) -> Result<Arc<Version>, ApiError> {
+    let namespaces = Qualified { group: "", name: "namespaces" };
+    cluster.version("namespaces", name).ok_or_else(|| ApiError::not_found(namespaces, name))
+}
+
+impl Rule {
+    fn compile(rule: &Value) -> Self {
+        let texts = |field: &str| -> Vec<String> {
+            rule.list_at(field).iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+        };
+        let split = |resource: String| match resource.split_once('/') {
+            Some((resource, subresource)) => (resource.to_owned(), subresource.to_owned()),
+            None => (resource, String::new()),
+        };
+        Self {
+            operations: texts("operations"),
+            groups: texts("apiGroups"),
+            versions: texts("apiVersions"),
+            resources: texts("resources").into_iter().map(split).collect(),
+            scope: match rule.str_at("scope") {
+                "Cluster" => Scope::Cluster,
+                "Namespaced" => Scope::Namespaced,
+                _ => Scope::All,
+            },
+            names: texts("resourceNames"),
+        }
+    }
+
+    fn matches(&self, attributes: &Attributes<'_>, resource: &Served) -> bool {
+        let any = |items: &[String], wanted: &str| items.iter().any(|item| item == "*" || item == wanted);
+        self.operation(attributes.operation)
+            && self.resource(attributes)
+            && any(&self.groups, resource.group())
+            && any(&self.versions, resource.version())
+            && self.scope(attributes, resource)
+            && (self.names.is_empty() || self.names.iter().any(|name| name == attributes.name))
+    }
+
+    fn operation(&self, operation: Operation) -> bool {
+        self.operations.iter().any(|own| own == "*" || own == operation.as_str())
+    }
+
+    fn resource(&self, attributes: &Attributes<'_>) -> bool {
+        let fits = |own: &str, wanted: &str| own == "*" || own == wanted;
+        self.resources.iter().any(|(resource, subresource)| {
+            fits(resource, attributes.resource.plural()) && fits(subresource, attributes.subresource)
+        })
+    }
+
+    fn scope(&self, attributes: &Attributes<'_>, resource: &Served) -> bool {
+        let is_cluster_scoped = attributes.namespace.is_empty()
+            || resource.group().is_empty() && resource.plural() == "namespaces";
+        match self.scope {
+            Scope::All => true,
+            Scope::Cluster => is_cluster_scoped,
+            Scope::Namespaced => !is_cluster_scoped,
+        }
+    }
+}
+
+/// Webhook configurations and policies are not subject to webhooks and policies.
+pub(crate) fn is_exempt(attributes: &Attributes<'_>) -> bool {
+    attributes.kind.group == "admissionregistration.k8s.io"
+        && matches!(
+            attributes.kind.kind,
+            "ValidatingWebhookConfiguration"
+                | "MutatingWebhookConfiguration"
+                | "ValidatingAdmissionPolicy"
+                | "ValidatingAdmissionPolicyBinding"
+                | "MutatingAdmissionPolicy"
+                | "MutatingAdmissionPolicyBinding"
+        )
+}

@@ -1,0 +1,46 @@
+//! What one server keeps for its webhooks and admission policies: handlers of the same process, and compiled
+//! configurations.
+
+use super::policy::{Binding, Policy};
+use super::webhook::{CompiledCache, Hook};
+use crate::webhook_client::Handlers;
+
+/// The webhooks of one server.
+pub(crate) struct Webhooks {
+    pub(crate) handlers: Handlers,
+    pub(super) mutating: CompiledCache<Hook>,
+    pub(super) validating: CompiledCache<Hook>,
+    pub(super) policies: CompiledCache<Policy>,
+    pub(super) policy_bindings: CompiledCache<Binding>,
+    pub(super) mutating_policies: CompiledCache<Policy>,
+    pub(super) mutating_policy_bindings: CompiledCache<Binding>,
+}
+
+impl Default for Webhooks {
+    fn default() -> Self {
+        Self::with(Handlers::default())
+    }
+}
+
+impl Webhooks {
+    fn with(handlers: Handlers) -> Self {
+        Self {
+            handlers,
+            mutating: CompiledCache::new("admissionregistration.k8s.io/mutatingwebhookconfigurations"),
+            validating: CompiledCache::new("admissionregistration.k8s.io/validatingwebhookconfigurations"),
+            policies: CompiledCache::new("admissionregistration.k8s.io/validatingadmissionpolicies"),
+            policy_bindings: CompiledCache::new(
+                "admissionregistration.k8s.io/validatingadmissionpolicybindings",
+            ),
+            mutating_policies: CompiledCache::new("admissionregistration.k8s.io/mutatingadmissionpolicies"),
+            mutating_policy_bindings: CompiledCache::new(
+                "admissionregistration.k8s.io/mutatingadmissionpolicybindings",
+            ),
+        }
+    }
+
+    /// The same for another server: handlers are copied, configurations compiled anew.
+    pub(crate) fn fork(&self) -> Self {
+        Self::with(self.handlers.fork())
+    }
+}

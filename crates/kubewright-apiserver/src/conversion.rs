@@ -1,0 +1,187 @@
+//! Conversion webhooks of CustomResourceDefinitions.
+//!
+//! The server reads stored versions without waiting. What needs a webhook is therefore converted before: the
+//! converted object is kept with the stored version ([`Inner::convert_versions`]), under the tag of the resource, which
+//! changes with every state of the CustomResourceDefinition. A write is converted to the storage version before it is
+//! committed.
+//!
+//! The answer of a webhook must have the same objects in the same order; only labels, annotations and what is not
+//! metadata is taken from it.
+
+mod managed;
+mod review;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kubewright_apimachinery::apply::packed;
+use kubewright_apimachinery::custom;
+use kubewright_apimachinery::gvk::Gvk;
+use kubewright_apimachinery::json;
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::status::ApiError;
+use serde_json::Value;
+
+pub(crate) use managed::{Memo, take_missing};
+
+use crate::admission::Cluster;
+use crate::custom::Custom;
+use crate::output;
+use crate::resources::Served;
+use crate::server::Inner;
+use crate::storage::Version;
+use crate::webhook_client::{SharedTarget, Target};
+
+/// The conversion webhook of a CustomResourceDefinition.
+#[derive(Debug)]
+pub(crate) struct Converter {
+    target: SharedTarget,
+    /// The first of `conversionReviewVersions` that this server knows.
+    review_version: Option<&'static str>,
+    pub(crate) memo: Memo,
+}
+
+impl Converter {
+    /// Of `spec.conversion`; none if the strategy is `None`.
+    pub(crate) fn compile(conversion: &Value) -> Option<Self> {
+        if conversion.str_at("strategy") != "Webhook" {
+            return None;
+        }
+        let versions =
+            conversion.list_at("webhook.conversionReviewVersions").iter().filter_map(Value::as_str);
+        Some(Self {
+            target: Target::compile(conversion.at("webhook.clientConfig")).map(Arc::new),
+            review_version: versions
+                .filter_map(|version| ["v1", "v1beta1"].into_iter().find(|known| *known == version))
+                .next(),
+            memo: Memo::default(),
+        })
+    }
+
+    /// Converts objects, which have one version, with one review. Metadata may be packed.
+    async fn convert(
+        &self,
+        cluster: &Cluster<'_>,
+        objects: &[Value],
+        api_version: &str,
+    ) -> Result<Vec<Value>, String> {
+        let Some(first) = objects.first() else { return Ok(Vec::new()) };
+        let version = self.review_version.ok_or("no supported conversion review versions")?;
+        let gvk = Gvk::of(first);
+        let gvk = format!("{}, Kind={}", gvk.api_version(), gvk.kind);
+        let target = self.target.as_ref().map_err(Clone::clone)?;
+        let uid = cluster.new_uid();
+        let request = review::request(version, &uid, objects, api_version);
+        let answer = target
+            .post(cluster, Bytes::from(json::to_vec(&request)), None)
+            .await
+            .map_err(|why| format!("conversion webhook for {gvk} failed: {why}"))?;
+        let converted = review::converted(&answer, version, &uid)
+            .map_err(|why| format!("conversion webhook for {gvk} failed: {why}"))?;
+        if converted.len() != objects.len() {
+            return Err(format!(
+                "conversion webhook for {gvk} returned {} objects, expected {}",
+                converted.len(),
+                objects.len()
+            ));
+        }
+        let restore = |(original, converted)| review::restored(&gvk, original, converted, api_version);
+        objects.iter().zip(converted).map(restore).collect()
+    }
+}
+
+impl Inner {
+    /// Converts stored versions of a custom resource with its webhook, so that they can be read as `served`.
+    pub(crate) async fn convert_versions(
+        &self,
+        served: &Served,
+        versions: &[Arc<Version>],
+    ) -> Result<(), ApiError> {
+        let Some((custom, converter)) = with_converter(served) else { return Ok(()) };
+        let api_version = served.gvk().api_version();
+        let mut pending: Vec<(&Arc<Version>, Value)> = Vec::new();
+        for version in versions.iter().filter(|version| output::converted(served, version).is_none()) {
+            let mut object = version.object();
+            if object.str_at("apiVersion") == api_version
+                || custom::restore(&custom.rules, &mut object).is_err()
+            {
+                continue;
+            }
+            pending.push((version, object));
+        }
+        // Objects may be stored in several versions.
+        while let Some((_, first)) = pending.first() {
+            let from = first.str_at("apiVersion").to_owned();
+            let same = |(_, object): &(&Arc<Version>, Value)| object.str_at("apiVersion") == from;
+            let (group, rest): (Vec<_>, Vec<_>) = pending.into_iter().partition(same);
+            pending = rest;
+            let (group, objects): (Vec<&Arc<Version>>, Vec<Value>) = group.into_iter().unzip();
+            let converted = self.convert_objects(custom, converter, &objects, &api_version).await?;
+            for (version, object) in group.into_iter().zip(&converted) {
+                output::keep_converted(served, version, Bytes::from(json::to_vec(object)));
+            }
+        }
+        Ok(())
+    }
+
+    /// An object of `served` in the storage version, where a webhook converts it. Other objects stay as they are.
+    pub(crate) async fn in_storage_version(&self, served: &Served, object: Value) -> Result<Value, ApiError> {
+        let Some((custom, converter)) = with_converter(served) else { return Ok(object) };
+        if served.version() == custom.storage_version() {
+            return Ok(object);
+        }
+        let api_version = custom.rules.gvk(custom.storage_version()).api_version();
+        let mut converted = self.convert_objects(custom, converter, &[object], &api_version).await?;
+        Ok(converted.pop().unwrap_or_default())
+    }
+
+    /// An object of the storage version as `served` shows it, where a webhook converts it.
+    pub(crate) async fn in_served_version(&self, served: &Served, object: Value) -> Result<Value, ApiError> {
+        let Some((custom, converter)) = with_converter(served) else { return Ok(object) };
+        let api_version = served.gvk().api_version();
+        if object.str_at("apiVersion") == api_version {
+            return Ok(object);
+        }
+        let mut converted = self.convert_objects(custom, converter, &[object], &api_version).await?;
+        Ok(converted.pop().unwrap_or_default())
+    }
+
+    async fn convert_objects(
+        &self,
+        custom: &Custom,
+        converter: &Converter,
+        objects: &[Value],
+        api_version: &str,
+    ) -> Result<Vec<Value>, ApiError> {
+        let failed = |why: String| ApiError::new(500, "", why);
+        let converted = converter.convert(&Cluster::new(self), objects, api_version).await.map_err(failed)?;
+        let coerce = |mut object: Value| {
+            custom::coerce(&custom.rules, &mut object, custom::Malformed::Refuse)
+                .map_err(|error| failed(error.to_string()))?;
+            Ok(object)
+        };
+        converted.into_iter().map(coerce).collect()
+    }
+
+    /// The resource in whose version objects are stored, if a webhook converts and that version is served.
+    pub(crate) fn storage_resource(&self, served: &Served) -> Option<Arc<Served>> {
+        let (custom, _) = with_converter(served)?;
+        if custom.storage_version() == served.version() {
+            return None;
+        }
+        self.registry().find(served.group(), custom.storage_version(), served.plural()).cloned()
+    }
+}
+
+fn with_converter(served: &Served) -> Option<(&Arc<Custom>, &Converter)> {
+    let custom = served.custom()?;
+    Some((custom, custom.converter()?))
+}
+
+/// An object with JSON in place of packed managedFields: what leaves the server.
+fn sent(object: &Value) -> Value {
+    let mut object = object.clone();
+    packed::unpack(&mut object);
+    object.remove_at("metadata.resourceVersion");
+    object
+}

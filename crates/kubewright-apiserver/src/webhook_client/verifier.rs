@@ -1,0 +1,195 @@
+//! Trust in a webhook's certificate, as Go's crypto/x509 has it.
+//!
+//! A certificate that is itself in the CA bundle is trusted, whatever it says about being an authority; names come from
+//! subject alternative names only. Without a CA bundle no certificate is trusted: this server does not read the
+//! machine's roots.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use kubewright_apimachinery::time;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::TlsConnector;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+/// A connector that trusts what `bundle` says: PEM in base64, or nothing.
+pub(super) fn connector(bundle: &str) -> Result<TlsConnector, String> {
+    let unreadable = || "unable to load root certificates: unable to parse bytes as PEM block".to_owned();
+    let pem = base64::engine::general_purpose::STANDARD.decode(bundle).map_err(|_| unreadable())?;
+    let roots: Vec<CertificateDer<'static>> =
+        CertificateDer::pem_slice_iter(&pem).collect::<Result<_, _>>().map_err(|_| unreadable())?;
+    if roots.is_empty() && !bundle.is_empty() {
+        return Err(unreadable());
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut store = RootCertStore::empty();
+    store.add_parsable_certificates(roots.iter().cloned());
+    let chains = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider.clone()).build().ok();
+    let verifier = Verifier { roots, chains, provider: provider.clone() };
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// The error of a failed handshake, as Go words it.
+pub(super) fn handshake_error(error: &std::io::Error) -> String {
+    if error.kind() == std::io::ErrorKind::UnexpectedEof {
+        return "EOF".to_owned();
+    }
+    if error.kind() == std::io::ErrorKind::ConnectionReset {
+        return "read: connection reset by peer".to_owned();
+    }
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
+        Some(Error::General(why)) => format!("tls: failed to verify certificate: {why}"),
+        Some(Error::InvalidMessage(_)) => "http: server gave HTTP response to HTTPS client".to_owned(),
+        Some(Error::AlertReceived(alert)) => format!("remote error: tls: {alert:?}"),
+        Some(other) => format!("tls: {other}"),
+        None => error.to_string(),
+    }
+}
+
+#[derive(Debug)]
+struct Verifier {
+    roots: Vec<CertificateDer<'static>>,
+    chains: Option<Arc<WebPkiServerVerifier>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let (_, certificate) = X509Certificate::from_der(end_entity)
+            .map_err(|error| Error::General(format!("x509: malformed certificate: {error}")))?;
+        check_time(&certificate, now).map_err(Error::General)?;
+        check_name(&certificate, server_name).map_err(Error::General)?;
+        if self.roots.iter().any(|root| root == end_entity) {
+            return Ok(ServerCertVerified::assertion());
+        }
+        let unknown = || Error::General("x509: certificate signed by unknown authority".to_owned());
+        let chains = self.chains.as_ref().ok_or_else(unknown)?;
+        chains.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now).map_err(
+            |error| match error {
+                Error::InvalidCertificate(
+                    CertificateError::UnknownIssuer | CertificateError::BadSignature,
+                ) => unknown(),
+                Error::InvalidCertificate(CertificateError::InvalidPurpose) => {
+                    Error::General("x509: certificate specifies an incompatible key usage".to_owned())
+                }
+                other => Error::General(format!("x509: {other}")),
+            },
+        )
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+fn check_time(certificate: &X509Certificate<'_>, now: UnixTime) -> Result<(), String> {
+    let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    let validity = certificate.validity();
+    let (from, to) = (validity.not_before.timestamp(), validity.not_after.timestamp());
+    let (side, limit) = match (now < from, now > to) {
+        (true, _) => ("before", from),
+        (_, true) => ("after", to),
+        _ => return Ok(()),
+    };
+    Err(format!(
+        "x509: certificate has expired or is not yet valid: current time {} is {side} {}",
+        time::format_rfc3339(now),
+        time::format_rfc3339(limit)
+    ))
+}
+
+fn check_name(certificate: &X509Certificate<'_>, wanted: &ServerName<'_>) -> Result<(), String> {
+    let names = certificate.subject_alternative_name().ok().flatten();
+    let names = names.map(|extension| extension.value.general_names.as_slice()).unwrap_or_default();
+    match wanted {
+        ServerName::IpAddress(ip) => {
+            let ip = IpAddr::from(*ip);
+            let valid: Vec<IpAddr> = names.iter().filter_map(ip_name).collect();
+            if valid.contains(&ip) {
+                return Ok(());
+            }
+            if valid.is_empty() {
+                return Err(format!(
+                    "x509: cannot validate certificate for {ip} because it doesn't contain any IP SANs"
+                ));
+            }
+            let valid: Vec<String> = valid.iter().map(ToString::to_string).collect();
+            Err(format!("x509: certificate is valid for {}, not {ip}", valid.join(", ")))
+        }
+        ServerName::DnsName(name) => {
+            let wanted = name.as_ref();
+            let valid: Vec<&str> = names.iter().filter_map(dns_name).collect();
+            if valid.iter().any(|pattern| matches_host(pattern, wanted)) {
+                return Ok(());
+            }
+            if !valid.is_empty() {
+                return Err(format!("x509: certificate is valid for {}, not {wanted}", valid.join(", ")));
+            }
+            let has_common_name = certificate.subject().iter_common_name().next().is_some();
+            Err(if has_common_name && names.is_empty() {
+                "x509: certificate relies on legacy Common Name field, use SANs instead".to_owned()
+            } else {
+                format!("x509: certificate is not valid for any names, but wanted to match {wanted}")
+            })
+        }
+        _ => Err("x509: certificate is not valid for any names".to_owned()),
+    }
+}
+
+fn ip_name(name: &GeneralName<'_>) -> Option<IpAddr> {
+    let GeneralName::IPAddress(bytes) = name else { return None };
+    let v4 = <[u8; 4]>::try_from(*bytes).map(IpAddr::from).ok();
+    v4.or_else(|| <[u8; 16]>::try_from(*bytes).map(IpAddr::from).ok())
+}
+
+fn dns_name<'a>(name: &GeneralName<'a>) -> Option<&'a str> {
+    if let GeneralName::DNSName(name) = name { Some(name) } else { None }
+}
+
+/// A wildcard stands for the first label.
+fn matches_host(pattern: &str, host: &str) -> bool {
+    let (pattern, host) = (pattern.trim_end_matches('.'), host.trim_end_matches('.'));
+    if pattern.eq_ignore_ascii_case(host) {
+        return true;
+    }
+    let Some(parent) = pattern.strip_prefix("*.") else { return false };
+    host.split_once('.').is_some_and(|(_, rest)| rest.eq_ignore_ascii_case(parent))
+}

@@ -1,0 +1,145 @@
+//! Validating admission policies.
+
+use kubewright_apiserver::ApiServer;
+use serde_json::{Value, json};
+
+use crate::webhooks::{CONFIG_MAPS, create_config_map, send};
+use crate::world::server;
+
+const REGISTRATION: &str = "/apis/admissionregistration.k8s.io/v1";
+
+async fn post(server: &ApiServer, plural: &str, object: &Value) -> (u16, Value) {
+    let (status, _, body) = send(server, "POST", &format!("{REGISTRATION}/{plural}"), object).await;
+    (status, body)
+}
+
+/// Creates a policy on ConfigMaps with the rest of its spec, and a binding with the rest of its own.
+async fn enforce(server: &ApiServer, policy: Value, binding: Value) {
+    let mut spec = json!({"matchConstraints": {"resourceRules": [{
+        "apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"],
+    }]}});
+    for (field, value) in policy.as_object().unwrap() {
+        spec[field] = value.clone();
+    }
+    let (status, body) =
+        post(server, "validatingadmissionpolicies", &json!({"metadata": {"name": "p"}, "spec": spec})).await;
+    assert_eq!(status, 201, "{body}");
+    let mut spec = json!({"policyName": "p", "validationActions": ["Deny"]});
+    for (field, value) in binding.as_object().unwrap() {
+        spec[field] = value.clone();
+    }
+    let binding = json!({"metadata": {"name": "b"}, "spec": spec});
+    let (status, body) = post(server, "validatingadmissionpolicybindings", &binding).await;
+    assert_eq!(status, 201, "{body}");
+}
+
+#[tokio::test]
+async fn a_policy_denies_with_message_and_reason() {
+    let server = server();
+    let policy = json!({
+        "variables": [
+            {"name": "size", "expression": "size(object.data)"},
+            {"name": "broken", "expression": "object.nosuch.field"},
+        ],
+        "matchConditions": [{"name": "write", "expression": "request.operation != 'DELETE'"}],
+        "validations": [
+            {"expression": "variables.size < 2 || has(object.metadata.labels) || variables.broken == 1",
+             "messageExpression": "'too many: ' + string(variables.size)", "reason": "Forbidden"},
+        ],
+    });
+    enforce(&server, policy, json!({})).await;
+    assert_eq!(create_config_map(&server, "a").await.0, 201);
+    let two = json!({"metadata": {"name": "b"}, "data": {"a": "1", "b": "2"}});
+    let (status, _, body) = send(&server, "POST", CONFIG_MAPS, &two).await;
+    // The variable fails only where it is looked at.
+    assert_eq!((status, &body["reason"]), (422, &json!("Invalid")));
+    let message = body["message"].as_str().unwrap();
+    assert!(
+        message.contains("composited variable \"broken\" fails to evaluate: no such key: nosuch"),
+        "{message}"
+    );
+    let (status, _, _) = send(&server, "DELETE", &format!("{CONFIG_MAPS}/a"), &Value::Null).await;
+    assert_eq!(status, 200);
+}
+
+#[tokio::test]
+async fn a_reason_decides_the_status() {
+    let server = server();
+    let validations = json!({"validations": [
+        {"expression": "namespaceObject.metadata.name == 'default'"},
+        {"expression": "authorizer.serviceAccount('default', 'x').requestResource.check('create').allowed()",
+         "message": "service accounts may not", "reason": "Forbidden"},
+    ]});
+    enforce(&server, validations, json!({})).await;
+    let (status, _, body) = create_config_map(&server, "a").await;
+    assert_eq!((status, &body["reason"]), (403, &json!("Forbidden")));
+    assert_eq!(
+        body["message"],
+        "configmaps \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: service \
+         accounts may not"
+    );
+}
+
+#[tokio::test]
+async fn a_binding_warns_and_selects_parameters() {
+    let server = server();
+    for (name, max) in [("one", "1"), ("two", "2")] {
+        let params = json!({"metadata": {"name": name, "labels": {"params": "yes"}}, "data": {"max": max}});
+        assert_eq!(send(&server, "POST", CONFIG_MAPS, &params).await.0, 201);
+    }
+    let policy = json!({
+        "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+        "validations": [{"expression": "size(object.data) <= int(params.data.max)",
+            "messageExpression": "'at most ' + params.data.max"}],
+    });
+    let binding = json!({
+        "validationActions": ["Warn", "Audit"],
+        "paramRef": {"selector": {"matchLabels": {"params": "yes"}}, "parameterNotFoundAction": "Deny"},
+    });
+    enforce(&server, policy, binding).await;
+    let three = json!({"metadata": {"name": "c"}, "data": {"a": "1", "b": "2", "c": "3"}});
+    let (status, warnings, _) = send(&server, "POST", CONFIG_MAPS, &three).await;
+    assert_eq!(status, 201);
+    let expected = |max: &str| {
+        format!(
+            "299 - \"Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': at most {max}\""
+        )
+    };
+    assert_eq!(warnings, [expected("1"), expected("2")]);
+    for name in ["one", "two"] {
+        assert_eq!(send(&server, "DELETE", &format!("{CONFIG_MAPS}/{name}"), &Value::Null).await.0, 200);
+    }
+    let (status, _, body) = create_config_map(&server, "d").await;
+    assert_eq!(status, 422);
+    let message = body["message"].as_str().unwrap();
+    assert!(
+        message.ends_with("no params found for policy binding with `Deny` parameterNotFoundAction"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn expressions_are_compiled_when_a_policy_is_created() {
+    let server = server();
+    let policy = json!({"metadata": {"name": "p"}, "spec": {
+        "matchConstraints": {"resourceRules": [{
+            "apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}]},
+        "variables": [{"name": "a", "expression": "1"}],
+        "validations": [
+            {"expression": "variables.a == 1 && variables.nosuch == 2"},
+            {"expression": "true", "messageExpression": "authorizer.path('/x').check('get').reason()"},
+        ],
+        "auditAnnotations": [{"key": "k", "valueExpression": "1"}],
+    }});
+    let (status, body) = post(&server, "validatingadmissionpolicies", &policy).await;
+    assert_eq!(status, 422);
+    let causes = body["details"]["causes"].as_array().unwrap();
+    let found = |field: &str| {
+        let cause = causes.iter().find(|cause| cause["field"] == field);
+        cause.unwrap_or_else(|| panic!("{field}: {causes:?}"))["message"].as_str().unwrap().to_owned()
+    };
+    assert!(found("spec.validations[0].expression").contains("undefined field 'nosuch'"));
+    assert!(found("spec.validations[1].messageExpression").contains("undeclared reference to 'authorizer'"));
+    let annotation = found("spec.auditAnnotations[0].valueExpression");
+    assert!(annotation.contains("must evaluate to one of [string null_type] but got int"), "{annotation}");
+}
