@@ -141,7 +141,7 @@ fn tell(job: &Job, plan: &Plan, cx: &Context) {
     match &plan.end {
         Some(End::Complete) => cx.events().normal(job, "Completed").action("Completed").note("Job completed"),
         Some(End::Failed { reason, message }) => {
-            cx.events().warning(job, reason).action("Failed").note(message)
+            cx.events().warning(job, reason).action("Failed").note(message);
         }
         None => {}
     }

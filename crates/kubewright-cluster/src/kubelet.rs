@@ -95,7 +95,7 @@ impl Reconciler for Kubelet {
             match event.level {
                 Level::Normal => cx.events().normal(pod, event.reason).action(event.action).note(event.note),
                 Level::Warning => {
-                    cx.events().warning(pod, event.reason).action(event.action).note(event.note)
+                    cx.events().warning(pod, event.reason).action(event.action).note(event.note);
                 }
             }
         }

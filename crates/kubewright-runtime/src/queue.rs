@@ -221,12 +221,11 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         let at = self.find_or_insert(item.clone());
         let failures = self.slots[at as usize].failures;
         self.slots[at as usize].failures = failures.saturating_add(1);
-        let delay = match &mut self.limiter {
-            Some(limiter) => limiter.when(&item, failures, now),
-            None => {
-                let shared = self.bucket.as_mut().map_or(0, |bucket| bucket.reserve(nanos(now)));
-                self.options.backoff.delay(failures).max(Duration::from_nanos(shared))
-            }
+        let delay = if let Some(limiter) = &mut self.limiter {
+            limiter.when(&item, failures, now)
+        } else {
+            let shared = self.bucket.as_mut().map_or(0, |bucket| bucket.reserve(nanos(now)));
+            self.options.backoff.delay(failures).max(Duration::from_nanos(shared))
         };
         let delay = jittered(delay, self.options.jitter, &mut self.rng);
         self.add_after(item, priority, cause, delay, now);

@@ -3,7 +3,6 @@
 //! Owns [`Context`]. It adds no state of its own to the cluster: every helper is a call of the client, the cache or the
 //! event recorder with the reconciled object filled in.
 
-use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
@@ -106,7 +105,9 @@ impl Context {
     /// The reconciled object as an `Arc`, for a task that outlives the reconcile. Another object is cloned.
     pub fn object_arc<K: Writable>(&self, object: &K) -> Arc<K> {
         let reconciled = self.object.get().and_then(|it| it.read().downcast::<K>().ok());
-        reconciled.filter(|it| std::ptr::eq(it.deref(), object)).unwrap_or_else(|| Arc::new(object.clone()))
+        reconciled
+            .filter(|it| std::ptr::eq(Arc::as_ptr(it), std::ptr::from_ref(object)))
+            .unwrap_or_else(|| Arc::new(object.clone()))
     }
 
     /// Applies an object that the reconciled object controls, and returns it as the server stored it.
@@ -139,7 +140,7 @@ impl Context {
         let list = List { namespace: self.key().namespace().map(str::to_owned), ..List::all() };
         let mut found = std::collections::BTreeMap::new();
         for informer in informers {
-            informer.add_index(&OWNER_INDEX.into(), None, Arc::new(|entry| controller_uids(entry)));
+            informer.add_index(&OWNER_INDEX.into(), None, Arc::new(controller_uids));
             for entry in informer.entries(&list.clone().field(OWNER_INDEX, &uid))? {
                 found.insert(entry.key().clone(), informer.decode(&entry)?);
             }

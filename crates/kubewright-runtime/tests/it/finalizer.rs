@@ -91,11 +91,11 @@ async fn a_finalizer_is_added_once_and_cleaned_up_once() -> Result<()> {
     delete(&world).await?;
     let going = now(&client).await?;
     assert!(going.metadata.deletion_timestamp.is_some());
-    assert_eq!(seen.reconcile(&client, &*going).await?, "cleaned");
+    assert_eq!(seen.reconcile(&client, &going).await?, "cleaned");
     assert!(client.get_opt::<ConfigMap>(&key()).await?.is_none());
     assert_eq!((seen.counts(), world.faults.count(Asked::is_write)), ((4, 1), 2));
     // Who still has the old object cleans up again, which is no error.
-    assert_eq!(seen.reconcile(&client, &*going).await?, "cleaned");
+    assert_eq!(seen.reconcile(&client, &going).await?, "cleaned");
     Ok(())
 }
 
@@ -162,10 +162,10 @@ async fn what_others_change_meanwhile_is_not_lost() -> Result<()> {
     let old = Arc::new(client.create(&config_map("a")).await?);
     // Another finalizer comes while ours is added,
     set(&world, &[OTHER]).await?;
-    assert_eq!(seen.reconcile(&client, &*old).await?, "applied");
+    assert_eq!(seen.reconcile(&client, &old).await?, "applied");
     assert_eq!(now(&client).await?.finalizers(), [OTHER, NAME]);
     // or ours is there already and the cache does not know,
-    assert_eq!(seen.reconcile(&client, &*old).await?, "applied");
+    assert_eq!(seen.reconcile(&client, &old).await?, "applied");
     assert_eq!(now(&client).await?.finalizers(), [OTHER, NAME]);
     // and other fields may change at any time.
     let before = now(&client).await?;
@@ -205,16 +205,16 @@ async fn an_object_that_goes_before_it_has_the_finalizer_is_left_alone() -> Resu
     // It is gone,
     let old = Arc::new(client.create(&config_map("a")).await?);
     delete(&world).await?;
-    assert_eq!(seen.reconcile(&client, &*old).await?, "");
+    assert_eq!(seen.reconcile(&client, &old).await?, "");
     // or its namesake is there, which is another object,
     client.create(&config_map("a")).await?;
-    assert_eq!(seen.reconcile(&client, &*old).await?, "");
+    assert_eq!(seen.reconcile(&client, &old).await?, "");
     assert!(now(&client).await?.finalizers().is_empty());
     // or it is going, and waits for somebody else.
     set(&world, &[OTHER]).await?;
     let old = now(&client).await?;
     delete(&world).await?;
-    assert_eq!(seen.reconcile(&client, &*old).await?, "");
+    assert_eq!(seen.reconcile(&client, &old).await?, "");
     assert_eq!(now(&client).await?.finalizers(), [OTHER]);
     assert_eq!(seen.counts(), (0, 0));
     Ok(())
@@ -321,7 +321,7 @@ async fn a_reconciler_on_the_cache_sees_the_whole_life() -> Result<()> {
             while let Some(changes) = follower.next().await {
                 for change in changes.iter().filter(|change| *change.latest().key() == key()) {
                     if let Some(object) = client.get_opt::<ConfigMap>(change.latest().key()).await? {
-                        seen.reconcile(&client, &*object).await?;
+                        seen.reconcile(&client, &object).await?;
                     }
                 }
             }

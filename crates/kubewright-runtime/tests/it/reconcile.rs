@@ -110,20 +110,20 @@ async fn an_async_function_is_a_reconciler() -> Result<()> {
 
 #[tokio::test(start_paused = true)]
 async fn the_object_is_had_as_an_arc_without_a_copy() -> Result<()> {
-    let world = one_widget().await?;
-    let (manager, notes) = (manager(&world)?, Notes::new());
     struct Keeper(Notes);
     impl Reconciler for Keeper {
         type Object = Widget;
         async fn reconcile(&self, widget: &Widget, cx: &Context) -> Result<Outcome> {
             let (shared, copied) = (cx.object_arc(widget), cx.object_arc(&widget.clone()));
-            self.0.push(std::ptr::eq(&*shared, widget));
-            self.0.push(std::ptr::eq(&*copied, widget));
+            self.0.push(std::ptr::eq(Arc::as_ptr(&shared), std::ptr::from_ref(widget)));
+            self.0.push(std::ptr::eq(Arc::as_ptr(&copied), std::ptr::from_ref(widget)));
             let task = tokio::spawn(async move { shared.spec.color.clone() });
             self.0.push(task.await?);
             Ok(Outcome::done())
         }
     }
+    let world = one_widget().await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
     manager.controller(Keeper(notes.clone())).register()?;
     let running = Running::start(&manager);
     settle().await;
@@ -258,6 +258,13 @@ async fn owned_objects_are_listed_from_the_cache_by_their_controller() -> Result
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_is_not_owned_is_no_empty_list() -> Result<()> {
+    struct Keys(Notes);
+    impl KeyReconciler for Keys {
+        async fn reconcile(&self, _: &Key, cx: &Context) -> Result<Outcome> {
+            self.0.push(cx.set_status(json!({})).await.unwrap_err());
+            Ok(Outcome::done())
+        }
+    }
     let world = one_widget().await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
     let noted = notes.clone();
@@ -266,13 +273,6 @@ async fn a_kind_that_is_not_owned_is_no_empty_list() -> Result<()> {
         Box::pin(async { Ok(Outcome::done()) })
     });
     manager.controller(acts).register()?;
-    struct Keys(Notes);
-    impl KeyReconciler for Keys {
-        async fn reconcile(&self, _: &Key, cx: &Context) -> Result<Outcome> {
-            self.0.push(cx.set_status(json!({})).await.unwrap_err());
-            Ok(Outcome::done())
-        }
-    }
     let (ask, asked) = tokio::sync::mpsc::channel(1);
     manager.key_controller("keys", Keys(notes.clone())).channel(asked).register()?;
     let running = Running::start(&manager);
@@ -287,8 +287,6 @@ async fn a_kind_that_is_not_owned_is_no_empty_list() -> Result<()> {
 
 #[tokio::test(start_paused = true)]
 async fn an_owned_object_of_a_dynamic_kind_gets_namespace_and_owner() -> Result<()> {
-    let world = one_widget().await?;
-    let manager = manager(&world)?;
     async fn apply(_: &Widget, cx: &Context) -> Result<Outcome> {
         let types = Some(TypeMeta { api_version: "v1".to_owned(), kind: "ConfigMap".to_owned() });
         let metadata = ObjectMeta { name: Some("dynamic".to_owned()), ..ObjectMeta::default() };
@@ -299,6 +297,8 @@ async fn an_owned_object_of_a_dynamic_kind_gets_namespace_and_owner() -> Result<
         assert!(matches!(error, ClientError::Owner(_)), "{error}");
         Ok(Outcome::done())
     }
+    let world = one_widget().await?;
+    let manager = manager(&world)?;
     manager.controller(reconcile_fn(apply)).register()?;
     let running = Running::start(&manager);
     settle().await;
@@ -385,8 +385,6 @@ async fn a_kind_without_a_status_subresource_is_named() -> Result<()> {
 
 #[tokio::test(start_paused = true)]
 async fn a_second_status_of_a_reconcile_starts_from_the_first() -> Result<()> {
-    let world = one_widget().await?;
-    let manager = manager(&world)?;
     async fn twice(widget: &Widget, cx: &Context) -> Result<Outcome> {
         if widget.status.is_none() {
             assert!(cx.set_status(phase(1, Some("Working"))).await?);
@@ -395,6 +393,8 @@ async fn a_second_status_of_a_reconcile_starts_from_the_first() -> Result<()> {
         }
         Ok(Outcome::done())
     }
+    let world = one_widget().await?;
+    let manager = manager(&world)?;
     manager.controller(reconcile_fn(twice)).register()?;
     let running = Running::start(&manager);
     settle().await;
@@ -404,8 +404,6 @@ async fn a_second_status_of_a_reconcile_starts_from_the_first() -> Result<()> {
 
 #[tokio::test(start_paused = true)]
 async fn a_finalizer_and_an_upsert_need_no_type_annotations() -> Result<()> {
-    let world = one_widget().await?;
-    let (manager, notes) = (manager(&world)?, Notes::new());
     struct Cleaner(Notes);
     impl Reconciler for Cleaner {
         type Object = Widget;
@@ -437,6 +435,8 @@ async fn a_finalizer_and_an_upsert_need_no_type_annotations() -> Result<()> {
             Ok(Outcome::done())
         }
     }
+    let world = one_widget().await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
     manager.controller(Cleaner(notes.clone())).register()?;
     let running = Running::start(&manager);
     settle().await;

@@ -5,5 +5,5 @@ use kubewright::prelude::*;
 #[kubewright::main]
 async fn main(manager: Manager) -> Result<()> {
     shop::registry::register(&manager)?;
-    Ok(manager.run().await?)
+    manager.run().await
 }
