@@ -4,9 +4,11 @@
 //! operator ([`Operator`]) on copies of the same server, in turn. Speed is measured in-process, where the server is
 //! the service below kube's client; memory and size are those of programs that talk to it over TLS.
 
+mod idle;
 mod latency;
 mod memory;
 mod program;
+mod reads;
 mod speed;
 mod world;
 
@@ -54,6 +56,8 @@ fn run(bench: &Bench) -> Result<Vec<Row>> {
         say("from event to reconcile");
         latencies(&few, &mut rows)?;
     }
+    reads::measure(bench, &mut rows)?;
+    idle::measure(bench, &mut rows)?;
     memory::measure(bench, &ours, &peer, &mut rows)?;
     rows.sample_beside("program, stripped", Unit::Megabytes, ours.size()?, (PEER, peer.size()?));
     Ok(rows.into_vec())

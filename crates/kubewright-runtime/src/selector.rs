@@ -159,7 +159,7 @@ impl fmt::Display for LabelSelector {
             match requirement {
                 Requirement::In(label, values) if values.len() == 1 => write!(f, "{label}={}", values[0])?,
                 Requirement::NotIn(label, values) if values.len() == 1 => {
-                    write!(f, "{label}!={}", values[0])?
+                    write!(f, "{label}!={}", values[0])?;
                 }
                 Requirement::In(label, values) => write!(f, "{label} in ({})", values.join(","))?,
                 Requirement::NotIn(label, values) => write!(f, "{label} notin ({})", values.join(","))?,

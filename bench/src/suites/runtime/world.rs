@@ -44,6 +44,16 @@ impl World {
         Ok(())
     }
 
+    /// Creates Pods, in turn with one of these values of the label `app`.
+    pub(super) async fn fill_labelled_pods(&self, objects: usize, apps: usize) -> Result<()> {
+        for at in 0..objects {
+            let mut pod = pod(&format!("pod-{at:06}"));
+            pod["metadata"]["labels"]["app"] = format!("app-{}", at % apps).into();
+            self.call(Method::POST, &pods(), &pod).await?;
+        }
+        Ok(())
+    }
+
     /// The same server once more, on which nobody did anything yet.
     pub(super) fn copy(&self) -> Self {
         Self { server: self.server.fork(), names: self.names.clone() }

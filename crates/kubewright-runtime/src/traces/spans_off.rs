@@ -10,9 +10,14 @@ pub(crate) fn reconciles(_: &Span, _: &Key) {}
 
 pub(crate) fn ended(_: &Span, _: impl FnOnce() -> (Ending, Option<String>)) {}
 
-pub(crate) fn request(_: &mut Request<Vec<u8>>) {}
+/// The span of a request.
+pub(crate) struct NoSpan;
 
-pub(crate) fn follow<F>((): (), sent: F) -> F {
+pub(crate) fn request(_: &mut Request<Vec<u8>>) -> NoSpan {
+    NoSpan
+}
+
+pub(crate) fn follow<F>(_: NoSpan, sent: F) -> F {
     sent
 }
 
