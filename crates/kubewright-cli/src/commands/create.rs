@@ -21,7 +21,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    Api(api::Args),
+    Api(Box<api::Args>),
     Webhook(webhook::Args),
 }
 

@@ -31,26 +31,22 @@ impl Dependency {
     /// What templates fill in.
     pub(super) fn values(&self) -> Value {
         let quoted = |text: &str| Value::from(text).to_string();
-        let (of, path, install): (Box<dyn Fn(&str) -> String>, _, _) = match self {
-            Self::Version(version) => {
-                let version_of = format!("version = {}", quoted(version));
-                (Box::new(move |_| version_of.clone()), None, Some(format!("--version {version}")))
-            }
-            Self::Git(url) => {
-                let git = format!("git = {}", quoted(url));
-                (Box::new(move |_| git.clone()), None, Some(format!("--git {url}")))
-            }
-            Self::Path(root) => {
-                let of = move |name: &str| format!("path = {}", quoted(&format!("{root}/crates/{name}")));
-                (Box::new(of), Some(root), None)
-            }
+        let source = |name: &str| match self {
+            Self::Version(version) => format!("version = {}", quoted(version)),
+            Self::Git(url) => format!("git = {}", quoted(url)),
+            Self::Path(root) => format!("path = {}", quoted(&format!("{root}/crates/{name}"))),
+        };
+        let (path, install) = match self {
+            Self::Version(version) => (None, Some(format!("--version {version}"))),
+            Self::Git(url) => (None, Some(format!("--git {url}"))),
+            Self::Path(root) => (Some(root), None),
         };
         let kubewright = match self {
             Self::Version(version) => quoted(version),
-            _ => format!("{{ {} }}", of("kubewright")),
+            _ => format!("{{ {} }}", source("kubewright")),
         };
         // `cluster`: Deployments get Pods in tests.
-        let envtest = format!("{{ {}, features = [\"cluster\"] }}", of("kubewright-envtest"));
+        let envtest = format!("{{ {}, features = [\"cluster\"] }}", source("kubewright-envtest"));
         json!({ "kubewright": kubewright, "envtest": envtest, "path": path, "install": install })
     }
 }

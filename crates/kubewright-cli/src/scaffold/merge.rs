@@ -85,7 +85,9 @@ fn mark(text: &mut String, user: &str, tool: &str, label: &str) -> usize {
         text.push('\n');
     }
     let (after_user, after_tool) = (line(user), line(tool));
-    text.push_str(&format!("<<<<<<< yours\n{user}{after_user}=======\n{tool}{after_tool}>>>>>>> {label}\n"));
+    let marked =
+        ["<<<<<<< yours\n", user, after_user, "=======\n", tool, after_tool, ">>>>>>> ", label, "\n"];
+    text.extend(marked);
     1
 }
 
@@ -184,15 +186,14 @@ mod tests {
     fn no_line_of_either_side_is_lost_in_a_marked_merge() {
         let mut random = fastrand::Rng::with_seed(20);
         let text = |random: &mut fastrand::Rng, side: char| {
-            let mut text = String::new();
-            for line in 0..random.usize(0..12) {
-                let kept = random.bool();
-                text += &if kept { format!("{}\n", random.u8(0..12)) } else { format!("{side}{line}\n") };
-            }
-            text
+            let lines = 0..random.usize(0..12);
+            let lines = lines.map(|line| {
+                if random.bool() { format!("{}\n", random.u8(0..12)) } else { format!("{side}{line}\n") }
+            });
+            lines.collect::<Vec<_>>().concat()
         };
         for _ in 0..2_000 {
-            let base: String = (0..random.usize(0..12)).map(|line| format!("{line}\n")).collect();
+            let base = (0..random.usize(0..12)).map(|line| format!("{line}\n")).collect::<Vec<_>>().concat();
             let (user, tool) = (text(&mut random, 'u'), text(&mut random, 't'));
             let (merged, _) = merge_marked(&base, &user, &tool, "kubewright 2");
             let added = user.lines().chain(tool.lines()).filter(|line| !base.lines().any(|one| one == *line));

@@ -280,7 +280,10 @@ impl<'a> From<'a> {
         if self.requires_metadata() {
             // kube's derive has no attribute for it, and allows those of schemars only behind a `cfg_attr`.
             let required = literal(&self.required(root, spec).into());
-            made.push(quoted("attr", &format!("cfg_attr(true, schemars(extend(\"required\" = {required})))")));
+            made.push(quoted(
+                "attr",
+                &format!("cfg_attr(true, schemars(extend(\"required\" = {required})))"),
+            ));
         }
         for (key, value) in self.definition["metadata"]["annotations"].as_object().into_iter().flatten() {
             made.push(call("annotation", &[format!("{key:?}"), literal(value)]));

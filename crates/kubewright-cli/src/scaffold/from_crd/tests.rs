@@ -262,7 +262,7 @@ spec:
     pub name: Option<String>,
     ");
     assert_eq!(schema_of(&made.definition)["required"], json!(["metadata", "spec"]));
-    let attribute = r#"attr = "cfg_attr(true, schemars(extend(\"required\" = [\"metadata\", \"spec\"])))","#;
+    let attribute = r#"attr = "cfg_attr(true, schemars(extend(\"required\" = [\"metadata\", \"spec\"])))""#;
     assert!(made.code.contains(attribute), "{}", made.code);
     assert_eq!(outline(schema_of(&made.definition)), outline(schema_of(&given)));
 }

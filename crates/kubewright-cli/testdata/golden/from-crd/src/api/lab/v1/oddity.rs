@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
     category = "all",
     status = "OddityStatus",
     doc = "Oddity has every odd name.\nAnd a second line.",
-    attr = "schemars(extend(\"required\" = [\"metadata\", \"spec\"]))",
+    attr = "cfg_attr(true, schemars(extend(\"required\" = [\"metadata\", \"spec\"])))",
     scale(
         spec_replicas_path = ".spec.replicas",
         status_replicas_path = ".status.replicas",
