@@ -180,7 +180,10 @@ impl Inner {
                 return Ok(with_tag(request, openapi::V2_PROTOBUF, &v2.protobuf));
             }
         }
-        Err(not_acceptable())
+        // As upstream: without a body.
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NOT_ACCEPTABLE;
+        Ok(response)
     }
 
     /// The definitions behind the custom resources that discovery tells of.

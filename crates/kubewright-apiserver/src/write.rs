@@ -235,7 +235,7 @@ impl Inner {
                 }
                 return Ok(Outcome { written: Written::shown(candidate), created: true });
             }
-            check_resource_version(served, &candidate)?;
+            check_resource_version(&candidate)?;
             let mut after = AfterCommit::default();
             match self.put(served, &key, Expect::Absent, candidate, &mut after) {
                 Ok(version) => {
