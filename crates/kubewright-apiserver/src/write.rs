@@ -366,7 +366,7 @@ impl Inner {
         notes: &mut Notes,
     ) -> Result<Value, ApiError> {
         let cluster = Cluster::new(self);
-        let Some((new_view, old_view)) = change.views(write, &new, old) else {
+        let Some((new_view, old_view)) = change.views(&new, old) else {
             let attributes = change.attributes(write, new, old);
             self.admission.validate(&cluster, &attributes, notes).await?;
             return Ok(attributes.object);

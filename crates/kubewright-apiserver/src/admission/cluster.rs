@@ -11,7 +11,6 @@ use crate::server::Inner;
 use crate::storage::Version;
 
 /// The server as admission plugins see it. Reads are of the newest state, not of a cache.
-#[derive(Clone, Copy)]
 pub(crate) struct Cluster<'a> {
     server: &'a Inner,
 }
