@@ -223,6 +223,11 @@ impl FieldError {
         Self::new(ErrorKind::Duplicate, field, Some(printed(&value.into())), "")
     }
 
+    /// As [`FieldError::duplicate`], of a value that is printed already.
+    pub fn duplicate_printed(field: &Path, value: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Duplicate, field, Some(value.into()), "")
+    }
+
     /// The value should be somewhere, and is not.
     pub fn not_found(field: &Path, value: impl Into<Value>) -> Self {
         Self::new(ErrorKind::NotFound, field, Some(printed(&value.into())), "")

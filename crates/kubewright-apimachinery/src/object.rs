@@ -149,6 +149,32 @@ fn own(value: &mut Value) -> &mut Map<String, Value> {
     }
 }
 
+/// Equal as upstream's `equality.Semantic` has it: an empty list or map is as good as none.
+pub fn semantically_equal(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            let matches = |(key, value): (&String, &Value), map: &Map<String, Value>| {
+                semantically_equal(value, map.get(key).unwrap_or(&Value::Null))
+            };
+            one.iter().all(|entry| matches(entry, other))
+                && other.iter().all(|(key, value)| one.contains_key(key) || is_nothing(value))
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(a, b)| semantically_equal(a, b))
+        }
+        _ => one == other || is_nothing(one) && is_nothing(other),
+    }
+}
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,6 +189,15 @@ mod tests {
         assert_eq!(object.int_at("spec.b"), Some(3));
         assert!(object.list_at("spec.c").is_empty());
         assert!(object.map_at("status").is_empty());
+    }
+
+    #[test]
+    fn empty_lists_and_maps_are_as_good_as_none() {
+        let one = json!({"a": [], "b": {"c": null}, "d": 1});
+        assert!(semantically_equal(&one, &json!({"b": {}, "d": 1})));
+        assert!(semantically_equal(&json!({"d": 1}), &json!({"a": [], "d": 1})));
+        assert!(!semantically_equal(&one, &json!({"a": [0], "d": 1})));
+        assert!(!semantically_equal(&one, &json!({"d": 2})));
     }
 
     #[test]

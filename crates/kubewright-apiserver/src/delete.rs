@@ -389,9 +389,23 @@ fn check_preconditions(
     object: &Value,
     options: &DeleteOptions,
 ) -> Result<(), ApiError> {
+    let uid = object.str_at("metadata.uid");
+    let revision = object.str_at("metadata.resourceVersion");
+    if served.storage.as_ref() == "namespaces" || served.defines_resources() {
+        // They have a storage of their own, with words of its own.
+        let given = [("UID", &options.uid, uid), ("ResourceVersion", &options.resource_version, revision)];
+        for (what, given, current) in given {
+            if let Some(given) = given.as_deref().filter(|given| *given != current) {
+                let why = format!(
+                    "Precondition failed: {what} in precondition: {given}, {what} in object meta: {current}"
+                );
+                return Err(ApiError::conflict(served.qualified(), name, &why));
+            }
+        }
+        return Ok(());
+    }
     // Graceful kinds check before anything else, and name the kind instead of the resource.
     let what = Qualified { group: served.group(), name: served.kind() };
-    let uid = object.str_at("metadata.uid");
     if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
         let why = format!(
             "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have \
@@ -399,7 +413,6 @@ fn check_preconditions(
         );
         return Err(ApiError::conflict(what, name, &why));
     }
-    let revision = object.str_at("metadata.resourceVersion");
     if let Some(wanted) = options.resource_version.as_deref().filter(|wanted| *wanted != revision) {
         let why = format!(
             "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record \

@@ -97,7 +97,8 @@ fn roots(registry: &Registry, request: &Request, root: &str) -> Result<Response<
             with_etag(request, AGGREGATED, bytes)
         });
     }
-    let yaml = negotiate_document(request, true)?;
+    // The aggregator answers for all groups, without a router.
+    let yaml = negotiate_document(request, root == "api")?;
     let value = if root == "api" { api_versions() } else { group_list(registry) };
     Ok(document(yaml, &value))
 }

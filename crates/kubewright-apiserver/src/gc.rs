@@ -44,7 +44,7 @@ impl Inner {
             self.delete_quietly(served, &version, Propagation::Background, after);
         } else {
             self.edit(served, key, after, |object| {
-                object.set_at("metadata.ownerReferences", present.clone())
+                object.set_at("metadata.ownerReferences", present.clone());
             });
         }
     }

@@ -66,8 +66,9 @@ pub(crate) enum Media {
 /// The media type of an object in a request's body.
 pub(crate) fn media(request: &Request) -> Result<Media, ApiError> {
     let given = request.header(http::header::CONTENT_TYPE);
-    match essence(given) {
-        "" | "application/json" => Ok(Media::Json),
+    match &*essence(given).to_ascii_lowercase() {
+        "application/json" => Ok(Media::Json),
+        "" if given.is_empty() => Ok(Media::Json),
         "application/yaml" => Ok(Media::Yaml),
         "application/vnd.kubernetes.protobuf" => Ok(Media::Protobuf),
         _ => Err(ApiError::new(
@@ -92,10 +93,10 @@ pub(crate) fn decode_as(
     media: Media,
     bytes: &[u8],
 ) -> Result<Decoded, ApiError> {
-    let (json, repeated) = to_json(media, bytes)?;
+    let (json, repeated) = body_json(expected.kind, media, bytes)?;
     let json = &*json;
-    let parsed = parse_kind(expected.kind, json)?;
-    check_kind(expected, &parsed.value, json)?;
+    let parsed = parse_kind(expected.kind, json, bytes)?;
+    check_kind(expected, &parsed.value, bytes)?;
     let mut decoded = if parsed.value.is_null() {
         // The zero object.
         let mut value = Value::Object(serde_json::Map::new());
@@ -117,10 +118,41 @@ pub(crate) fn decode_as(
     Ok(decoded)
 }
 
-/// Parses a body, and sees that it can say what it is. The error is upstream's.
-pub(crate) fn parse_kind(expected: &str, json: &[u8]) -> Result<Parsed, ApiError> {
+/// The body of an object as JSON. A body that is nothing of the kind is refused in upstream's words.
+pub(crate) fn body_json<'a>(
+    expected: &str,
+    media: Media,
+    bytes: &'a [u8],
+) -> Result<(Cow<'a, [u8]>, Option<String>), ApiError> {
+    match media {
+        Media::Json => Ok((Cow::Borrowed(bytes), None)),
+        Media::Yaml => {
+            let (value, repeated) = yaml(first_document(bytes))
+                .map_err(|why| unrecognized(expected, &format!("yaml: {why}"), bytes))?;
+            Ok((Cow::Owned(json::to_vec(&value)), repeated))
+        }
+        Media::Protobuf => {
+            let empty = match bytes {
+                [] => Some("empty data"),
+                b"k8s\0" => Some("empty body"),
+                _ => None,
+            };
+            if let Some(why) = empty {
+                return Err(unrecognized(expected, why, bytes));
+            }
+            let value = protobuf::decode(bytes).map_err(|error| match error.to_string() {
+                why if why.starts_with("provided data") => unrecognized(expected, &why, bytes),
+                why => ApiError::bad_request(why),
+            })?;
+            Ok((Cow::Owned(json::to_vec(&value)), None))
+        }
+    }
+}
+
+/// Parses a body, and sees that it can say what it is. `bytes` is how it was sent. The error is upstream's.
+pub(crate) fn parse_kind(expected: &str, json: &[u8], bytes: &[u8]) -> Result<Parsed, ApiError> {
     let unrecognized = |why: String| {
-        unrecognized(expected, &format!("couldn't get version/kind; json parse error: {why}"), json)
+        unrecognized(expected, &format!("couldn't get version/kind; json parse error: {why}"), bytes)
     };
     let parsed =
         json::parse(json, ParseOptions::default()).map_err(|error| unrecognized(error.to_string()))?;
@@ -291,7 +323,13 @@ fn first_document(bytes: &[u8]) -> &[u8] {
     while let Some(at) = bytes[from..].windows(separator.len()).position(|window| window == separator) {
         let end = from + at;
         let rest = &bytes[end + separator.len()..];
-        if rest.first().is_none_or(u8::is_ascii_whitespace) && !bytes[..end].trim_ascii().is_empty() {
+        // Comments and markers alone are no document.
+        let blank = |line: &[u8]| {
+            let line = line.trim_ascii();
+            line.is_empty() || line == b"---" || line.starts_with(b"#") || line.starts_with(b"%")
+        };
+        let empty = bytes[..end].split(|byte| *byte == b'\n').all(blank);
+        if rest.first().is_none_or(u8::is_ascii_whitespace) && !empty {
             return &bytes[..=end];
         }
         from = end + separator.len();
@@ -314,24 +352,30 @@ fn read_yaml(bytes: &[u8], duplicate_keys: DuplicateKeyPolicy) -> Result<Value, 
     let read = || {
         let budget = serde_saphyr::budget! { max_depth: json::MAX_DEPTH };
         let options = serde_saphyr::options! { budget: budget, duplicate_keys: duplicate_keys };
-        serde_saphyr::from_str_with_options(text, options).map_err(|error| yaml_error(&error))
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| yaml_error(&error, text))
     };
     on_large_stack(read)
 }
 
-fn yaml_error(error: &serde_saphyr::Error) -> YamlError {
+fn yaml_error(error: &serde_saphyr::Error, text: &str) -> YamlError {
     match error.without_snippet() {
         serde_saphyr::Error::DuplicateMappingKey { key: Some(key), location } => {
             YamlError::Repeated { key: key.clone(), line: location.line() }
         }
-        other => YamlError::Other(go_message(other)),
+        other => YamlError::Other(go_message(other, text)),
     }
 }
 
 /// What Go's reader says, where it is known to use other words.
-fn go_message(error: &serde_saphyr::Error) -> String {
+fn go_message(error: &serde_saphyr::Error, text: &str) -> String {
     let message = error.to_string();
     let line = error.location().map_or(0, |location| location.line());
+    if message.contains("recursive references") {
+        let anchor = text.split_once('&').map_or("", |(_, rest)| rest);
+        let name =
+            anchor.split(|c: char| c.is_whitespace() || "[]{},".contains(c)).next().unwrap_or_default();
+        return format!("anchor '{name}' value contains itself");
+    }
     let words = if message.contains("unclosed bracket") {
         "did not find expected node content"
     } else if message.contains("tabs disallowed") {

@@ -44,6 +44,11 @@ impl<'a> Clause<'a> {
         named.then(|| (group.unwrap_or_default(), version.unwrap_or_default(), kind.unwrap_or_default()))
     }
 
+    /// Whether its `stream` can be served: a watch, and not in YAML.
+    fn has_stream(&self, yaml: bool) -> bool {
+        self.parameter("stream").is_none_or(|stream| stream == "watch" && !yaml)
+    }
+
     /// Whether it comes before another one, as upstream's library compares them.
     fn precedes(&self, other: &Self) -> bool {
         self.quality > other.quality
@@ -149,8 +154,7 @@ fn negotiate_for(
         } else {
             continue;
         };
-        let stream = clause.parameter("stream").is_none_or(|stream| stream == "watch" && !yaml);
-        if !stream || clause.parameter("sv").is_some_and(|version| version != "v1") {
+        if !clause.has_stream(yaml) || clause.parameter("sv").is_some_and(|version| version != "v1") {
             continue;
         }
         let view = match clause.target() {
@@ -246,7 +250,8 @@ pub(crate) fn errors_in_yaml(accept: &str) -> bool {
             .filter(|clause| clause.target().is_none())
             .find_map(|clause| {
                 let json = clause.covers("application", "json");
-                (json || clause.covers("application", "yaml")).then_some(!json)
+                let offered = json || clause.covers("application", "yaml");
+                (offered && clause.has_stream(!json)).then_some(!json)
             })
             .unwrap_or_default()
 }

@@ -106,7 +106,7 @@ impl Inner {
                 };
                 self.one_document(request, &path, document)
             }
-            ["v2"] => self.v2(request),
+            ["v2"] => Ok(self.v2(request)),
             _ => Ok(crate::server::no_page()),
         }
     }
@@ -158,7 +158,7 @@ impl Inner {
         documents
     }
 
-    fn v2(&self, request: &Request) -> Result<Response<Body>, ApiError> {
+    fn v2(&self, request: &Request) -> Response<Body> {
         let registry = self.registry();
         let mut published = self.published.1.lock().unwrap_or_else(PoisonError::into_inner);
         let current = published.take().filter(|v2| Arc::ptr_eq(&v2.of, &registry));
@@ -174,13 +174,16 @@ impl Inner {
         let old_name = openapi::V2_PROTOBUF.replacen("v2.v1", "v2@v1", 1);
         for clause in clauses(wanted(request)) {
             if covers(&clause, JSON) {
-                return Ok(with_tag(request, JSON, &v2.json));
+                return with_tag(request, JSON, &v2.json);
             }
             if covers(&clause, openapi::V2_PROTOBUF) || covers(&clause, &old_name) {
-                return Ok(with_tag(request, openapi::V2_PROTOBUF, &v2.protobuf));
+                return with_tag(request, openapi::V2_PROTOBUF, &v2.protobuf);
             }
         }
-        Err(not_acceptable())
+        // As upstream: without a body.
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NOT_ACCEPTABLE;
+        response
     }
 
     /// The definitions behind the custom resources that discovery tells of.

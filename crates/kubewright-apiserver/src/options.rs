@@ -187,7 +187,9 @@ impl DeleteOptions {
             _ => None,
         };
         let orphan = query.get("orphanDependents").map(|_| query.flag("orphanDependents"));
-        Self::checked(&dry_run, grace, query.get("propagationPolicy"), orphan, None, None)
+        let text = |name: &str| query.get(name).filter(|value| !value.is_empty()).map(str::to_owned);
+        let (uid, version) = (text("uid"), text("resourceVersion"));
+        Self::checked(&dry_run, grace, query.get("propagationPolicy"), orphan, uid, version)
     }
 
     fn checked(

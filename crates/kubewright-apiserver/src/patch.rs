@@ -10,7 +10,7 @@ use kubewright_apimachinery::encode::{self, TakenApart};
 use kubewright_apimachinery::field::{FieldError, Path};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::patch::strategic::{apply_strategic_merge_patch, go_text};
+use kubewright_apimachinery::patch::strategic::{apply_strategic_merge_patch, conversion_error, go_text};
 use kubewright_apimachinery::patch::{
     JsonPatch, JsonPatchError, apply_merge_patch, check_json_patch, check_merge_patch, decode_merge_patch,
 };
@@ -116,7 +116,10 @@ impl Patch {
         match shape {
             Shape::BuiltIn(ty) => {
                 if matches!(self, Self::Strategic(_)) {
-                    // Put into the struct at hand, whatever it says it is.
+                    if let Some(why) = conversion_error(ty.get(), patched) {
+                        return Err(refused(why));
+                    }
+                    // Converted to the type at hand, whatever it says it is.
                     output::set_kind(&mut object, gvk.api_version(), gvk.kind);
                 } else {
                     input::check_registered(gvk, Gvk::of(patched)).map_err(refused)?;

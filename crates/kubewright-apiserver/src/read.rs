@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::{DecodeError, Engine as _};
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use kubewright_apimachinery::json::{self, ParseOptions};
@@ -265,6 +265,17 @@ impl Page {
     }
 }
 
+/// What Go says of text that is not base64.
+fn go_base64_error(error: &DecodeError) -> String {
+    let at = match error {
+        DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol { offset: at, .. } => *at,
+        // Go notices a length that cannot be where the incomplete quantum begins.
+        DecodeError::InvalidLength(length) => length - length % 4,
+        DecodeError::InvalidPadding => 0,
+    };
+    format!("illegal base64 data at input byte {at}")
+}
+
 /// Where a list goes on: opaque to clients, but of upstream's shape.
 struct Token {
     revision: u64,
@@ -281,7 +292,7 @@ impl Token {
         let bad = |why: String| ApiError::bad_request(format!("invalid continue token: {why}"));
         let bytes = URL_SAFE_NO_PAD
             .decode(text.trim_end_matches('='))
-            .map_err(|error| bad(format!("continue key is not valid: {error}")))?;
+            .map_err(|error| bad(format!("continue key is not valid: {}", go_base64_error(&error))))?;
         let parsed = json::parse(&bytes, ParseOptions::default())
             .map_err(|error| bad(format!("continue key is not valid: {error}")))?;
         let token = parsed.value;

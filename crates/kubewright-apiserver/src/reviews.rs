@@ -112,9 +112,7 @@ impl Inner {
         } else {
             return Err(ApiError::not_found(served.qualified(), name));
         };
-        let mut response = output::answer(StatusCode::OK, format, Bytes::from(json::to_vec(&value)));
-        output::warn(&mut response, &["v1 ComponentStatus is deprecated in v1.19+".to_owned()]);
-        Ok(response)
+        Ok(output::answer(StatusCode::OK, format, Bytes::from(json::to_vec(&value))))
     }
 
     fn review(&self, request: &Request, served: &Served, review: &Value) -> Value {

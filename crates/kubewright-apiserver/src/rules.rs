@@ -51,8 +51,8 @@ impl Served {
         bytes: &[u8],
         validation: FieldValidation,
     ) -> Result<(Value, Vec<String>), ApiError> {
-        let (json, repeated) = input::to_json(media, bytes)?;
-        let parsed = input::parse_kind(self.kind(), &json)?;
+        let (json, repeated) = input::body_json(self.kind(), media, bytes)?;
+        let parsed = input::parse_kind(self.kind(), &json, bytes)?;
         let (version, kind) =
             (parsed.value.str_at("apiVersion").to_owned(), parsed.value.str_at("kind").to_owned());
         let (group, version) = split_api_version(&version);
@@ -60,7 +60,7 @@ impl Served {
         let Decoded { value, strict } = match custom::decode_parsed(&custom.rules, parsed, &json) {
             Ok(decoded) => decoded,
             Err(error @ (custom::DecodeError::MissingKind { .. } | custom::DecodeError::Syntax(_))) => {
-                return Err(input::unrecognized(self.kind(), &error.to_string(), &json));
+                return Err(input::unrecognized(self.kind(), &error.to_string(), bytes));
             }
             Err(error) => return Err(self.not_handled(gvk, &error.to_string())),
         };

@@ -132,7 +132,7 @@ impl Inner {
             options: &options,
         };
         let shape = Shape::BuiltIn(scale_type);
-        let mut change = Change::Scale(Scale { served, scale_type, shape, wanted });
+        let mut change = Change::Scale(Scale { served, ty: scale_type, shape, wanted });
         let mut notes = Notes { warnings, ..Notes::default() };
         let outcome = self.update_object(&write, &mut change, &mut notes).await?;
         let object = outcome.written.object(served);
@@ -187,8 +187,8 @@ impl Inner {
 /// A write of a Scale.
 pub(crate) struct Scale<'a> {
     served: &'a Served,
-    scale_type: TypeRef,
-    /// The type of a Scale, for admission.
+    ty: TypeRef,
+    /// The same, for admission.
     pub(crate) shape: Shape,
     wanted: Wanted,
 }
@@ -208,7 +208,7 @@ impl Scale<'_> {
             None => scale_of(live),
         };
         apply::to_scale(&owners_of(live)?, &replicas_paths(served)).store(&mut old);
-        let scale = server.new_scale(self.scale_type, write.manager, &old, &self.wanted)?;
+        let scale = server.new_scale(self.ty, write.manager, &old, &self.wanted)?;
         let warnings = match &self.wanted {
             Wanted::Applied(applied) => applied.strict()?,
             Wanted::Scale(_) | Wanted::Patch(_) => Vec::new(),
@@ -244,8 +244,8 @@ impl Scale<'_> {
     }
 
     /// The Scale of an object.
-    pub(crate) fn view(&self, served: &Served, object: &Value) -> Value {
-        match paths(served) {
+    pub(crate) fn view(&self, object: &Value) -> Value {
+        match paths(self.served) {
             Some(paths) => paths.written(object).unwrap_or_default(),
             None => scale_of(object),
         }

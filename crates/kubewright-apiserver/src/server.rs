@@ -345,7 +345,8 @@ impl Inner {
     ) -> Result<Response<Body>, ApiError> {
         let registry = self.registry();
         let Some(served) = registry.find(&path.group, &path.version, &path.resource) else {
-            let known = registry.serves(&path.group, &path.version);
+            // Groups of custom resources have no router that could answer.
+            let known = registry.is_built_in(&path.group) && registry.serves(&path.group, &path.version);
             return if known || path.group.is_empty() && path.version == "v1" {
                 Err(no_resource())
             } else {
@@ -375,16 +376,16 @@ impl Inner {
         } else {
             handle.await
         };
-        if let Some(warning) = served.deprecation() {
-            // Said whatever comes of the request.
-            let mut response = response.unwrap_or_else(|error| output::failure(&error));
-            output::warn(&mut response, &[warning.to_owned()]);
-            return Ok(response);
+        let Some(warning) = served.deprecation().or_else(|| deprecated(served)) else { return response };
+        // Sent whatever the result, unless the router refuses before the handler is reached.
+        if let Err(error) = &response
+            && served.custom().is_none()
+            && (error.code == 405 || error.message.starts_with("406: ") || error.message.starts_with("415: "))
+        {
+            return response;
         }
-        let mut response = response?;
-        if served.storage.as_ref() == "endpoints" {
-            output::warn(&mut response, &[ENDPOINTS_DEPRECATED.to_owned()]);
-        }
+        let mut response = response.unwrap_or_else(|error| output::failure(&error));
+        output::warn(&mut response, &[warning.to_owned()]);
         Ok(response)
     }
 
@@ -426,8 +427,16 @@ impl Inner {
     }
 }
 
-const ENDPOINTS_DEPRECATED: &str =
-    "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
+/// The warning of built-in resources that are deprecated.
+fn deprecated(served: &Served) -> Option<&'static str> {
+    match (served.group(), served.plural()) {
+        ("", "endpoints") => {
+            Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+        }
+        ("", "componentstatuses") => Some("v1 ComponentStatus is deprecated in v1.19+"),
+        _ => None,
+    }
+}
 
 fn not_durable(error: &std::io::Error) -> ApiError {
     ApiError::internal(format!("writes cannot be made durable: {error}"))

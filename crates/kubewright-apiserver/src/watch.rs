@@ -42,9 +42,11 @@ impl Inner {
         only: &str,
     ) -> Result<Response<Body>, ApiError> {
         let mut format = negotiate(request, served)?;
+        let mut unencodable = false;
         if matches!(format.view, View::MetadataList(_)) {
-            // No event has a list, so upstream shows the object.
+            // Upstream fails to encode the first event, and closes the watch.
             format.view = View::Whole;
+            unencodable = true;
         }
         let options = ListOptions::read(&request.query, true)?;
         let filter = Filter::new(served, namespace, &options)?;
@@ -72,8 +74,8 @@ impl Inner {
         if format.yaml {
             return Err(no_stream());
         }
-        let stream = futures_util::stream::unfold(watch, |mut watch| async move {
-            let next = watch.next().await?;
+        let stream = futures_util::stream::unfold(watch, move |mut watch| async move {
+            let next = watch.next().await.filter(|_| !unencodable)?;
             Some((next, watch))
         });
         Ok(output::respond(StatusCode::OK, "application/json", Body::stream(stream)))

@@ -239,7 +239,7 @@ impl Inner {
                 }
                 return Ok(Outcome { written: Written::shown(candidate), created: true });
             }
-            check_resource_version(served, &candidate)?;
+            check_resource_version(&candidate)?;
             let candidate = self.in_storage_version(served, candidate).await?;
             let mut after = AfterCommit::default();
             match self.put(served, &key, Expect::Absent, candidate, &mut after) {
@@ -395,7 +395,7 @@ impl Inner {
         notes: &mut Notes,
     ) -> Result<Value, ApiError> {
         let cluster = Cluster::new(self);
-        let Some((new_view, old_view)) = change.views(write, &new, old) else {
+        let Some((new_view, old_view)) = change.views(&new, old) else {
             let attributes = change.attributes(write, new, old);
             self.admission.validate(&cluster, &attributes, notes).await?;
             return Ok(attributes.object);

@@ -6,6 +6,7 @@
 //! that the type does not know, and directives inside added list elements, are still in it, and decoding
 //! tells the user of them. Custom resources have no such table and take no strategic merge patches.
 
+mod convert;
 mod error;
 mod list;
 mod order;
@@ -15,6 +16,7 @@ mod schema;
 use serde_json::{Map, Value};
 
 use crate::facts::Type;
+pub use convert::conversion_error;
 pub use error::StrategicPatchError;
 pub use print::go_text;
 use schema::Schema;

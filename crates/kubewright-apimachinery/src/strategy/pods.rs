@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::field::{ErrorList, Path};
 use crate::gvk::Gvk;
 use crate::names;
-use crate::object::Fields as _;
+use crate::object::{Fields as _, semantically_equal};
 use crate::validation;
 
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
@@ -251,7 +251,7 @@ fn node_warnings(node: &Value) -> Vec<String> {
 /// Counts a generation if what `path` holds has changed.
 fn count(new: &mut Value, old: &Value, path: &str) {
     let generation = old.int_at("metadata.generation").unwrap_or_default();
-    let changed = new.at(path) != old.at(path);
+    let changed = !semantically_equal(new.at(path), old.at(path));
     let generation = generation.saturating_add(i64::from(changed));
     if generation > 0 {
         new.set_at("metadata.generation", generation);

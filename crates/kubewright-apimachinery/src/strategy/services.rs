@@ -10,7 +10,7 @@ mod warnings;
 use serde_json::{Value, json};
 
 use crate::gvk::Gvk;
-use crate::object::Fields as _;
+use crate::object::{Fields as _, semantically_equal};
 
 pub(super) use warnings::warnings;
 
@@ -35,11 +35,11 @@ pub(super) fn prepare_update(gvk: Gvk<'_>, new: &mut Value, old: &Value) {
         "Service" => service::prepare_update(new, old),
         "Ingress" => {
             keep(new, old, "status");
-            let changed = new.at("spec") != old.at("spec");
+            let changed = !semantically_equal(new.at("spec"), old.at("spec"));
             count_generation(new, old, changed);
         }
         "IngressClass" | "NetworkPolicy" => {
-            let changed = new.at("spec") != old.at("spec");
+            let changed = !semantically_equal(new.at("spec"), old.at("spec"));
             count_generation(new, old, changed);
         }
         "EndpointSlice" => {

@@ -14,7 +14,7 @@ pub(super) use self::warnings::warnings;
 use crate::convert::{TEMPLATE_GENERATION, convert};
 use crate::gvk::Gvk;
 use crate::names;
-use crate::object::Fields as _;
+use crate::object::{Fields as _, semantically_equal};
 
 pub(super) fn prepare_create(gvk: Gvk<'_>, object: &mut Value) {
     match gvk.kind {
@@ -37,14 +37,14 @@ pub(super) fn prepare_update(gvk: Gvk<'_>, new: &mut Value, old: &Value) {
         }
         "StatefulSet" if !old.has(MAX_UNAVAILABLE) => drop_max_unavailable(new),
         "DaemonSet" => {
-            let same = new.at("spec.template") == old.at("spec.template");
+            let same = semantically_equal(new.at("spec.template"), old.at("spec.template"));
             set_template_generation(new, template_generation(old).saturating_add(i64::from(!same)));
         }
         _ if !counts_generations(gvk) => return,
         _ => {}
     }
     keep(new, old, "status");
-    let mut changed = new.at("spec") != old.at("spec");
+    let mut changed = !semantically_equal(new.at("spec"), old.at("spec"));
     if gvk.kind == "Deployment" {
         // Its controller copies annotations to the ReplicaSets, so they are part of what is wanted.
         changed |= new.map_at("metadata.annotations") != old.map_at("metadata.annotations");

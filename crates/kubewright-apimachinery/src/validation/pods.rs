@@ -235,3 +235,5 @@ fn binding(binding: &Value) -> ErrorList {
 
 #[cfg(test)]
 mod tests;
+
+pub(in crate::validation) use scheduling::tolerations;

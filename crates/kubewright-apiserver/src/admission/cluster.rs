@@ -13,7 +13,6 @@ use crate::storage::Version;
 use crate::webhook_client::{Handler, WebhookAddress};
 
 /// The server as admission plugins see it. Reads are of the newest state, not of a cache.
-#[derive(Clone, Copy)]
 pub(crate) struct Cluster<'a> {
     server: &'a Inner,
 }

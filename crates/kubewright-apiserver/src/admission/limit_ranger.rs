@@ -158,7 +158,7 @@ fn claim_errors(claim: &Value, range: &Value) -> Vec<String> {
             let usage = format!("maximum {name} usage per PersistentVolumeClaim is {enforced}");
             match requests.get(&name) {
                 None => errors.push(format!("{usage}.  No request is specified")),
-                Some(request) if comparable(&[request, &enforced]).is_some_and(|v| v[0] > v[1]) => {
+                Some(request) if less(&enforced, request) => {
                     errors.push(format!("{usage}, but request is {request}"));
                 }
                 Some(_) => {}
@@ -169,18 +169,14 @@ fn claim_errors(claim: &Value, range: &Value) -> Vec<String> {
 }
 
 /// The values at a common precision: in thousandths, unless one is too large for that.
-fn comparable(quantities: &[&Quantity]) -> Option<Vec<i64>> {
+fn comparable<const N: usize>(quantities: [&Quantity; N]) -> [i64; N] {
     let fits = quantities.iter().all(|quantity| quantity.value() <= MAX_MILLI_VALUE);
-    Some(
-        quantities
-            .iter()
-            .map(|quantity| if fits { quantity.milli_value() } else { quantity.value() })
-            .collect(),
-    )
+    quantities.map(|quantity| if fits { quantity.milli_value() } else { quantity.value() })
 }
 
 fn less(one: &Quantity, other: &Quantity) -> bool {
-    comparable(&[one, other]).is_some_and(|values| values[0] < values[1])
+    let [one, other] = comparable([one, other]);
+    one < other
 }
 
 fn below_min(
@@ -226,7 +222,7 @@ fn above_ratio(
     let zero = Quantity::new(0, enforced.notation());
     let request = requests.get(name).unwrap_or(&zero);
     let limit = limits.get(name).unwrap_or(&zero);
-    let values = comparable(&[request, limit, enforced])?;
+    let values = comparable([request, limit, enforced]);
     if values[0] == 0 {
         return Some(format!("{allowed}, but no request is specified or request is 0"));
     }

@@ -28,13 +28,11 @@ impl Plugin for Priority {
         if !attributes.is_for("", "pods") {
             return Admission::ALLOWED;
         }
-        match attributes.operation {
-            Operation::Create => resolve(cluster, attributes).into(),
-            _ => {
-                keep(attributes);
-                Admission::ALLOWED
-            }
+        if attributes.operation == Operation::Create {
+            return resolve(cluster, attributes).into();
         }
+        keep(attributes);
+        Admission::ALLOWED
     }
 
     fn validate<'a>(

@@ -16,6 +16,7 @@ use crate::output;
 use crate::resources::Served;
 use crate::server::Inner;
 use crate::storage::{Expect, Version};
+use crate::track::Author;
 
 pub(super) struct ResourceQuota;
 
@@ -98,12 +99,14 @@ impl Inner {
         mut version: Arc<Version>,
     ) -> Result<(), ApiError> {
         loop {
+            let old = output::packed(quotas, &version);
             let mut quota = output::object(quotas, &version);
             let Some(used) = self.used_after(charge, &quota)? else { return Ok(()) };
             for (name, much) in used {
                 quota.object_mut("status.used").insert(name, much.to_string().into());
             }
             let key = quotas.key(charge.namespace, quota.str_at("metadata.name"));
+            self.track(quotas, "status", &Author::named("kube-apiserver"), Some(&old), &mut quota);
             let mut after = AfterCommit::default();
             if self.put(quotas, &key, Expect::At(version.revision), quota, &mut after).is_ok() {
                 self.finish(after);

@@ -50,6 +50,10 @@ fn class_of(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<Option
         return Ok(None);
     }
     let name = attributes.object.str_at("spec.runtimeClassName");
+    if name.is_empty() {
+        // The client that upstream looks it up with refuses this.
+        return Err(ApiError::new(500, "", "resource name may not be empty"));
+    }
     match cluster.get("node.k8s.io/runtimeclasses", "", name) {
         Some(class) => Ok(Some(class)),
         None => Err(attributes.forbidden(&format!("pod rejected: RuntimeClass {name:?} not found"))),

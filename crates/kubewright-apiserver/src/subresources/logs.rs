@@ -16,6 +16,7 @@ use kubewright_sync::ordered_watch;
 use serde_json::Value;
 
 use crate::body::Body;
+use crate::negotiate::negotiate_without_tables;
 use crate::options::parse_int;
 use crate::output;
 use crate::request::{Query, Request};
@@ -40,6 +41,7 @@ impl Inner {
         namespace: &str,
         name: &str,
     ) -> Result<Response<Body>, ApiError> {
+        negotiate_without_tables(request, served, "text/plain")?;
         let options = Options::read(&request.query, name)?;
         let version = self.find(served, namespace, name)?;
         let pod = version.object();

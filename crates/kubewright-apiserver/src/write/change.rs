@@ -102,9 +102,9 @@ impl<'c> Change<'c> {
     }
 
     /// The new and the old object as validating admission sees them, where that is not the object itself.
-    pub(crate) fn views(&self, write: &WriteRequest<'_>, new: &Value, old: &Value) -> Option<(Value, Value)> {
+    pub(crate) fn views(&self, new: &Value, old: &Value) -> Option<(Value, Value)> {
         match self {
-            Self::Scale(change) => Some((change.view(write.served, new), change.view(write.served, old))),
+            Self::Scale(change) => Some((change.view(new), change.view(old))),
             _ => None,
         }
     }

@@ -41,6 +41,11 @@ impl Inner {
             served.normalise(object)?;
         }
         warnings.extend(served.warnings(object, None));
+        if served.storage.as_ref() == "namespaces" {
+            // Defaulting cannot know a name that is generated.
+            let name = object.at("metadata.name").clone();
+            object.object_mut("metadata.labels").insert("kubernetes.io/metadata.name".to_owned(), name);
+        }
         Ok(reserved)
     }
 
@@ -156,15 +161,11 @@ fn resource_version(object: &Value) -> Result<u64, ApiError> {
 }
 
 /// A new object must not have a resourceVersion. One that cannot be read counts as none.
-pub(super) fn check_resource_version(served: &Served, object: &Value) -> Result<(), ApiError> {
+pub(super) fn check_resource_version(object: &Value) -> Result<(), ApiError> {
     if resource_version(object).unwrap_or_default() == 0 {
         return Ok(());
     }
-    let why = "resourceVersion should not be set on objects to be created";
-    Err(match served.custom() {
-        Some(_) => ApiError::new(500, "", why),
-        None => ApiError::internal(why),
-    })
+    Err(ApiError::new(500, "", "resourceVersion should not be set on objects to be created"))
 }
 
 /// The resourceVersion of an update must be that of the live object. Where the kind allows unconditional updates, none

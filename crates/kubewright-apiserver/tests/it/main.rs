@@ -1,15 +1,18 @@
 //! Unmodified clients on the embedded server, and everything that they may count on.
 
+mod admission;
 mod api;
 mod applying;
 mod auth;
 mod concurrency;
 mod custom;
 mod discovery;
+mod exchange;
 mod fuzz;
 mod given;
 mod hostile;
 mod logs;
+mod negotiation;
 mod policies;
 mod rbac;
 mod runtime;

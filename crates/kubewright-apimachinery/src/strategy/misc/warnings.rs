@@ -9,13 +9,26 @@ use crate::quantity::Quantity;
 use crate::validation::meta::bytes;
 
 /// The warnings for an object that is created or updated; they do not depend on what it was.
-pub(in crate::strategy) fn warnings(gvk: Gvk<'_>, new: &Value, _old: Option<&Value>) -> Vec<String> {
+pub(in crate::strategy) fn warnings(gvk: Gvk<'_>, new: &Value, old: Option<&Value>) -> Vec<String> {
     match (gvk.group, gvk.kind) {
         ("", "Secret") if new.str_at("type") == "kubernetes.io/tls" => key_pair(new).into_iter().collect(),
+        ("", "ServiceAccount") => enforced_secrets(new, old).into_iter().collect(),
         ("", "PersistentVolume") => persistent_volume(new),
         ("", "PersistentVolumeClaim") => claim(new),
         _ => Vec::new(),
     }
+}
+
+/// An annotation that is newly set, and deprecated.
+fn enforced_secrets(new: &Value, old: Option<&Value>) -> Option<String> {
+    const ANNOTATION: &str = "kubernetes.io/enforce-mountable-secrets";
+    let has = |account: &Value| account.map_at("metadata.annotations").contains_key(ANNOTATION);
+    (has(new) && !old.is_some_and(has)).then(|| {
+        format!(
+            "metadata.annotations[{ANNOTATION}]: deprecated in v1.32+; prefer separate namespaces to isolate access to \
+             mounted secrets"
+        )
+    })
 }
 
 /// What Go says to a pair of certificate and key, as far as PEM goes. What stands in the blocks is not read.

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::{not_negative, one_of};
-use crate::field::{ErrorList, FieldError, Path};
+use crate::field::{ErrorList, FieldError, Path, quote};
 use crate::names;
 use crate::object::Fields as _;
-use crate::validation::meta;
+use crate::validation::{meta, pods};
 
 /// The highest priority that users may give.
 const MAX_USER_PRIORITY: i64 = 1_000_000_000;
@@ -74,6 +74,30 @@ pub(super) fn runtime_class(object: &Value) -> ErrorList {
     let path = Path::new("scheduling");
     let selector = object.at("scheduling.nodeSelector");
     errors.extend(meta::labels(selector, &path.child("nodeSelector")));
+    errors.extend(tolerations(object.at("scheduling"), &path));
+    errors
+}
+
+/// Checks the tolerations of a RuntimeClass, each of which stands once.
+fn tolerations(scheduling: &Value, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    pods::tolerations(scheduling, path, &mut errors);
+    let path = path.child("tolerations");
+    let mut seen = std::collections::HashSet::new();
+    for (index, toleration) in scheduling.list_at("tolerations").iter().enumerate() {
+        let fields = ["key", "operator", "value", "effect"].map(|field| toleration.str_at(field));
+        if !seen.insert(fields) {
+            // Printed as upstream's internal form, in the order of its fields.
+            let [key, operator, value, effect] = fields.map(quote);
+            let seconds = toleration.int_at("tolerationSeconds");
+            let seconds = seconds.map_or_else(|| "null".to_owned(), |seconds| seconds.to_string());
+            let shown = format!(
+                "{{\"Key\":{key},\"Operator\":{operator},\"Value\":{value},\"Effect\":{effect},\
+                 \"TolerationSeconds\":{seconds}}}"
+            );
+            errors.push(FieldError::duplicate_printed(&path.index(index), shown));
+        }
+    }
     errors
 }
 

@@ -172,7 +172,7 @@ fn label_keys(term: &Value, path: &Path, errors: &mut ErrorList) {
 }
 
 /// Checks the tolerations of a pod.
-pub(super) fn tolerations(spec: &Value, path: &Path, errors: &mut ErrorList) {
+pub(in crate::validation) fn tolerations(spec: &Value, path: &Path, errors: &mut ErrorList) {
     tolerations_in(spec, "tolerations", path, errors);
 }
 

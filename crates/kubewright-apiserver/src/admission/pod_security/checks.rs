@@ -91,7 +91,7 @@ pub(super) fn evaluate(standard: LevelVersion, metadata: &Value, spec: &Value) -
         host_ports(pod),
         (version >= 34).then(|| probe_hosts(pod)).flatten(),
         privileged(pod),
-        (!(restricted && version >= LATEST) && !relaxed).then(|| proc_mount(pod)).flatten(),
+        (!(relaxed || restricted && version >= LATEST)).then(|| proc_mount(pod)).flatten(),
         se_linux(pod, version),
         match version {
             0..19 => seccomp_annotations(pod),
@@ -143,8 +143,8 @@ fn setters(pod: bool, containers: &[&str]) -> String {
     setters.join(" and ")
 }
 
-fn violation(reason: &str, detail: String) -> Option<Violation> {
-    Some((reason.to_owned(), detail))
+fn violation(reason: &str, detail: String) -> Violation {
+    (reason.to_owned(), detail)
 }
 
 fn app_armor(pod: &Pod<'_>) -> Option<Violation> {
@@ -186,10 +186,10 @@ fn app_armor(pod: &Pod<'_>) -> Option<Violation> {
     if who.is_empty() {
         return None;
     }
-    violation(
+    Some(violation(
         plural("forbidden AppArmor profile", "forbidden AppArmor profiles", values.len()),
         format!("{} must not set AppArmor profile type to {}", who.join(" and "), quoted(&values)),
-    )
+    ))
 }
 
 fn added(container: &Value) -> impl Iterator<Item = &str> {
@@ -245,7 +245,7 @@ fn restricted_capabilities(pod: &Pod<'_>) -> Option<Violation> {
             quoted(capabilities)
         ));
     }
-    if details.is_empty() { None } else { violation("unrestricted capabilities", details.join("; ")) }
+    if details.is_empty() { None } else { Some(violation("unrestricted capabilities", details.join("; "))) }
 }
 
 fn host_namespaces(pod: &Pod<'_>) -> Option<Violation> {
@@ -254,7 +254,7 @@ fn host_namespaces(pod: &Pod<'_>) -> Option<Violation> {
         .filter(|field| pod.spec.bool_at(field))
         .map(|field| format!("{field}=true"))
         .collect();
-    if used.is_empty() { None } else { violation("host namespaces", used.join(", ")) }
+    if used.is_empty() { None } else { Some(violation("host namespaces", used.join(", "))) }
 }
 
 fn host_path_volumes(pod: &Pod<'_>) -> Option<Violation> {
@@ -263,7 +263,10 @@ fn host_path_volumes(pod: &Pod<'_>) -> Option<Violation> {
     if names.is_empty() {
         return None;
     }
-    violation("hostPath volumes", format!("{} {}", plural("volume", "volumes", names.len()), quoted(&names)))
+    Some(violation(
+        "hostPath volumes",
+        format!("{} {}", plural("volume", "volumes", names.len()), quoted(&names)),
+    ))
 }
 
 fn host_ports(pod: &Pod<'_>) -> Option<Violation> {
@@ -277,7 +280,7 @@ fn host_ports(pod: &Pod<'_>) -> Option<Violation> {
         return None;
     }
     let (count, used) = (used.len(), used.into_iter().collect::<Vec<_>>().join(", "));
-    violation(
+    Some(violation(
         "hostPort",
         format!(
             "{} {} {} {used}",
@@ -285,7 +288,7 @@ fn host_ports(pod: &Pod<'_>) -> Option<Violation> {
             plural("uses", "use", bad.len()),
             plural("hostPort", "hostPorts", count)
         ),
-    )
+    ))
 }
 
 fn probe_hosts(pod: &Pod<'_>) -> Option<Violation> {
@@ -304,7 +307,7 @@ fn probe_hosts(pod: &Pod<'_>) -> Option<Violation> {
     if bad.is_empty() {
         return None;
     }
-    violation(
+    Some(violation(
         "probe or lifecycle host",
         format!(
             "{} {} {} {}",
@@ -313,7 +316,7 @@ fn probe_hosts(pod: &Pod<'_>) -> Option<Violation> {
             plural("probe or lifecycle host", "probe or lifecycle hosts", used.len()),
             quoted(&used)
         ),
-    )
+    ))
 }
 
 fn privileged(pod: &Pod<'_>) -> Option<Violation> {
@@ -321,7 +324,7 @@ fn privileged(pod: &Pod<'_>) -> Option<Violation> {
     if bad.is_empty() {
         return None;
     }
-    violation("privileged", format!("{} must not set securityContext.privileged=true", named(&bad)))
+    Some(violation("privileged", format!("{} must not set securityContext.privileged=true", named(&bad))))
 }
 
 fn proc_mount(pod: &Pod<'_>) -> Option<Violation> {
@@ -334,10 +337,10 @@ fn proc_mount(pod: &Pod<'_>) -> Option<Violation> {
     if bad.is_empty() {
         return None;
     }
-    violation(
+    Some(violation(
         "procMount",
         format!("{} must not set securityContext.procMount to {}", named(&bad), quoted(&mounts)),
-    )
+    ))
 }
 
 fn se_linux(pod: &Pod<'_>, version: u64) -> Option<Violation> {
@@ -371,14 +374,14 @@ fn se_linux(pod: &Pod<'_>, version: u64) -> Option<Violation> {
             data.push(format!("{field} may not be set"));
         }
     }
-    violation(
+    Some(violation(
         "seLinuxOptions",
         format!(
             "{} set forbidden securityContext.seLinuxOptions: {}",
             setters(pod_is_bad, &containers),
             data.join("; ")
         ),
-    )
+    ))
 }
 
 fn seccomp_annotations(pod: &Pod<'_>) -> Option<Violation> {
@@ -401,7 +404,10 @@ fn seccomp_annotations(pod: &Pod<'_>) -> Option<Violation> {
         return None;
     }
     let (count, list) = (forbidden.len(), forbidden.into_iter().collect::<Vec<_>>().join(", "));
-    violation("seccompProfile", format!("forbidden {} {list}", plural("annotation", "annotations", count)))
+    Some(violation(
+        "seccompProfile",
+        format!("forbidden {} {list}", plural("annotation", "annotations", count)),
+    ))
 }
 
 /// `required`: every container must have a profile, its own or the pod's.
@@ -413,26 +419,26 @@ fn seccomp(pod: &Pod<'_>, required: bool) -> Option<Violation> {
     if bad(pod.spec) || !explicit.is_empty() {
         let holders = std::iter::once(pod.spec).chain(pod.containers()).filter(|holder| bad(holder));
         let values: BTreeSet<&str> = holders.map(|holder| holder.at(path).str_at("type")).collect();
-        return violation(
+        return Some(violation(
             "seccompProfile",
             format!(
                 "{} must not set securityContext.seccompProfile.type to {}",
                 setters(bad(pod.spec), &explicit),
                 quoted(&values)
             ),
-        );
+        ));
     }
     let implicit = pod.containers_where(|container| !container.has(path));
     if !required || implicit.is_empty() || valid(pod.spec) {
         return None;
     }
-    violation(
+    Some(violation(
         "seccompProfile",
         format!(
             "pod or {} must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \"Localhost\"",
             named(&implicit)
         ),
-    )
+    ))
 }
 
 fn sysctls(pod: &Pod<'_>, version: u64) -> Option<Violation> {
@@ -452,7 +458,7 @@ fn sysctls(pod: &Pod<'_>, version: u64) -> Option<Violation> {
     };
     let names = pod.spec.list_at("securityContext.sysctls").iter().map(|sysctl| sysctl.str_at("name"));
     let forbidden: Vec<&str> = names.filter(|name| !allowed(name)).collect();
-    if forbidden.is_empty() { None } else { violation("forbidden sysctls", forbidden.join(", ")) }
+    if forbidden.is_empty() { None } else { Some(violation("forbidden sysctls", forbidden.join(", "))) }
 }
 
 fn host_process(pod: &Pod<'_>) -> Option<Violation> {
@@ -462,7 +468,10 @@ fn host_process(pod: &Pod<'_>) -> Option<Violation> {
     if who.is_empty() {
         return None;
     }
-    violation("hostProcess", format!("{who} must not set securityContext.windowsOptions.hostProcess=true"))
+    Some(violation(
+        "hostProcess",
+        format!("{who} must not set securityContext.windowsOptions.hostProcess=true"),
+    ))
 }
 
 fn privilege_escalation(pod: &Pod<'_>) -> Option<Violation> {
@@ -472,10 +481,10 @@ fn privilege_escalation(pod: &Pod<'_>) -> Option<Violation> {
     if bad.is_empty() {
         return None;
     }
-    violation(
+    Some(violation(
         "allowPrivilegeEscalation != false",
         format!("{} must set securityContext.allowPrivilegeEscalation=false", named(&bad)),
-    )
+    ))
 }
 
 fn restricted_volumes(pod: &Pod<'_>) -> Option<Violation> {
@@ -522,7 +531,7 @@ fn restricted_volumes(pod: &Pod<'_>) -> Option<Violation> {
     let names: Vec<&str> = bad.iter().map(|volume| volume.str_at("name")).collect();
     let source = |volume: &&Value| KNOWN.into_iter().find(|source| volume.has(source)).unwrap_or("unknown");
     let types: BTreeSet<&str> = bad.iter().map(source).collect();
-    violation(
+    Some(violation(
         "restricted volume types",
         format!(
             "{} {} {} {} {}",
@@ -532,7 +541,7 @@ fn restricted_volumes(pod: &Pod<'_>) -> Option<Violation> {
             plural("restricted volume type", "restricted volume types", types.len()),
             quoted(&types)
         ),
-    )
+    ))
 }
 
 fn run_as_non_root(pod: &Pod<'_>) -> Option<Violation> {
@@ -541,18 +550,22 @@ fn run_as_non_root(pod: &Pod<'_>) -> Option<Violation> {
     let who = setters(set(pod.spec) == Some(false), &explicit);
     let reason = "runAsNonRoot != true";
     if !who.is_empty() {
-        return violation(reason, format!("{who} must not set securityContext.runAsNonRoot=false"));
+        return Some(violation(reason, format!("{who} must not set securityContext.runAsNonRoot=false")));
     }
     let implicit = pod.containers_where(|container| set(container).is_none());
     if implicit.is_empty() || set(pod.spec) == Some(true) {
         return None;
     }
-    violation(reason, format!("pod or {} must set securityContext.runAsNonRoot=true", named(&implicit)))
+    Some(violation(reason, format!("pod or {} must set securityContext.runAsNonRoot=true", named(&implicit))))
 }
 
 fn run_as_user(pod: &Pod<'_>) -> Option<Violation> {
     let root = |holder: &Value| holder.int_at("securityContext.runAsUser") == Some(0);
     let containers = pod.containers_where(root);
     let who = setters(root(pod.spec), &containers);
-    if who.is_empty() { None } else { violation("runAsUser=0", format!("{who} must not set runAsUser=0")) }
+    if who.is_empty() {
+        None
+    } else {
+        Some(violation("runAsUser=0", format!("{who} must not set runAsUser=0")))
+    }
 }

@@ -52,6 +52,9 @@ impl Default for Policy {
     }
 }
 
+/// The labels, without their prefix.
+const NAMES: [&str; 6] = ["enforce", "enforce-version", "audit", "audit-version", "warn", "warn-version"];
+
 impl Policy {
     /// The policy that labels ask for. Labels that cannot be read enforce the strictest standard, and neither warn nor
     /// audit.
@@ -59,8 +62,6 @@ impl Policy {
         let mut policy = Self::default();
         let mut errors = ErrorList::new();
         let mut given: [Option<&str>; 6] = [None; 6];
-        const NAMES: [&str; 6] =
-            ["enforce", "enforce-version", "audit", "audit-version", "warn", "warn-version"];
         for (key, value) in labels {
             let Some(name) = key.strip_prefix("pod-security.kubernetes.io/") else { continue };
             if let Some(at) = NAMES.iter().position(|known| *known == name) {
@@ -77,15 +78,12 @@ impl Policy {
             [&mut policy.enforce, &mut policy.audit, &mut policy.warn].into_iter().enumerate()
         {
             if let Some(text) = given[2 * mode] {
-                match level(text) {
-                    Some(level) => {
-                        level_version.level = level;
-                        enforce_given |= mode == 0;
-                    }
-                    None => {
-                        refuse(2 * mode, text, "must be one of privileged, baseline, restricted");
-                        level_version.level = if mode == 0 { Level::Restricted } else { Level::Privileged };
-                    }
+                if let Some(level) = level(text) {
+                    level_version.level = level;
+                    enforce_given |= mode == 0;
+                } else {
+                    refuse(2 * mode, text, "must be one of privileged, baseline, restricted");
+                    level_version.level = if mode == 0 { Level::Restricted } else { Level::Privileged };
                 }
             }
             if let Some(text) = given[2 * mode + 1] {

@@ -1,0 +1,307 @@
+//! Admission plugins: what they set, what they refuse, and how they are switched.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kubewright_apiserver::{AdmissionPlugins, ApiServer, Options};
+use serde_json::{Value, json};
+
+use crate::exchange::{apply, send};
+use crate::world::{options, server};
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+fn pod(spec: Value) -> Value {
+    let mut pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    for (field, value) in spec.as_object().into_iter().flatten() {
+        pod["spec"][field] = value.clone();
+    }
+    pod
+}
+
+async fn label_default(server: &ApiServer, labels: Value) -> crate::exchange::Answer {
+    send(server, "PATCH", "/api/v1/namespaces/default", &json!({"metadata": {"labels": labels}})).await
+}
+
+#[tokio::test]
+async fn pod_security_refuses_what_the_level_of_the_namespace_forbids() {
+    let server = server();
+    send(&server, "POST", PODS, &pod(json!({"hostNetwork": true}))).await;
+    let labelled = label_default(&server, json!({"pod-security.kubernetes.io/enforce": "baseline"})).await;
+    assert_eq!(
+        labelled.warnings(),
+        [
+            "299 - \"existing pods in namespace \\\"default\\\" violate the new PodSecurity enforce level \\\"baseline:latest\\\"\"",
+            "299 - \"p: host namespaces\"",
+        ]
+    );
+    let bogus = label_default(&server, json!({"pod-security.kubernetes.io/warn": "none"})).await;
+    assert_eq!(bogus.status, 422, "{}", bogus.text);
+    let mut privileged = pod(json!({}));
+    privileged["metadata"]["name"] = "q".into();
+    privileged["spec"]["containers"][0]["securityContext"] = json!({"privileged": true});
+    let refused = send(&server, "POST", PODS, &privileged).await;
+    assert_eq!(refused.status, 403);
+    assert_eq!(
+        refused.message(),
+        "pods \"q\" is forbidden: violates PodSecurity \"baseline:latest\": privileged (container \"c\" must not set \
+         securityContext.privileged=true)"
+    );
+    // A level of an old version has the checks of that version.
+    label_default(
+        &server,
+        json!({
+            "pod-security.kubernetes.io/enforce": "restricted",
+            "pod-security.kubernetes.io/enforce-version": "v1.7",
+        }),
+    )
+    .await;
+    let refused = send(&server, "POST", PODS, &privileged).await;
+    assert!(refused.message().contains("restricted:v1.7"), "{}", refused.message());
+    assert!(!refused.message().contains("allowPrivilegeEscalation"), "{}", refused.message());
+}
+
+#[tokio::test]
+async fn pod_security_warns_about_templates_and_lets_them_through() {
+    let server = server();
+    label_default(&server, json!({"pod-security.kubernetes.io/warn": "restricted"})).await;
+    let job = json!({
+        "metadata": {"name": "j"},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}},
+    });
+    let created = send(&server, "POST", "/apis/batch/v1/namespaces/default/jobs", &job).await;
+    assert_eq!(created.status, 201, "{}", created.text);
+    let warnings = created.warnings();
+    assert!(
+        warnings[0].contains("would violate PodSecurity \\\"restricted:latest\\\": allowPrivilegeEscalation")
+    );
+}
+
+#[tokio::test]
+async fn a_limit_range_sets_defaults_and_enforces_its_bounds() {
+    let server = server();
+    let range = json!({
+        "metadata": {"name": "r"},
+        "spec": {"limits": [{
+            "type": "Container", "default": {"cpu": "500m"}, "defaultRequest": {"cpu": "100m"},
+            "max": {"cpu": "1"}, "maxLimitRequestRatio": {"cpu": "6"},
+        }]},
+    });
+    let made = send(&server, "POST", "/api/v1/namespaces/default/limitranges", &range).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let created = send(&server, "POST", PODS, &pod(json!({}))).await;
+    assert_eq!(
+        created.body["spec"]["containers"][0]["resources"],
+        json!({"limits": {"cpu": "500m"}, "requests": {"cpu": "100m"}})
+    );
+    assert_eq!(
+        created.body["metadata"]["annotations"]["kubernetes.io/limit-ranger"],
+        "LimitRanger plugin set: cpu request for container c; cpu limit for container c"
+    );
+    let mut large = pod(json!({}));
+    large["metadata"]["name"] = "q".into();
+    large["spec"]["containers"][0]["resources"] =
+        json!({"limits": {"cpu": "2"}, "requests": {"cpu": "100m"}});
+    let refused = send(&server, "POST", PODS, &large).await;
+    assert_eq!(
+        refused.message(),
+        "pods \"q\" is forbidden: [maximum cpu usage per Container is 1, but limit is 2, cpu max limit to request ratio \
+         per Container is 6, but provided ratio is 20.000000]"
+    );
+}
+
+#[tokio::test]
+async fn a_pod_gets_its_service_account_where_the_plugin_is_on() {
+    let off = server();
+    let created = send(&off, "POST", PODS, &pod(json!({}))).await;
+    assert_eq!(created.status, 201, "off by default: {}", created.text);
+
+    let admission =
+        AdmissionPlugins { enable: vec!["ServiceAccount".to_owned()], ..AdmissionPlugins::default() };
+    let server = ApiServer::new(Options { admission, ..options() });
+    let refused = send(&server, "POST", PODS, &pod(json!({}))).await;
+    assert_eq!(
+        refused.message(),
+        "pods \"p\" is forbidden: error looking up service account default/default: serviceaccount \"default\" not found"
+    );
+    let account = json!({"metadata": {"name": "default"}, "imagePullSecrets": [{"name": "pull"}]});
+    send(&server, "POST", "/api/v1/namespaces/default/serviceaccounts", &account).await;
+    let created = send(&server, "POST", PODS, &pod(json!({}))).await;
+    let spec = &created.body["spec"];
+    assert_eq!(
+        (&spec["serviceAccountName"], &spec["serviceAccount"]),
+        (&json!("default"), &json!("default"))
+    );
+    assert_eq!(spec["imagePullSecrets"], json!([{"name": "pull"}]));
+    let volume = spec["volumes"][0]["name"].as_str().unwrap();
+    assert!(volume.starts_with("kube-api-access-"), "{volume}");
+    assert_eq!(
+        spec["containers"][0]["volumeMounts"],
+        json!([{"name": volume, "readOnly": true, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}])
+    );
+}
+
+#[tokio::test]
+async fn a_plugin_can_be_switched_off() {
+    let admission =
+        AdmissionPlugins { disable: vec!["NamespaceLifecycle".to_owned()], ..AdmissionPlugins::default() };
+    let server = ApiServer::new(Options { admission, ..options() });
+    let map = json!({"metadata": {"name": "a"}});
+    assert_eq!(send(&server, "POST", "/api/v1/namespaces/none/configmaps", &map).await.status, 201);
+    let on = crate::world::server();
+    assert_eq!(send(&on, "POST", "/api/v1/namespaces/none/configmaps", &map).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_runtime_class_sets_overhead_and_scheduling() {
+    let server = server();
+    let class = json!({
+        "metadata": {"name": "kata"}, "handler": "kata", "overhead": {"podFixed": {"cpu": "250m"}},
+        "scheduling": {"nodeSelector": {"vm": "yes"}, "tolerations": [{"key": "vm", "operator": "Exists"}]},
+    });
+    send(&server, "POST", "/apis/node.k8s.io/v1/runtimeclasses", &class).await;
+    let created = send(&server, "POST", PODS, &pod(json!({"runtimeClassName": "kata"}))).await;
+    assert_eq!(created.body["spec"]["overhead"], json!({"cpu": "250m"}), "{}", created.text);
+    assert_eq!(created.body["spec"]["nodeSelector"], json!({"vm": "yes"}));
+    let mut missing = pod(json!({"runtimeClassName": "none"}));
+    missing["metadata"]["name"] = "q".into();
+    let refused = send(&server, "POST", PODS, &missing).await;
+    assert_eq!(refused.message(), "pods \"q\" is forbidden: pod rejected: RuntimeClass \"none\" not found");
+}
+
+#[tokio::test]
+async fn a_claim_grows_only_if_it_is_bound_and_its_class_allows_it() {
+    let server = server();
+    let class = json!({"metadata": {"name": "gold"}, "provisioner": "p", "allowVolumeExpansion": true});
+    send(&server, "POST", "/apis/storage.k8s.io/v1/storageclasses", &class).await;
+    let claim = json!({
+        "metadata": {"name": "c"},
+        "spec": {"storageClassName": "gold", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    });
+    let path = "/api/v1/namespaces/default/persistentvolumeclaims";
+    send(&server, "POST", path, &claim).await;
+    let larger = json!({"spec": {"resources": {"requests": {"storage": "2Gi"}}}});
+    let one = format!("{path}/c");
+    // Validation refuses it first.
+    assert_eq!(send(&server, "PATCH", &one, &larger).await.status, 422);
+    send(&server, "PATCH", &format!("{one}/status"), &json!({"status": {"phase": "Bound"}})).await;
+    assert_eq!(send(&server, "PATCH", &one, &larger).await.status, 200);
+    let forbids = json!({"allowVolumeExpansion": false});
+    send(&server, "PATCH", "/apis/storage.k8s.io/v1/storageclasses/gold", &forbids).await;
+    let refused =
+        send(&server, "PATCH", &one, &json!({"spec": {"resources": {"requests": {"storage": "3Gi"}}}})).await;
+    assert_eq!(
+        refused.message(),
+        "persistentvolumeclaims \"c\" is forbidden: only dynamically provisioned pvc can be resized and the storageclass \
+         that provisions the pvc must support resize"
+    );
+}
+
+#[tokio::test]
+async fn a_bound_pod_gets_the_topology_labels_of_its_node() {
+    let server = server();
+    let node =
+        json!({"metadata": {"name": "n", "labels": {"topology.kubernetes.io/zone": "z", "other": "x"}}});
+    send(&server, "POST", "/api/v1/nodes", &node).await;
+    send(&server, "POST", PODS, &pod(json!({}))).await;
+    let binding = json!({"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}});
+    let bound = send(&server, "POST", &format!("{PODS}/p/binding"), &binding).await;
+    assert_eq!(bound.status, 201, "{}", bound.text);
+    let read = send(&server, "GET", &format!("{PODS}/p"), &Value::Null).await;
+    assert_eq!(read.body["metadata"]["labels"], json!({"topology.kubernetes.io/zone": "z"}));
+}
+
+#[tokio::test]
+async fn a_binding_of_another_version_of_the_pod_is_refused() {
+    let server = server();
+    send(&server, "POST", PODS, &pod(json!({}))).await;
+    let binding = |metadata: Value| json!({"metadata": metadata, "target": {"kind": "Node", "name": "n"}});
+    let path = format!("{PODS}/p/binding");
+    let refused = send(&server, "POST", &path, &binding(json!({"name": "p", "resourceVersion": "1"}))).await;
+    assert_eq!(refused.status, 409, "{}", refused.text);
+    assert!(refused.message().contains("Precondition failed: ResourceVersion in precondition: 1,"));
+    let refused = send(&server, "POST", &path, &binding(json!({"name": "p", "uid": "other"}))).await;
+    assert!(refused.message().contains("Precondition failed: UID in precondition: other,"));
+}
+
+#[tokio::test]
+async fn an_eviction_of_the_older_version_is_accepted() {
+    let server = server();
+    send(&server, "POST", PODS, &pod(json!({}))).await;
+    let eviction = json!({"apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": {"name": "p"}});
+    let evicted = send(&server, "POST", &format!("{PODS}/p/eviction"), &eviction).await;
+    assert_eq!(evicted.status, 201, "{}", evicted.text);
+    let other = json!({"apiVersion": "policy/v2", "kind": "Eviction", "metadata": {"name": "p"}});
+    assert_eq!(send(&server, "POST", &format!("{PODS}/p/eviction"), &other).await.status, 400);
+}
+
+#[tokio::test]
+async fn a_certificate_request_carries_its_creator_whichever_way_it_is_created() {
+    let server = server();
+    let key = rcgen::KeyPair::generate().unwrap();
+    let pem = rcgen::CertificateParams::default().serialize_request(&key).unwrap().pem().unwrap();
+    let request = STANDARD.encode(pem);
+    let csr = |name: &str| {
+        json!({
+            "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+            "metadata": {"name": name},
+            "spec": {
+                "request": request, "signerName": "example.com/s", "usages": ["client auth"],
+                "username": "somebody-else", "groups": ["system:masters"],
+            },
+        })
+    };
+    let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    let posted = send(&server, "POST", path, &csr("a")).await;
+    let applied = apply(&server, &format!("{path}/b"), &csr("b")).await;
+    for answer in [posted, applied] {
+        assert_eq!(answer.status, 201, "{}", answer.text);
+        assert_eq!(answer.body["spec"]["username"], "admin");
+        assert_eq!(answer.body["spec"]["groups"], json!(["system:masters", "system:authenticated"]));
+    }
+}
+
+#[tokio::test]
+async fn a_custom_kind_of_the_same_name_keeps_what_it_says() {
+    let server = server();
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = json!({
+        "metadata": {"name": "certificatesigningrequests.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Cluster",
+            "names": {"kind": "CertificateSigningRequest", "plural": "certificatesigningrequests"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+        },
+    });
+    send(&server, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await;
+    let object = json!({
+        "apiVersion": "example.com/v1", "kind": "CertificateSigningRequest",
+        "metadata": {"name": "a", "annotations": {"deprecated.daemonset.template.generation": "1"}},
+        "spec": {"username": "me", "finalizers": ["mine"]},
+    });
+    let path = "/apis/example.com/v1/certificatesigningrequests";
+    let created = send(&server, "POST", path, &object).await;
+    assert_eq!(created.body["spec"], object["spec"], "{}", created.text);
+    // Finalizers in a spec keep namespaces only.
+    let hold = json!({"metadata": {"finalizers": ["example.com/hold"]}});
+    send(&server, "PATCH", &format!("{path}/a"), &hold).await;
+    send(&server, "DELETE", &format!("{path}/a"), &Value::Null).await;
+    send(&server, "PATCH", &format!("{path}/a"), &json!({"metadata": {"finalizers": null}})).await;
+    assert_eq!(send(&server, "GET", &format!("{path}/a"), &Value::Null).await.status, 404);
+}
+
+#[tokio::test]
+async fn owner_references_are_deduplicated_when_apply_creates() {
+    let server = server();
+    let owner = json!({"apiVersion": "v1", "kind": "Secret", "name": "s", "uid": "u"});
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "ownerReferences": [owner]},
+    });
+    let created = apply(&server, "/api/v1/namespaces/default/configmaps/a", &map).await;
+    assert_eq!(created.status, 201, "{}", created.text);
+    let twice = json!({
+        "metadata": {"name": "b", "ownerReferences": [owner, owner]},
+    });
+    let posted = send(&server, "POST", "/api/v1/namespaces/default/configmaps", &twice).await;
+    assert_eq!(posted.body["metadata"]["ownerReferences"].as_array().map(Vec::len), Some(1));
+    assert!(posted.warnings()[0].contains(".metadata.ownerReferences contains duplicate entries;"));
+}
