@@ -126,23 +126,33 @@ impl Inner {
 
     /// An object of `served` in the storage version, where a webhook converts it. Other objects stay as they are.
     pub(crate) async fn in_storage_version(&self, served: &Served, object: Value) -> Result<Value, ApiError> {
-        let Some((custom, converter)) = with_converter(served) else { return Ok(object) };
+        let Some((custom, _)) = with_converter(served) else { return Ok(object) };
         if served.version() == custom.storage_version() {
             return Ok(object);
         }
         let api_version = custom.rules.gvk(custom.storage_version()).api_version();
-        let mut converted = self.convert_objects(custom, converter, &[object], &api_version).await?;
-        Ok(converted.pop().unwrap_or_default())
+        self.convert_custom(custom, object, &api_version).await
     }
 
     /// An object of the storage version as `served` shows it, where a webhook converts it.
     pub(crate) async fn in_served_version(&self, served: &Served, object: Value) -> Result<Value, ApiError> {
-        let Some((custom, converter)) = with_converter(served) else { return Ok(object) };
+        let Some((custom, _)) = with_converter(served) else { return Ok(object) };
         let api_version = served.gvk().api_version();
         if object.str_at("apiVersion") == api_version {
             return Ok(object);
         }
-        let mut converted = self.convert_objects(custom, converter, &[object], &api_version).await?;
+        self.convert_custom(custom, object, &api_version).await
+    }
+
+    /// An object of a custom resource in another version.
+    pub(crate) async fn convert_custom(
+        &self,
+        custom: &Custom,
+        object: Value,
+        api_version: &str,
+    ) -> Result<Value, ApiError> {
+        let Some(converter) = custom.converter() else { return Ok(object) };
+        let mut converted = self.convert_objects(custom, converter, &[object], api_version).await?;
         Ok(converted.pop().unwrap_or_default())
     }
 

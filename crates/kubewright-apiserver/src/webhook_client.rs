@@ -125,7 +125,8 @@ impl Target {
                 .map_err(|error| error.to_string())
         };
         if let Some(handler) = cluster.webhook_handler(&self.address) {
-            return Answer::read(handler(request(review)?).await?).await;
+            let (parts, body) = handler(request(review)?).await?.into_parts();
+            return Ok(Answer::new(&parts, body));
         }
         // A connection that was idle may be closed by now: then a new one is used.
         while let Some(mut idle) = self.take_idle() {

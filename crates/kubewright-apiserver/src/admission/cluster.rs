@@ -90,7 +90,7 @@ impl<'a> Cluster<'a> {
         self.server.ids.name(prefix)
     }
 
-    /// The server itself: for ResourceQuota, the one plugin that commits.
+    /// The server itself: for ResourceQuota, the one plugin that commits, and for conversion webhooks.
     pub(super) fn server(&self) -> &'a Inner {
         self.server
     }

@@ -1,7 +1,5 @@
 //! MutatingAdmissionPolicy: changes objects with JSON patches or apply configurations that expressions in CEL make.
 
-use std::sync::Arc;
-
 use kubewright_apimachinery::apply::{self, Schema, Versions as _};
 use kubewright_apimachinery::json;
 use kubewright_apimachinery::patch::{JsonPatch, JsonPatchError};
@@ -9,11 +7,10 @@ use kubewright_apimachinery::status::{ApiError, Cause};
 use serde_json::Value;
 
 use super::policy::{Binding, Input, Patch, Policy, collect};
-use super::validating_admission_policy::namespace_object;
-use super::webhook::{Authorization, Invocation, admission_request, in_version, is_exempt};
+use super::validating_admission_policy::{Policies, namespace_object, relevant};
+use super::webhook::{Authorization, Invocation, admission_request, in_version};
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
 use crate::resources::Shape;
-use crate::storage::Version;
 
 pub(super) struct MutatingAdmissionPolicy;
 
@@ -32,12 +29,10 @@ impl Plugin for MutatingAdmissionPolicy {
         attributes: &'a mut Attributes<'_>,
         notes: &'a mut Notes,
     ) -> Admission<'a> {
-        let policies = cluster.webhooks().mutating_policies.get(cluster);
-        if policies.is_empty() || is_exempt(attributes) {
-            return Admission::ALLOWED;
+        match relevant(&cluster.webhooks().mutating_policies, cluster, attributes) {
+            Some(policies) => Admission::Pending(Box::pin(dispatch(cluster, policies, attributes, notes))),
+            None => Admission::ALLOWED,
         }
-        let bindings = cluster.webhooks().mutating_policy_bindings.get(cluster);
-        dispatch(cluster, &policies, &bindings, attributes, notes).into()
     }
 }
 
@@ -59,13 +54,13 @@ impl Run<'_> {
     }
 }
 
-fn dispatch(
+async fn dispatch(
     cluster: &Cluster<'_>,
-    policies: &[(Arc<Version>, Arc<[Policy]>)],
-    bindings: &[(Arc<Version>, Arc<[Binding]>)],
+    policies: Policies,
     attributes: &mut Attributes<'_>,
     notes: &mut Notes,
 ) -> Result<(), ApiError> {
+    let bindings = cluster.webhooks().mutating_policy_bindings.get(cluster);
     let mut errors: Vec<String> = Vec::new();
     let mut runs = Vec::new();
     for policy in policies.iter().flat_map(|(_, policies)| policies.iter()) {
@@ -80,13 +75,13 @@ fn dispatch(
         notes.reinvocation.policies().begin_again(&attributes.object);
     }
     for run in &runs {
-        if let Err(why) = apply_policy(cluster, run, attributes, notes)? {
-            if !run.policy.fails_open {
-                errors.push(format!(
-                    "policy '{}' with binding '{}' denied request: {why}",
-                    run.policy.name, run.binding.name
-                ));
-            }
+        if let Err(why) = apply_policy(cluster, run, attributes, notes).await?
+            && !run.policy.fails_open
+        {
+            errors.push(format!(
+                "policy '{}' with binding '{}' denied request: {why}",
+                run.policy.name, run.binding.name
+            ));
         }
     }
     notes.reinvocation.policies().finish(&attributes.object);
@@ -147,7 +142,7 @@ fn plan<'a>(
 }
 
 /// Applies all mutations of a policy. The inner error is subject to the failure policy.
-fn apply_policy(
+async fn apply_policy(
     cluster: &Cluster<'_>,
     run: &Run<'_>,
     attributes: &mut Attributes<'_>,
@@ -162,8 +157,8 @@ fn apply_policy(
     for (index, mutation) in run.policy.mutations.iter().enumerate() {
         let patch = {
             let kind = run.invocation.kind(attributes);
-            let object = in_version(attributes, attributes.unpacked(), kind)?;
-            let old_object = in_version(attributes, attributes.unpacked_old(), kind)?;
+            let object = in_version(cluster, attributes, attributes.unpacked(), kind).await?;
+            let old_object = in_version(cluster, attributes, attributes.unpacked_old(), kind).await?;
             let request = admission_request(attributes, &run.invocation);
             let namespace = namespace_object(cluster, attributes)?;
             let authorization = Authorization::new(cluster, attributes);
@@ -192,7 +187,7 @@ fn apply_policy(
         };
         match patch {
             Ok(patched) => {
-                let object = in_version(attributes, patched, attributes.kind)?;
+                let object = in_version(cluster, attributes, patched, attributes.kind).await?;
                 attributes.replace(object)?;
             }
             Err(why) => failed = Err(why),

@@ -54,7 +54,7 @@ pub(super) fn relevant(
 }
 
 /// Whether a webhook is to be called, and in which version.
-pub(super) fn should_call(
+pub(super) async fn should_call(
     hook: &Hook,
     cluster: &Cluster<'_>,
     attributes: &Attributes<'_>,
@@ -64,8 +64,8 @@ pub(super) fn should_call(
         return Ok(Some(invocation));
     }
     let kind = invocation.kind(attributes);
-    let object = in_version(attributes, attributes.unpacked(), kind)?;
-    let old = in_version(attributes, attributes.unpacked_old(), kind)?;
+    let object = in_version(cluster, attributes, attributes.unpacked(), kind).await?;
+    let old = in_version(cluster, attributes, attributes.unpacked_old(), kind).await?;
     let request = admission_request(attributes, &invocation);
     let authorization = Authorization::new(cluster, attributes);
     let bindings = Bindings::new()
@@ -94,7 +94,7 @@ async fn dispatch(
         notes.reinvocation.webhooks().begin_again(&attributes.object);
     }
     for (index, hook) in hooks.iter().flat_map(|(_, hooks)| hooks.iter()).enumerate() {
-        let Some(invocation) = should_call(hook, cluster, attributes)? else { continue };
+        let Some(invocation) = should_call(hook, cluster, attributes).await? else { continue };
         if again && !notes.reinvocation.webhooks().is_pending(&hook.uid) {
             continue;
         }
@@ -102,7 +102,7 @@ async fn dispatch(
         let answer = call(hook, cluster, attributes, &invocation, true).await;
         let patched = answer.and_then(|verdict| verdict.settle(&hook.name, notes));
         let outcome = match patched {
-            Ok(Some(patched)) => replace(attributes, patched).map_err(HookError::Final),
+            Ok(Some(patched)) => replace(cluster, attributes, patched).await.map_err(HookError::Final),
             Ok(None) => Ok(false),
             Err(error) => Err(error),
         };
@@ -136,9 +136,13 @@ async fn dispatch(
 }
 
 /// Puts a patched object back. Returns whether it differs from the one before.
-fn replace(attributes: &mut Attributes<'_>, patched: Value) -> Result<bool, ApiError> {
+async fn replace(
+    cluster: &Cluster<'_>,
+    attributes: &mut Attributes<'_>,
+    patched: Value,
+) -> Result<bool, ApiError> {
     let before = attributes.unpacked();
-    let object = in_version(attributes, patched, attributes.kind)?;
+    let object = in_version(cluster, attributes, patched, attributes.kind).await?;
     attributes.replace(object)?;
     Ok(attributes.unpacked() != before)
 }

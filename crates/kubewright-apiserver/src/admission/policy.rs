@@ -1,7 +1,7 @@
 //! Admission policies: which of them a request concerns, with which parameters, and what their expressions say.
 //!
-//! Policies and bindings are compiled once per stored version, as webhook configurations are. Evaluating them needs
-//! nothing from outside the server, so policies never make a write wait.
+//! Policies and bindings are compiled once per stored version, as webhook configurations are. Evaluating them waits only
+//! for conversion webhooks of custom resources.
 
 mod binding;
 mod compiled;

@@ -8,7 +8,9 @@ use kubewright_apimachinery::status::{ApiError, Cause};
 use serde_json::{Value, json};
 
 use super::policy::{Binding, Decision, Input, Policy, collect};
-use super::webhook::{Authorization, Invocation, admission_request, in_version, is_exempt, namespace_labels};
+use super::webhook::{
+    Authorization, CompiledCache, Invocation, admission_request, in_version, is_exempt, namespace_labels,
+};
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
 use crate::storage::Version;
 
@@ -32,34 +34,56 @@ impl Plugin for ValidatingAdmissionPolicy {
         attributes: &'a Attributes<'_>,
         notes: &'a mut Notes,
     ) -> Admission<'a> {
-        let policies = cluster.webhooks().policies.get(cluster);
-        if policies.is_empty() || is_exempt(attributes) {
-            return Admission::ALLOWED;
+        match relevant(&cluster.webhooks().policies, cluster, attributes) {
+            Some(policies) => Admission::Pending(Box::pin(dispatch(policies, cluster, attributes, notes))),
+            None => Admission::ALLOWED,
         }
-        let bindings = cluster.webhooks().policy_bindings.get(cluster);
-        let mut request = PolicyRequest { cluster, attributes, bindings: &bindings, denied: None };
-        for policy in policies.iter().flat_map(|(_, policies)| policies.iter()) {
-            if let Err(error) = request.apply(policy, notes) {
-                return Err(error).into();
-            }
-        }
-        request.denied.map_or(Ok(()), Err).into()
     }
 }
 
-struct PolicyRequest<'a> {
-    cluster: &'a Cluster<'a>,
-    attributes: &'a Attributes<'a>,
+pub(super) type Policies = Arc<Vec<(Arc<Version>, Arc<[Policy]>)>>;
+
+/// All policies, if one of them may concern the request.
+pub(super) fn relevant(
+    cache: &CompiledCache<Policy>,
+    cluster: &Cluster<'_>,
+    attributes: &Attributes<'_>,
+) -> Option<Policies> {
+    let policies = cache.get(cluster);
+    if policies.is_empty() || is_exempt(attributes) {
+        return None;
+    }
+    let concerns = |policy: &Policy| policy.criteria.may_match(cluster, attributes);
+    policies.iter().any(|(_, policies)| policies.iter().any(concerns)).then_some(policies)
+}
+
+async fn dispatch(
+    policies: Policies,
+    cluster: &Cluster<'_>,
+    attributes: &Attributes<'_>,
+    notes: &mut Notes,
+) -> Result<(), ApiError> {
+    let bindings = cluster.webhooks().policy_bindings.get(cluster);
+    let mut request = PolicyRequest { cluster, attributes, bindings: &bindings, denied: None };
+    for policy in policies.iter().flat_map(|(_, policies)| policies.iter()) {
+        request.apply(policy, notes).await?;
+    }
+    request.denied.map_or(Ok(()), Err)
+}
+
+struct PolicyRequest<'a, 'c, 'b> {
+    cluster: &'a Cluster<'c>,
+    attributes: &'a Attributes<'b>,
     bindings: &'a [(Arc<Version>, Arc<[Binding]>)],
     /// The first refusal.
     denied: Option<ApiError>,
 }
 
-impl PolicyRequest<'_> {
-    fn apply(&mut self, policy: &Policy, notes: &mut Notes) -> Result<(), ApiError> {
+impl PolicyRequest<'_, '_, '_> {
+    async fn apply(&mut self, policy: &Policy, notes: &mut Notes) -> Result<(), ApiError> {
         let all = self.bindings.iter().flat_map(|(_, bindings)| bindings.iter());
-        let mut bindings = all.filter(|binding| binding.policy == policy.name).peekable();
-        if bindings.peek().is_none() {
+        let bindings: Vec<&Binding> = all.filter(|binding| binding.policy == policy.name).collect();
+        if bindings.is_empty() {
             return Ok(());
         }
         let invocation = match policy.criteria.matches(self.cluster, self.attributes) {
@@ -90,7 +114,7 @@ impl PolicyRequest<'_> {
                         continue;
                     }
                 };
-            self.evaluate(policy, binding, &invocation, &params, &mut annotations, notes)?;
+            self.evaluate(policy, binding, &invocation, &params, &mut annotations, notes).await?;
         }
         for (key, values) in annotations {
             notes.audit_annotations.insert(format!("{}/{key}", policy.name), values.join(", "));
@@ -98,7 +122,7 @@ impl PolicyRequest<'_> {
         Ok(())
     }
 
-    fn evaluate(
+    async fn evaluate(
         &mut self,
         policy: &Policy,
         binding: &Binding,
@@ -109,8 +133,8 @@ impl PolicyRequest<'_> {
     ) -> Result<(), ApiError> {
         let attributes = self.attributes;
         let kind = invocation.kind(attributes);
-        let object = in_version(attributes, attributes.unpacked(), kind)?;
-        let old_object = in_version(attributes, attributes.unpacked_old(), kind)?;
+        let object = in_version(self.cluster, attributes, attributes.unpacked(), kind).await?;
+        let old_object = in_version(self.cluster, attributes, attributes.unpacked_old(), kind).await?;
         let request = admission_request(attributes, invocation);
         let namespace = namespace_object(self.cluster, attributes)?;
         let authorization = Authorization::new(self.cluster, attributes);

@@ -39,7 +39,7 @@ async fn dispatch(
 ) -> Result<(), ApiError> {
     let mut relevant = Vec::new();
     for hook in hooks.iter().flat_map(|(_, hooks)| hooks.iter()) {
-        if let Some(invocation) = should_call(hook, cluster, attributes)? {
+        if let Some(invocation) = should_call(hook, cluster, attributes).await? {
             relevant.push((hook, invocation));
         }
     }

@@ -21,12 +21,6 @@ impl Answer {
         Self { status: parts.status.as_u16(), is_text, body }
     }
 
-    #[expect(clippy::unused_async, reason = "callers treat it as the other answers")]
-    pub(super) async fn read(response: http::Response<Bytes>) -> Result<Self, String> {
-        let (parts, body) = response.into_parts();
-        Ok(Self::new(&parts, body))
-    }
-
     /// The object in the body. Bodies are JSON or YAML.
     pub(super) fn decode(&self) -> Result<Value, String> {
         if !(200..=206).contains(&self.status) {

@@ -1,4 +1,4 @@
-//! Validating admission policies.
+//! Admission policies.
 
 use kubewright_apiserver::ApiServer;
 use serde_json::{Value, json};
@@ -142,4 +142,58 @@ async fn expressions_are_compiled_when_a_policy_is_created() {
     assert!(found("spec.validations[1].messageExpression").contains("undeclared reference to 'authorizer'"));
     let annotation = found("spec.auditAnnotations[0].valueExpression");
     assert!(annotation.contains("must evaluate to one of [string null_type] but got int"), "{annotation}");
+}
+
+#[tokio::test]
+async fn a_mutating_policy_changes_objects() {
+    let server = server();
+    let rules = json!({"resourceRules": [{
+        "apiGroups": ["", "apps"], "apiVersions": ["v1"], "operations": ["CREATE"],
+        "resources": ["configmaps", "deployments"],
+    }]});
+    let policies = [
+        (
+            "a-labels",
+            json!([{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression":
+            "Object{metadata: Object.metadata{labels: Object.metadata.labels{team: request.namespace}}}"}}]),
+        ),
+        (
+            "b-data",
+            json!([{"patchType": "JSONPatch", "jsonPatch": {"expression":
+            "[JSONPatch{op: 'add', path: '/metadata/annotations', value: {'seen': object.metadata.labels.team}}]"}}]),
+        ),
+    ];
+    for (name, mutations) in policies {
+        let policy = json!({"metadata": {"name": name}, "spec": {
+            "matchConstraints": rules, "reinvocationPolicy": "Never", "mutations": mutations}});
+        let (status, body) = post(&server, "mutatingadmissionpolicies", &policy).await;
+        assert_eq!(status, 201, "{body}");
+        let binding = json!({"metadata": {"name": name}, "spec": {"policyName": name}});
+        let (status, body) = post(&server, "mutatingadmissionpolicybindings", &binding).await;
+        assert_eq!(status, 201, "{body}");
+    }
+    let (status, _, created) = create_config_map(&server, "a").await;
+    assert_eq!(status, 201);
+    assert_eq!(created["metadata"]["labels"], json!({"team": "default"}));
+    assert_eq!(created["metadata"]["annotations"], json!({"seen": "default"}));
+    assert_eq!(created["data"], json!({"key": "1"}));
+}
+
+#[tokio::test]
+async fn a_mutation_that_fails_denies_the_request() {
+    let server = server();
+    let policy = json!({"metadata": {"name": "p"}, "spec": {
+        "matchConstraints": {"resourceRules": [{
+            "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]},
+        "reinvocationPolicy": "Never",
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression":
+            "[JSONPatch{op: 'remove', path: '/nosuch'}]"}}],
+    }});
+    assert_eq!(post(&server, "mutatingadmissionpolicies", &policy).await.0, 201);
+    let binding = json!({"metadata": {"name": "b"}, "spec": {"policyName": "p"}});
+    assert_eq!(post(&server, "mutatingadmissionpolicybindings", &binding).await.0, 201);
+    let (status, _, body) = create_config_map(&server, "a").await;
+    assert_eq!((status, &body["reason"]), (403, &json!("Invalid")));
+    let message = body["message"].as_str().unwrap();
+    assert!(message.starts_with("policy 'p' with binding 'b' denied request: JSON Patch: "), "{message}");
 }

@@ -1,6 +1,7 @@
 //! Admission webhooks against real TLS servers and handlers of the same process.
 
 mod calls;
+mod conversion;
 mod failures;
 pub(crate) mod hook;
 

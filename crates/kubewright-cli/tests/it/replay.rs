@@ -16,8 +16,8 @@ use serde_json::Value;
 use crate::kubectl::process::Process;
 use crate::run::command;
 
-/// The areas that the server implements. Webhooks and policies are to come.
-const AREAS: [&str; 26] = [
+/// The areas that are replayed. `certificates` and `tokens` are not implemented yet.
+const AREAS: [&str; 28] = [
     "admission-plugins",
     "apply-more",
     "authz",
@@ -38,12 +38,14 @@ const AREAS: [&str; 26] = [
     "negotiation",
     "openapi",
     "patch",
+    "policies",
     "ssa",
     "subresources",
     "table",
     "update",
     "validation",
     "watch",
+    "webhooks",
 ];
 
 #[test]

@@ -111,7 +111,7 @@ async fn an_object_that_leaves_a_selection_is_told_from_one_that_is_deleted() ->
     ensure!(names(&cache, &List::all())? == ["deleted", "leaves"]);
     let mut follower = informer.follower();
     follower.next().await;
-    let leaves = Patch::merge(json!({"metadata": {"labels": {"x": "out"}}}))?;
+    let leaves = Patch::merge(json!({"metadata": {"labels": {"x": "out"}}}));
     client.patch(&config_map(&namespace, "leaves", &[]), &leaves).await?;
     client.delete(&config_map(&namespace, "deleted", &[])).await?;
     let mut removals = BTreeMap::new();
@@ -136,12 +136,12 @@ struct Counts {
 impl Reconciler for Counts {
     type Object = ConfigMap;
 
-    async fn reconcile(&self, map: Arc<ConfigMap>, cx: &Context) -> kubewright_runtime::Result<Outcome> {
+    async fn reconcile(&self, map: &ConfigMap, cx: &Context) -> kubewright_runtime::Result<Outcome> {
         if !map.data.as_ref().is_some_and(|data| data.contains_key("wanted")) {
             return Ok(Outcome::done());
         }
         finalizer::run(cx.client(), map, "example.com/counts", async |event| match event {
-            Event::Apply(map) => self.apply(&map, cx).await,
+            Event::Apply(map) => self.apply(map, cx).await,
             Event::Cleanup(map) => {
                 self.cleaned.lock().unwrap().extend(map.metadata.name.clone());
                 Ok(())
@@ -164,7 +164,7 @@ impl Counts {
         if of(&now, "seen") == wanted {
             self.stale.fetch_add(1, Ordering::Relaxed);
         }
-        cx.client().patch(map, &Patch::merge(json!({"data": {"seen": wanted}}))?).await?;
+        cx.client().patch(map, &Patch::merge(json!({"data": {"seen": wanted}}))).await?;
         Ok(())
     }
 }
@@ -184,7 +184,7 @@ async fn a_controller_sees_its_own_writes_and_cleans_up() -> Result<()> {
     }
     for turn in 1..=5 {
         for at in 0..5 {
-            let patch = Patch::merge(json!({"data": {"wanted": turn.to_string()}}))?;
+            let patch = Patch::merge(json!({"data": {"wanted": turn.to_string()}}));
             client.patch(&config_map(&namespace, &format!("m{at}"), &[]), &patch).await?;
         }
     }

@@ -87,8 +87,9 @@ pub(crate) async fn call(
         .as_ref()
         .map_err(|why| HookError::Calling(format!("could not get REST client: {why}")))?;
     let kind = invocation.kind(attributes);
-    let object = in_version(attributes, attributes.unpacked(), kind).map_err(HookError::Final)?;
-    let old = in_version(attributes, attributes.unpacked_old(), kind).map_err(HookError::Final)?;
+    let convert = |object| in_version(cluster, attributes, object, kind);
+    let object = convert(attributes.unpacked()).await.map_err(HookError::Final)?;
+    let old = convert(attributes.unpacked_old()).await.map_err(HookError::Final)?;
     let uid = cluster.new_uid();
     let mut request = admission_request(attributes, invocation);
     request["uid"] = uid.as_str().into();

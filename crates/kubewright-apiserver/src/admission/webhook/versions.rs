@@ -6,20 +6,25 @@ use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::status::ApiError;
 use serde_json::Value;
 
-use crate::admission::Attributes;
+use crate::admission::{Attributes, Cluster};
 use crate::resources::Shape;
 
-/// An object of the request in another version of its kind.
-pub(crate) fn in_version(
+/// An object of the request in another version of its kind. Waits only where a conversion webhook is called.
+pub(crate) async fn in_version(
+    cluster: &Cluster<'_>,
     attributes: &Attributes<'_>,
     mut object: Value,
     kind: Gvk<'_>,
 ) -> Result<Value, ApiError> {
-    if object.is_null() || object.get("apiVersion").and_then(Value::as_str) == Some(&*kind.api_version()) {
+    let api_version = kind.api_version();
+    if object.is_null() || object.get("apiVersion").and_then(Value::as_str) == Some(&*api_version) {
         return Ok(object);
     }
     match attributes.shape {
         Shape::BuiltIn(_) => Ok(convert::convert(object, kind)),
+        Shape::Custom(custom) if custom.converter().is_some() => {
+            cluster.server().convert_custom(custom, object, &api_version).await.map_err(ApiError::internal)
+        }
         Shape::Custom(custom) => {
             custom::convert(&custom.rules, &mut object, kind.version).map_err(ApiError::internal)?;
             Ok(object)

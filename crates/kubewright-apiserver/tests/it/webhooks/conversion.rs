@@ -1,0 +1,167 @@
+//! Conversion webhooks of CustomResourceDefinitions.
+
+use kubewright_apiserver::ApiServer;
+use serde_json::{Value, json};
+
+use super::hook::Hook;
+use super::send;
+use crate::world::server;
+
+const V1: &str = "/apis/example.com/v1/namespaces/default/widgets";
+const V2: &str = "/apis/example.com/v2/namespaces/default/widgets";
+
+/// Renames `spec.host` (v1) to `spec.hostname` (v2) and back.
+fn convert(path: &str, request: &Value) -> Option<Value> {
+    let desired = request["desiredAPIVersion"].as_str().unwrap();
+    let (from, to) = if desired.ends_with("/v2") { ("host", "hostname") } else { ("hostname", "host") };
+    let converted = request["objects"].as_array().unwrap().iter().map(|object| {
+        let mut object = object.clone();
+        object["apiVersion"] = desired.into();
+        if let Some(value) = object["spec"].as_object_mut().and_then(|spec| spec.remove(from)) {
+            object["spec"][to] = value;
+        }
+        object["metadata"]["labels"] = json!({"converted": "yes"});
+        if path == "/renames" {
+            object["metadata"]["name"] = "other".into();
+        }
+        object
+    });
+    let mut converted: Vec<Value> = converted.collect();
+    if path == "/drops" {
+        converted.pop();
+    }
+    let result = if path == "/fails" {
+        json!({"status": "Failed", "message": "cannot do this"})
+    } else {
+        json!({"status": "Success"})
+    };
+    Some(json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
+        "response": {"uid": request["uid"], "convertedObjects": converted, "result": result},
+    }))
+}
+
+async fn define(server: &ApiServer, hook: &Hook, path: &str) {
+    let version = |name: &str, field: &str, storage: bool| {
+        json!({
+            "name": name, "served": true, "storage": storage,
+            "subresources": {"status": {}, "scale": {
+                "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}},
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                "spec": {"type": "object", "properties": {
+                    field: {"type": "string"}, "replicas": {"type": "integer"}}},
+                "status": {"type": "object", "properties": {"replicas": {"type": "integer"}}},
+            }}},
+        })
+    };
+    let definition = json!({
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [version("v1", "host", true), version("v2", "hostname", false)],
+            "conversion": {"strategy": "Webhook", "webhook": {
+                "conversionReviewVersions": ["v1"], "clientConfig": hook.client(path)}},
+        },
+    });
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let (status, _, body) = send(server, "POST", path, &definition).await;
+    assert_eq!(status, 201, "{body}");
+}
+
+async fn create(server: &ApiServer, path: &str, name: &str, spec: Value) -> (u16, Value) {
+    let version = path.split('/').nth(3).unwrap();
+    let object = json!({"apiVersion": format!("example.com/{version}"), "kind": "Widget",
+        "metadata": {"name": name}, "spec": spec});
+    let (status, _, body) = send(server, "POST", path, &object).await;
+    (status, body)
+}
+
+#[tokio::test]
+async fn objects_are_converted_on_every_path() {
+    let hook = Hook::start(convert).await;
+    let server = server();
+    define(&server, &hook, "/convert").await;
+    assert_eq!(create(&server, V1, "a", json!({"host": "x", "replicas": 1})).await.0, 201);
+    assert!(hook.take().is_empty(), "v1 is the storage version");
+    let (status, created) = create(&server, V2, "b", json!({"hostname": "y"})).await;
+    assert_eq!((status, &created["spec"]), (201, &json!({"hostname": "y"})));
+
+    let (_, _, read) = send(&server, "GET", &format!("{V1}/b"), &Value::Null).await;
+    assert_eq!((&read["apiVersion"], &read["spec"]), (&json!("example.com/v1"), &json!({"host": "y"})));
+    hook.take();
+    let (_, _, list) = send(&server, "GET", V2, &Value::Null).await;
+    let names: Vec<&Value> =
+        list["items"].as_array().unwrap().iter().map(|item| &item["spec"]["hostname"]).collect();
+    assert_eq!(names, ["x", "y"]);
+    // `b` was converted when it was created, and nothing is converted twice.
+    let reviews = hook.take();
+    assert_eq!(reviews.len(), 1);
+    assert_eq!(reviews[0]["request"]["objects"][0]["metadata"]["name"], "a");
+    send(&server, "GET", V2, &Value::Null).await;
+    assert!(hook.take().is_empty());
+
+    let (status, _, patched) =
+        send(&server, "PATCH", &format!("{V2}/a"), &json!({"spec": {"hostname": "z"}})).await;
+    assert_eq!((status, &patched["spec"]), (200, &json!({"hostname": "z", "replicas": 1})));
+    let status_path = format!("{V2}/a/status");
+    let (status, _, _) = send(&server, "PATCH", &status_path, &json!({"status": {"replicas": 4}})).await;
+    assert_eq!(status, 200);
+    let (status, _, scale) =
+        send(&server, "PATCH", &format!("{V2}/a/scale"), &json!({"spec": {"replicas": 3}})).await;
+    assert_eq!(
+        (status, &scale["spec"]["replicas"], &scale["status"]["replicas"]),
+        (200, &json!(3), &json!(4))
+    );
+    let (_, _, read) = send(&server, "GET", &format!("{V1}/a"), &Value::Null).await;
+    assert_eq!(read["spec"], json!({"host": "z", "replicas": 3}));
+    assert_eq!(read["metadata"]["generation"], 3);
+    assert_eq!(send(&server, "DELETE", &format!("{V2}/a"), &Value::Null).await.0, 200);
+    assert_eq!(send(&server, "GET", &format!("{V1}/a"), &Value::Null).await.0, 404);
+}
+
+#[tokio::test]
+async fn a_watch_shows_converted_objects() {
+    use http_body_util::BodyExt as _;
+    let hook = Hook::start(convert).await;
+    let server = server();
+    define(&server, &hook, "/convert").await;
+    create(&server, V1, "a", json!({"host": "x"})).await;
+    let request = http::Request::builder()
+        .uri(format!("{V2}?watch=true"))
+        .body(http_body_util::Empty::<bytes::Bytes>::new())
+        .unwrap();
+    let mut body = server.handle(request).await.into_body();
+    let mut next = async || {
+        let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        let event: Value = serde_json::from_slice(&frame).unwrap();
+        (event["type"].clone(), event["object"]["spec"]["hostname"].clone())
+    };
+    assert_eq!(next().await, (json!("ADDED"), json!("x")));
+    send(&server, "PATCH", &format!("{V1}/a"), &json!({"spec": {"host": "y"}})).await;
+    assert_eq!(next().await, (json!("MODIFIED"), json!("y")));
+    send(&server, "DELETE", &format!("{V1}/a"), &Value::Null).await;
+    assert_eq!(next().await, (json!("DELETED"), json!("y")));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_wrong_is_refused() {
+    let hook = Hook::start(convert).await;
+    let prefix = "conversion webhook for example.com/v1, Kind=Widget";
+    for (path, expected) in [
+        ("/fails", format!("{prefix} failed: cannot do this")),
+        ("/drops", format!("{prefix} returned 0 objects, expected 1")),
+        ("/renames", format!("{prefix} returned invalid object: must have the same name: a != other")),
+    ] {
+        let server = server();
+        define(&server, &hook, path).await;
+        assert_eq!(create(&server, V1, "a", json!({"host": "x"})).await.0, 201);
+        for path in [V2.to_owned(), format!("{V2}/a")] {
+            let (status, _, body) = send(&server, "GET", &path, &Value::Null).await;
+            assert_eq!((status, body["message"].as_str().unwrap()), (500, expected.as_str()));
+        }
+        let (status, _) = create(&server, V2, "b", json!({"hostname": "y"})).await;
+        assert_eq!(status, 500);
+        assert_eq!(send(&server, "GET", &format!("{V1}/b"), &Value::Null).await.0, 404);
+    }
+}
