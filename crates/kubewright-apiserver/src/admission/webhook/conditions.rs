@@ -122,7 +122,7 @@ impl<'a> Authorization<'a> {
             namespace: attributes.namespace.to_owned(),
             name: attributes.name.to_owned(),
         };
-        Self { cluster: *cluster, user: attributes.user, resource }
+        Self { cluster: Cluster::new(cluster.server()), user: attributes.user, resource }
     }
 }
 

@@ -191,7 +191,7 @@ impl Rotator {
             self.write(stored.as_deref(), &created).await?;
             return Ok(Step::Create);
         };
-        self.serve(&material)?;
+        self.serve(&material).map_err(|error| RoundError::Serve(self.options.secret.clone(), error))?;
         let bundle = material.bundle();
         let found = targets::find(&self.client, &self.options.service).await;
         let found = found.map_err(|(what, error)| RoundError::ReadTargets(what, error))?;
@@ -231,12 +231,10 @@ impl Rotator {
         }
     }
 
-    fn serve(&mut self, material: &Material) -> Result<(), RoundError> {
+    fn serve(&mut self, material: &Material) -> Result<(), CertificateError> {
         let leaf = &material.leaf;
         if self.loaded != leaf.certificate {
-            self.serving
-                .replace(leaf.certificate.as_bytes(), leaf.key.as_bytes())
-                .map_err(|error| RoundError::Serve(self.options.secret.clone(), error))?;
+            self.serving.replace(leaf.certificate.as_bytes(), leaf.key.as_bytes())?;
             self.loaded.clone_from(&leaf.certificate);
             info!(until = %leaf.validity.until, "Serving a new webhook certificate");
         }
@@ -247,20 +245,16 @@ impl Rotator {
     async fn write(&self, stored: Option<&Secret>, material: &Material) -> Result<(), RoundError> {
         let content: BTreeMap<String, ByteString> =
             material.to_data().into_iter().map(|(key, value)| (key, ByteString(value))).collect();
-        let written = match stored {
-            Some(stored) => {
-                let secret = Secret { data: Some(content), ..stored.clone() };
-                self.client.update(&secret).await
-            }
-            None => {
-                let key = &self.options.secret;
-                let metadata = ObjectMeta {
-                    name: Some(key.name().to_owned()),
-                    namespace: key.namespace().map(str::to_owned),
-                    ..ObjectMeta::default()
-                };
-                self.client.create(&Secret { metadata, data: Some(content), ..Secret::default() }).await
-            }
+        let written = if let Some(stored) = stored {
+            self.client.update(&Secret { data: Some(content), ..stored.clone() }).await
+        } else {
+            let key = &self.options.secret;
+            let metadata = ObjectMeta {
+                name: Some(key.name().to_owned()),
+                namespace: key.namespace().map(str::to_owned),
+                ..ObjectMeta::default()
+            };
+            self.client.create(&Secret { metadata, data: Some(content), ..Secret::default() }).await
         };
         match written {
             Ok(_) => Ok(()),
