@@ -10,7 +10,7 @@ use crate::world::{options, server};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-fn pod(spec: Value) -> Value {
+fn pod(spec: &Value) -> Value {
     let mut pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     for (field, value) in spec.as_object().into_iter().flatten() {
         pod["spec"][field] = value.clone();
@@ -25,7 +25,7 @@ async fn label_default(server: &ApiServer, labels: Value) -> crate::exchange::An
 #[tokio::test]
 async fn pod_security_refuses_what_the_level_of_the_namespace_forbids() {
     let server = server();
-    send(&server, "POST", PODS, &pod(json!({"hostNetwork": true}))).await;
+    send(&server, "POST", PODS, &pod(&json!({"hostNetwork": true}))).await;
     let labelled = label_default(&server, json!({"pod-security.kubernetes.io/enforce": "baseline"})).await;
     assert_eq!(
         labelled.warnings(),
@@ -36,7 +36,7 @@ async fn pod_security_refuses_what_the_level_of_the_namespace_forbids() {
     );
     let bogus = label_default(&server, json!({"pod-security.kubernetes.io/warn": "none"})).await;
     assert_eq!(bogus.status, 422, "{}", bogus.text);
-    let mut privileged = pod(json!({}));
+    let mut privileged = pod(&json!({}));
     privileged["metadata"]["name"] = "q".into();
     privileged["spec"]["containers"][0]["securityContext"] = json!({"privileged": true});
     let refused = send(&server, "POST", PODS, &privileged).await;
@@ -88,7 +88,7 @@ async fn a_limit_range_sets_defaults_and_enforces_its_bounds() {
     });
     let made = send(&server, "POST", "/api/v1/namespaces/default/limitranges", &range).await;
     assert_eq!(made.status, 201, "{}", made.text);
-    let created = send(&server, "POST", PODS, &pod(json!({}))).await;
+    let created = send(&server, "POST", PODS, &pod(&json!({}))).await;
     assert_eq!(
         created.body["spec"]["containers"][0]["resources"],
         json!({"limits": {"cpu": "500m"}, "requests": {"cpu": "100m"}})
@@ -97,7 +97,7 @@ async fn a_limit_range_sets_defaults_and_enforces_its_bounds() {
         created.body["metadata"]["annotations"]["kubernetes.io/limit-ranger"],
         "LimitRanger plugin set: cpu request for container c; cpu limit for container c"
     );
-    let mut large = pod(json!({}));
+    let mut large = pod(&json!({}));
     large["metadata"]["name"] = "q".into();
     large["spec"]["containers"][0]["resources"] =
         json!({"limits": {"cpu": "2"}, "requests": {"cpu": "100m"}});
@@ -112,20 +112,20 @@ async fn a_limit_range_sets_defaults_and_enforces_its_bounds() {
 #[tokio::test]
 async fn a_pod_gets_its_service_account_where_the_plugin_is_on() {
     let off = server();
-    let created = send(&off, "POST", PODS, &pod(json!({}))).await;
+    let created = send(&off, "POST", PODS, &pod(&json!({}))).await;
     assert_eq!(created.status, 201, "off by default: {}", created.text);
 
     let admission =
         AdmissionPlugins { enable: vec!["ServiceAccount".to_owned()], ..AdmissionPlugins::default() };
     let server = ApiServer::new(Options { admission, ..options() });
-    let refused = send(&server, "POST", PODS, &pod(json!({}))).await;
+    let refused = send(&server, "POST", PODS, &pod(&json!({}))).await;
     assert_eq!(
         refused.message(),
         "pods \"p\" is forbidden: error looking up service account default/default: serviceaccount \"default\" not found"
     );
     let account = json!({"metadata": {"name": "default"}, "imagePullSecrets": [{"name": "pull"}]});
     send(&server, "POST", "/api/v1/namespaces/default/serviceaccounts", &account).await;
-    let created = send(&server, "POST", PODS, &pod(json!({}))).await;
+    let created = send(&server, "POST", PODS, &pod(&json!({}))).await;
     let spec = &created.body["spec"];
     assert_eq!(
         (&spec["serviceAccountName"], &spec["serviceAccount"]),
@@ -159,10 +159,10 @@ async fn a_runtime_class_sets_overhead_and_scheduling() {
         "scheduling": {"nodeSelector": {"vm": "yes"}, "tolerations": [{"key": "vm", "operator": "Exists"}]},
     });
     send(&server, "POST", "/apis/node.k8s.io/v1/runtimeclasses", &class).await;
-    let created = send(&server, "POST", PODS, &pod(json!({"runtimeClassName": "kata"}))).await;
+    let created = send(&server, "POST", PODS, &pod(&json!({"runtimeClassName": "kata"}))).await;
     assert_eq!(created.body["spec"]["overhead"], json!({"cpu": "250m"}), "{}", created.text);
     assert_eq!(created.body["spec"]["nodeSelector"], json!({"vm": "yes"}));
-    let mut missing = pod(json!({"runtimeClassName": "none"}));
+    let mut missing = pod(&json!({"runtimeClassName": "none"}));
     missing["metadata"]["name"] = "q".into();
     let refused = send(&server, "POST", PODS, &missing).await;
     assert_eq!(refused.message(), "pods \"q\" is forbidden: pod rejected: RuntimeClass \"none\" not found");
@@ -202,7 +202,7 @@ async fn a_bound_pod_gets_the_topology_labels_of_its_node() {
     let node =
         json!({"metadata": {"name": "n", "labels": {"topology.kubernetes.io/zone": "z", "other": "x"}}});
     send(&server, "POST", "/api/v1/nodes", &node).await;
-    send(&server, "POST", PODS, &pod(json!({}))).await;
+    send(&server, "POST", PODS, &pod(&json!({}))).await;
     let binding = json!({"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}});
     let bound = send(&server, "POST", &format!("{PODS}/p/binding"), &binding).await;
     assert_eq!(bound.status, 201, "{}", bound.text);
@@ -213,7 +213,7 @@ async fn a_bound_pod_gets_the_topology_labels_of_its_node() {
 #[tokio::test]
 async fn a_binding_of_another_version_of_the_pod_is_refused() {
     let server = server();
-    send(&server, "POST", PODS, &pod(json!({}))).await;
+    send(&server, "POST", PODS, &pod(&json!({}))).await;
     let binding = |metadata: Value| json!({"metadata": metadata, "target": {"kind": "Node", "name": "n"}});
     let path = format!("{PODS}/p/binding");
     let refused = send(&server, "POST", &path, &binding(json!({"name": "p", "resourceVersion": "1"}))).await;
@@ -226,7 +226,7 @@ async fn a_binding_of_another_version_of_the_pod_is_refused() {
 #[tokio::test]
 async fn an_eviction_of_the_older_version_is_accepted() {
     let server = server();
-    send(&server, "POST", PODS, &pod(json!({}))).await;
+    send(&server, "POST", PODS, &pod(&json!({}))).await;
     let eviction = json!({"apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": {"name": "p"}});
     let evicted = send(&server, "POST", &format!("{PODS}/p/eviction"), &eviction).await;
     assert_eq!(evicted.status, 201, "{}", evicted.text);
