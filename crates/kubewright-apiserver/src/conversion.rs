@@ -164,7 +164,9 @@ impl Inner {
         api_version: &str,
     ) -> Result<Vec<Value>, ApiError> {
         let failed = |why: String| ApiError::new(500, "", why);
-        let converted = converter.convert(&Cluster::new(self), objects, api_version).await.map_err(failed)?;
+        // In a box: the future of an HTTP request is large, and most writes have no conversion.
+        let cluster = Cluster::new(self);
+        let converted = Box::pin(converter.convert(&cluster, objects, api_version)).await.map_err(failed)?;
         let coerce = |mut object: Value| {
             custom::coerce(&custom.rules, &mut object, custom::Malformed::Refuse)
                 .map_err(|error| failed(error.to_string()))?;

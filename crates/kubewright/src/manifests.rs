@@ -74,7 +74,7 @@ mod tests {
         let manager = Manager::describing(ManagerOptions::new("test"), |_| {}).unwrap();
         manager.cache().index::<Secret>("owner", |_| Vec::new()).unwrap();
         manager.controller(Nothing).finalizer("example.com/cleanup").without_status().register().unwrap();
-        let declared = declarations(&manager.outline());
+        let declared = declarations(&manager.manifest());
         assert_eq!(declared.controllers[0].finalizers, ["example.com/cleanup"]);
         assert!(declared.controllers[0].without_status);
         let cached: Vec<&str> = declared.cached.iter().map(|it| &*it.plural).collect();

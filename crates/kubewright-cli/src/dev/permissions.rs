@@ -197,8 +197,8 @@ async fn apply(client: &kube::Client, object: &Value) -> Result<()> {
 /// How a launch changes what the operator declares: which namespaces it watches, and where its Lease is.
 pub(crate) fn as_launched(mut declarations: Declarations, arguments: &[String]) -> Declarations {
     let value = |flag: &str| {
-        let given = arguments.iter().rev();
-        given.filter_map(|argument| argument.strip_prefix(flag)?.strip_prefix('=')).next().map(str::to_owned)
+        let mut given = arguments.iter().rev();
+        given.find_map(|argument| argument.strip_prefix(flag)?.strip_prefix('=')).map(str::to_owned)
     };
     if let Some(namespaces) = value("--namespace") {
         declarations.namespaces = namespaces.split(',').map(|it| it.trim().to_owned()).collect();

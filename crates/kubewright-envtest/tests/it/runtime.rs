@@ -63,7 +63,7 @@ async fn a_cache_agrees_with_the_server() -> Result<()> {
     let (namespace, client) = (env.namespace().await?, env.runtime_client());
     for at in 0..20 {
         let labels = [("app", ["web", "db"][at % 2]), ("tier", "x")];
-        client.create(&config_map(&namespace, &format!("m{at:02}"), &labels[..1 + at % 3 % 2])).await?;
+        client.create(&config_map(&namespace, &format!("m{at:02}"), &labels[..=(at % 3 % 2)])).await?;
     }
     let (cache, _running) = cache(&env, only(&namespace))?;
     let by_tier = cache.index::<ConfigMap>("tier", |map| {

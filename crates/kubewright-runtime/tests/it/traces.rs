@@ -74,7 +74,7 @@ async fn reconciles_and_their_requests_are_exported() -> Result<()> {
         let received = received.clone();
         async move {
             let path = request.uri().path().to_owned();
-            let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+            let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
             received.lock().unwrap().push((path, body));
             text(StatusCode::OK, "")
         }
@@ -132,7 +132,7 @@ async fn reconciles_and_their_requests_are_exported() -> Result<()> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 /// A message of protobuf. This reads as much of it as the test needs, so that no test needs a decoder.

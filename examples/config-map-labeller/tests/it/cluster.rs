@@ -105,7 +105,11 @@ impl Cluster {
 
     /// The permissions that the operator lacks, each as the attribute that grants it.
     pub(crate) fn refused(&self) -> Vec<String> {
-        self.usage().refused().iter().map(|permission| permission.attribute()).collect()
+        let mut attributes = Vec::new();
+        for permission in self.usage().refused() {
+            attributes.push(permission.attribute());
+        }
+        attributes
     }
 
     /// The permissions that the operator has not used.

@@ -5,7 +5,7 @@ use kubewright_apimachinery::permission::{Permission, attributes};
 use kubewright_manifests::declarations::Declarations;
 
 use super::Session;
-use crate::dev::permissions::as_launched;
+use crate::dev::permissions::{Permissions, as_launched};
 use crate::error::Hint as _;
 
 impl Session {
@@ -60,7 +60,7 @@ impl Session {
 
     /// Fails if the operator was refused something.
     pub(super) fn checked_permissions(&self) -> Result<()> {
-        let refused = self.permissions.as_ref().map(|it| it.all_refused()).unwrap_or_default();
+        let refused = self.permissions.as_ref().map(Permissions::all_refused).unwrap_or_default();
         if refused.is_empty() {
             return Ok(());
         }
@@ -73,7 +73,7 @@ impl Session {
 
     /// Lists the permissions that no call has used.
     pub(super) fn report_unused(&self) -> Result<()> {
-        for unused in self.permissions.as_ref().map(|it| it.unused()).unwrap_or_default() {
+        for unused in self.permissions.as_ref().map(Permissions::unused).unwrap_or_default() {
             self.report.step("role", &unused.to_string())?;
         }
         Ok(())
