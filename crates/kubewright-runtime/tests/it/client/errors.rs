@@ -119,7 +119,7 @@ async fn a_namespace_that_goes_takes_nothing_new() -> Result<()> {
     client.delete_key::<Namespace>(&Key::cluster("going"), &Delete::new()).await?;
     let mut late = config_map("late");
     late.metadata.namespace = Some("going".to_owned());
-    let error = soon("the refusal", client.create(&late)).await.unwrap_err();
+    let error = soon("the refusal", Box::pin(client.create(&late))).await.unwrap_err();
     assert!(error.is_forbidden() && error.is_namespace_terminating(), "{error}");
     assert!(!client.get::<ConfigMap>(&key("none")).await.unwrap_err().is_namespace_terminating());
     Ok(())
