@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Webhooks;
-use crate::auth::{Action, Decision, User};
+#[cfg(test)]
+use crate::auth::{Action, User};
 use crate::output;
 use crate::resources::Registry;
 use crate::server::Inner;
@@ -13,7 +14,6 @@ use crate::storage::Version;
 use crate::webhook_client::{Handler, WebhookAddress};
 
 /// The server as admission plugins see it. Reads are of the newest state, not of a cache.
-#[derive(Clone, Copy)]
 pub(crate) struct Cluster<'a> {
     server: &'a Inner,
 }
@@ -59,11 +59,6 @@ impl<'a> Cluster<'a> {
     #[cfg(test)]
     pub(crate) fn allows(&self, user: &User, action: Action<'_>) -> bool {
         self.server.allows(user, action)
-    }
-
-    /// Whether the authorizer allows a user an action, and why.
-    pub(crate) fn decide(&self, user: &User, action: Action<'_>) -> Decision {
-        self.server.decide(user, action)
     }
 
     /// A new uid.
