@@ -47,13 +47,12 @@ impl Converter {
         if conversion.str_at("strategy") != "Webhook" {
             return None;
         }
-        let versions =
+        let mut versions =
             conversion.list_at("webhook.conversionReviewVersions").iter().filter_map(Value::as_str);
         Some(Self {
             target: Target::compile(conversion.at("webhook.clientConfig")).map(Arc::new),
             review_version: versions
-                .filter_map(|version| ["v1", "v1beta1"].into_iter().find(|known| *known == version))
-                .next(),
+                .find_map(|version| ["v1", "v1beta1"].into_iter().find(|known| *known == version)),
             memo: Memo::default(),
         })
     }
@@ -98,6 +97,17 @@ impl Inner {
         versions: &[Arc<Version>],
     ) -> Result<(), ApiError> {
         let Some((custom, converter)) = with_converter(served) else { return Ok(()) };
+        // On the heap: most requests convert nothing and need not carry the room for it.
+        Box::pin(self.convert_pending(served, custom, converter, versions)).await
+    }
+
+    async fn convert_pending(
+        &self,
+        served: &Served,
+        custom: &Custom,
+        converter: &Converter,
+        versions: &[Arc<Version>],
+    ) -> Result<(), ApiError> {
         let api_version = served.gvk().api_version();
         let mut pending: Vec<(&Arc<Version>, Value)> = Vec::new();
         for version in versions.iter().filter(|version| output::converted(served, version).is_none()) {
@@ -131,7 +141,7 @@ impl Inner {
             return Ok(object);
         }
         let api_version = custom.rules.gvk(custom.storage_version()).api_version();
-        self.convert_custom(custom, object, &api_version).await
+        Box::pin(self.convert_custom(custom, object, &api_version)).await
     }
 
     /// An object of the storage version as `served` shows it, where a webhook converts it.
@@ -141,7 +151,7 @@ impl Inner {
         if object.str_at("apiVersion") == api_version {
             return Ok(object);
         }
-        self.convert_custom(custom, object, &api_version).await
+        Box::pin(self.convert_custom(custom, object, &api_version)).await
     }
 
     /// An object of a custom resource in another version.

@@ -312,16 +312,14 @@ impl Registry {
     /// The resource under whose version objects of `storage` are stored; of a custom one any version, if that one is
     /// not served.
     pub(crate) fn stored(&self, storage: &str) -> Option<&Arc<Served>> {
-        match self.built_in.by_storage.get(storage) {
-            Some(at) => Some(&self.built_in.list[*at]),
-            None => {
-                let all = || self.custom.iter().filter(|served| *served.storage == *storage);
-                let stores = |served: &&Arc<Served>| {
-                    served.custom().is_some_and(|custom| custom.storage_version() == served.version())
-                };
-                all().find(stores).or_else(|| all().next())
-            }
+        if let Some(at) = self.built_in.by_storage.get(storage) {
+            return Some(&self.built_in.list[*at]);
         }
+        let all = || self.custom.iter().filter(|served| *served.storage == *storage);
+        let stores = |served: &&Arc<Served>| {
+            served.custom().is_some_and(|custom| custom.storage_version() == served.version())
+        };
+        all().find(stores).or_else(|| all().next())
     }
 
     /// A group with kinds of its own, whatever definitions add to it.

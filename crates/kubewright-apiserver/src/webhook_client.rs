@@ -55,7 +55,10 @@ pub(crate) struct Target {
 
 impl std::fmt::Debug for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Target").field("authority", &self.authority).field("path", &self.path).finish()
+        f.debug_struct("Target")
+            .field("authority", &self.authority)
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }
 

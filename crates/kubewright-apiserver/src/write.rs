@@ -380,7 +380,7 @@ impl Inner {
             if missing.is_empty() {
                 return candidate;
             }
-            self.convert_missing(write.served, missing).await?;
+            Box::pin(self.convert_missing(write.served, missing)).await?;
         }
         change.resolve(self, write, Some(live))
     }

@@ -148,13 +148,13 @@ impl Value<'_> {
                 }
                 Json::Object(fields)
             }
-            other => match super::library::convert::string_of(other) {
-                Some(text) => Json::String(text?.into_owned()),
-                None => {
+            other => {
+                let Some(text) = super::library::convert::string_of(other) else {
                     let name = other.type_name();
                     return Err(EvalError::new(format!("a value of type {name} could not marshal to JSON")));
-                }
-            },
+                };
+                Json::String(text?.into_owned())
+            }
         })
     }
 }

@@ -478,10 +478,9 @@ fn valued<'b, 'a>(value: &'b Evaluated<'a>) -> &'b Value<'a> {
 fn field_of<'a>(operand: &Value<'a>, field: &str) -> Result<Option<Value<'a>>, EvalError> {
     match operand {
         Value::Map(map) => map.field(field).transpose(),
-        Value::Optional(None) => Ok(None),
-        Value::Optional(Some(inner)) => field_of(inner, field),
         // As cel-go has it: null has no fields.
-        Value::Null => Ok(None),
+        Value::Optional(None) | Value::Null => Ok(None),
+        Value::Optional(Some(inner)) => field_of(inner, field),
         Value::Authorization(value) => Ok(value.field(field).map(Value::Authorization)),
         _ => Err(EvalError::no_overload()),
     }

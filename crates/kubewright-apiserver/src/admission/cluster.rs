@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Webhooks;
-use crate::auth::{Action, Decision, User};
+#[cfg(test)]
+use crate::auth::{Action, User};
 use crate::output;
 use crate::resources::Registry;
 use crate::server::Inner;
@@ -57,11 +58,6 @@ impl<'a> Cluster<'a> {
     /// Whether the authorizer allows a user an action.
     pub(crate) fn allows(&self, user: &User, action: Action<'_>) -> bool {
         self.server.allows(user, action)
-    }
-
-    /// Whether the authorizer allows a user an action, and why.
-    pub(crate) fn decide(&self, user: &User, action: Action<'_>) -> Decision {
-        self.server.decide(user, action)
     }
 
     /// A new uid.

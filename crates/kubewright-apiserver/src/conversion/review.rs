@@ -110,6 +110,7 @@ fn checked(field: &str, entries: &Map<String, Value>) -> Result<Map<String, Valu
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "callers write the value in place")]
     fn answer(response: Value) -> Value {
         json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": response})
     }

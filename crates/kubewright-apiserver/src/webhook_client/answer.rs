@@ -58,15 +58,13 @@ impl Answer {
         let message = match self.status {
             400 => "the server rejected our request for an unknown reason",
             401 => "the server has asked for the client to provide credentials",
-            403 => return text,
             404 => "the server could not find the requested resource",
             405 => "the server does not allow this method on the requested resource",
             406 if text == "unknown" || text.is_empty() => {
                 "the server was unable to respond with a content type that the client supports"
             }
-            406 | 415 => return text,
+            403 | 406 | 410 | 415 => return text,
             409 => "the server reported a conflict",
-            410 => return text,
             422 => "the server rejected our request due to an error in our request",
             429 => "the server has received too many requests and has asked us to try again later",
             503 => "the server is currently unable to handle the request",

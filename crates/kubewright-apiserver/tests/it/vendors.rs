@@ -263,6 +263,13 @@ fn lost(sent: &Value, got: &Value, at: &str, lost_at: &mut Vec<String>) {
 #[tokio::test]
 async fn samples_of_every_kind_are_accepted_and_kept_whole() -> Result<()> {
     let client = client(&installed().await?);
+    // No vendor's webhook runs here.
+    for kind in kinds().filter(|kind| kind.definition["spec"]["conversion"]["strategy"] == "Webhook") {
+        let name = text(&kind.definition["metadata"]["name"]);
+        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+        let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
+        send(&client, Method::PATCH, &path, &none).await?;
+    }
     let mut problems = Vec::new();
     for kind in kinds() {
         for (name, fill) in [("least", Fill::Least), ("most", Fill::Most)] {

@@ -141,10 +141,6 @@ pub(crate) fn lookup(name: &str) -> Option<Function> {
     })
 }
 
-fn done(value: Authorization<'_>) -> Option<Evaluated<'_>> {
-    Some(Ok(Value::Authorization(value)))
-}
-
 fn path<'a>(args: &[Value<'a>]) -> Option<Evaluated<'a>> {
     let [Value::Authorization(target), Value::String(path)] = args else { return None };
     if !matches!(target.step, Step::Authorizer) {
@@ -153,7 +149,7 @@ fn path<'a>(args: &[Value<'a>]) -> Option<Evaluated<'a>> {
     if path.trim().is_empty() {
         return Some(Err(EvalError::new("path must not be empty")));
     }
-    done(target.with(Step::Path(Arc::from(&**path))))
+    Some(Ok(Value::Authorization(target.with(Step::Path(Arc::from(&**path))))))
 }
 
 fn group<'a>(args: &[Value<'a>]) -> Option<Evaluated<'a>> {
@@ -161,7 +157,7 @@ fn group<'a>(args: &[Value<'a>]) -> Option<Evaluated<'a>> {
     if !matches!(target.step, Step::Authorizer) {
         return None;
     }
-    done(target.with(Step::Group(Arc::from(&**group))))
+    Some(Ok(Value::Authorization(target.with(Step::Group(Arc::from(&**group))))))
 }
 
 fn service_account<'a>(args: &[Value<'a>]) -> Option<Evaluated<'a>> {
@@ -178,7 +174,10 @@ fn service_account<'a>(args: &[Value<'a>]) -> Option<Evaluated<'a>> {
         return Some(Err(EvalError::new("Invalid service account namespace")));
     }
     let account = (namespace.clone().into_owned(), name.clone().into_owned());
-    done(Authorization { service_account: Some(Arc::new(account)), ..target.clone() })
+    Some(Ok(Value::Authorization(Authorization {
+        service_account: Some(Arc::new(account)),
+        ..target.clone()
+    })))
 }
 
 fn resource<'a>(args: &[Value<'a>]) -> Option<Evaluated<'a>> {
@@ -188,7 +187,8 @@ fn resource<'a>(args: &[Value<'a>]) -> Option<Evaluated<'a>> {
         return Some(Err(EvalError::new("resource must not be empty")));
     }
     let (group, resource) = (group.to_string(), resource.clone().into_owned());
-    done(target.with(Step::Resource(Arc::new(ResourceCheck { group, resource, ..ResourceCheck::default() }))))
+    let check = ResourceCheck { group, resource, ..ResourceCheck::default() };
+    Some(Ok(Value::Authorization(target.with(Step::Resource(Arc::new(check))))))
 }
 
 fn refine<'a>(args: &[Value<'a>], set: fn(&mut ResourceCheck, &str)) -> Option<Evaluated<'a>> {
@@ -196,7 +196,7 @@ fn refine<'a>(args: &[Value<'a>], set: fn(&mut ResourceCheck, &str)) -> Option<E
     let Step::Resource(check) = &target.step else { return None };
     let mut check = ResourceCheck::clone(check);
     set(&mut check, text);
-    done(target.with(Step::Resource(Arc::new(check))))
+    Some(Ok(Value::Authorization(target.with(Step::Resource(Arc::new(check))))))
 }
 
 fn check<'a>(args: &[Value<'a>]) -> Option<Evaluated<'a>> {
@@ -207,7 +207,7 @@ fn check<'a>(args: &[Value<'a>]) -> Option<Evaluated<'a>> {
         Step::Resource(check) => AuthorizationCheck::Resource { resource: ResourceCheck::clone(check), verb },
         _ => return None,
     };
-    done(target.decide(&check))
+    Some(Ok(Value::Authorization(target.decide(&check))))
 }
 
 fn decision<'a>(

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::admission::{Attributes, Cluster};
 use crate::auth::{Action, ActionOn, User};
+use crate::server::Inner;
 
 /// The match conditions of one webhook or policy.
 #[derive(Debug)]
@@ -87,7 +88,7 @@ impl Conditions {
                 Ok(cel::Value::Bool(true)) => {}
                 Ok(_) => matches = false,
                 Err(error) => {
-                    errors.push(format!("expression '{}' resulted in error: {error}", condition.expression))
+                    errors.push(format!("expression '{}' resulted in error: {error}", condition.expression));
                 }
             }
         }
@@ -108,7 +109,7 @@ impl Conditions {
 
 /// The authorizer for the user of a request.
 pub(crate) struct Authorization<'a> {
-    cluster: Cluster<'a>,
+    server: &'a Inner,
     user: &'a User,
     resource: ResourceCheck,
 }
@@ -122,7 +123,7 @@ impl<'a> Authorization<'a> {
             namespace: attributes.namespace.to_owned(),
             name: attributes.name.to_owned(),
         };
-        Self { cluster: Cluster::new(cluster.server()), user: attributes.user, resource }
+        Self { server: cluster.server(), user: attributes.user, resource }
     }
 }
 
@@ -161,7 +162,7 @@ impl Authorizer for Authorization<'_> {
                 Action { verb, on }
             }
         };
-        let decision = self.cluster.decide(user, action);
+        let decision = self.server.decide(user, action);
         AuthorizationDecision { allowed: decision.allowed, reason: decision.reason, error: None }
     }
 

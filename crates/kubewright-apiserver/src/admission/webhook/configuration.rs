@@ -61,7 +61,7 @@ impl Compile for Hook {
 impl Hook {
     fn of_webhook(configuration: &str, uid: String, webhook: &Value) -> Self {
         let fails_open = webhook.str_at("failurePolicy") == "Ignore";
-        let versions = webhook.list_at("admissionReviewVersions").iter().filter_map(Value::as_str);
+        let mut versions = webhook.list_at("admissionReviewVersions").iter().filter_map(Value::as_str);
         Self {
             configuration: configuration.to_owned(),
             name: webhook.str_at("name").to_owned(),
@@ -80,8 +80,7 @@ impl Hook {
             reinvocable: webhook.str_at("reinvocationPolicy") == "IfNeeded",
             timeout_seconds: webhook.int_at("timeoutSeconds").and_then(|seconds| u64::try_from(seconds).ok()),
             review_version: versions
-                .filter_map(|version| ["v1", "v1beta1"].into_iter().find(|known| *known == version))
-                .next(),
+                .find_map(|version| ["v1", "v1beta1"].into_iter().find(|known| *known == version)),
             target: Target::compile(webhook.at("clientConfig")).map(Arc::new),
         }
     }

@@ -168,6 +168,7 @@ fn details(details: &Value) -> Option<Details> {
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "callers write the value in place")]
     fn v1(response: Value) -> Value {
         json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
     }

@@ -156,19 +156,21 @@ async fn a_service_resolves_to_its_endpoints() {
         |body: &Value| body["message"].as_str().unwrap().rsplit("timeout=10s\": ").next().unwrap().to_owned();
     let (status, _, body) = create_config_map(&server, "a").await;
     assert_eq!((status, failure(&body)), (500, "service \"hook\" not found".to_owned()));
-    let service = json!({"metadata": {"name": "hook"}, "spec": {"ports": [{"port": 443}]}});
+    let ports = json!([{"port": 443, "targetPort": hook.address.port()}]);
+    let service =
+        json!({"metadata": {"name": "hook"}, "spec": {"selector": {"app": "hook"}, "ports": ports}});
     assert_eq!(send(&server, "POST", "/api/v1/namespaces/default/services", &service).await.0, 201);
     let (_, _, body) = create_config_map(&server, "a").await;
     assert_eq!(failure(&body), "no endpoints available for service \"hook\"");
-    let slice = json!({
-        "metadata": {"name": "hook-1", "labels": {"kubernetes.io/service-name": "hook"}},
-        "addressType": "IPv4",
-        "endpoints": [{"addresses": ["127.0.0.1"], "conditions": {"ready": true}}],
-        "ports": [{"name": "", "port": hook.address.port()}],
-    });
-    let path = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
-    let (status, _, body) = send(&server, "POST", path, &slice).await;
-    assert_eq!(status, 201, "{body}");
+    // No EndpointSlice may name a loopback address; a Pod may have one.
+    let pod = json!({"metadata": {"name": "hook", "labels": {"app": "hook"}},
+        "spec": {"containers": [{"name": "main", "image": "hook"}]}});
+    let pods = "/api/v1/namespaces/default/pods";
+    assert_eq!(send(&server, "POST", pods, &pod).await.0, 201);
+    let ready = json!({"status": {"podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}],
+        "conditions": [{"type": "Ready", "status": "True"}]}});
+    let (status, _, body) = send(&server, "PATCH", &format!("{pods}/hook/status"), &ready).await;
+    assert_eq!(status, 200, "{body}");
     // The certificate is for 127.0.0.1, and the name of the Service is asked for.
     let (_, _, body) = create_config_map(&server, "a").await;
     let message = body["message"].as_str().unwrap();
