@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Webhooks;
-#[cfg(test)]
 use crate::auth::{Action, User};
 use crate::output;
 use crate::resources::Registry;
