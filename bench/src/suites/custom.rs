@@ -12,9 +12,9 @@ use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
-use kubewright_apimachinery::cel::rules::RuleSet;
-use kubewright_apimachinery::custom::{self, Definition};
+use kubewright_apiextensions::custom::{self, Definition};
 use kubewright_apiserver::{ApiServer, Options};
+use kubewright_cel::rules::RuleSet;
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use kubewright_apimachinery::facts::{self, Type};
+use kubewright_apimachinery::types::{self as facts, Type};
 
 use super::{Bench, Suite};
 use crate::row::{Row, Unit};

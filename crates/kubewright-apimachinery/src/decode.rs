@@ -8,7 +8,7 @@ mod strict;
 
 use serde_json::{Map, Value};
 
-use crate::facts::{Field, FieldType, Type};
+use crate::types::{Field, FieldType, Type};
 use crate::json::{self, ParseError, ParseOptions, Parsed};
 use crate::quantity::Quantity;
 use crate::time;
@@ -389,7 +389,7 @@ fn go_name(ty: &Type) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::type_named;
+    use crate::types::type_named;
     use serde_json::json;
 
     fn decoded(ty: &str, text: &str) -> Decoded {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::facts::{FieldType, Type};
+use crate::types::{FieldType, Type};
 use crate::json;
 
 /// Which objects inside an object were taken apart.
@@ -102,7 +102,7 @@ fn write_value(text: &mut String, ty: Option<&'static FieldType>, value: &Value,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::type_named;
+    use crate::types::type_named;
     use serde_json::json;
 
     #[test]

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
-use kubewright_apimachinery::strategy;
+use kubewright_apis::strategy;
 use serde_json::{Value, json};
 
 use crate::after_commit::AfterCommit;

@@ -7,7 +7,8 @@ use std::sync::{Arc, LazyLock};
 
 use kubewright_apimachinery::json::{self, ParseOptions};
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::{facts, selectable, time};
+use kubewright_apimachinery::time;
+use kubewright_apis::{facts, selectable};
 use serde_json::Value;
 
 use crate::resources::{Registry, Served};

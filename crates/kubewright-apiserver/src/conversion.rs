@@ -14,12 +14,12 @@ mod review;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kubewright_apimachinery::apply::packed;
-use kubewright_apimachinery::custom;
+use kubewright_apiextensions::custom;
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::json;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
+use kubewright_structured_merge::packed;
 use serde_json::Value;
 
 pub(crate) use managed::{Memo, take_missing};

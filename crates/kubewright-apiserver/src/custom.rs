@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use kubewright_apimachinery::apply::{self, ConvertError, Structural, Versions};
-use kubewright_apimachinery::cel::rules::RuleSet;
-use kubewright_apimachinery::crd;
-use kubewright_apimachinery::custom::{self, ScalePaths, SchemaError};
+use kubewright_apiextensions::crd;
+use kubewright_apiextensions::custom::{self, ScalePaths, SchemaError};
 use kubewright_apimachinery::field::ErrorList;
 use kubewright_apimachinery::gvk::split_api_version;
 use kubewright_apimachinery::object::Fields as _;
+use kubewright_cel::rules::RuleSet;
+use kubewright_structured_merge::{self as apply, ConvertError, Structural, Versions};
 use serde_json::Value;
 
 use crate::conversion::Converter;

@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 
+use kubewright_apiextensions::crd;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::{crd, time};
+use kubewright_apimachinery::time;
 use serde_json::Value;
 
 use crate::after_commit::AfterCommit;
@@ -251,7 +252,7 @@ mod tests {
         let going = server.inner.store.get(DEFINITIONS, "things.example.org").unwrap();
         let mut object = going.object();
         object.set_at("metadata.deletionTimestamp", "2026-01-01T00:00:00Z");
-        object.set_at("metadata.finalizers", json!([kubewright_apimachinery::crd::FINALIZER]));
+        object.set_at("metadata.finalizers", json!([kubewright_apiextensions::crd::FINALIZER]));
         server.inner.commit_object(served, &going.key, Expect::At(going.revision), object).unwrap();
         server.close().unwrap();
 

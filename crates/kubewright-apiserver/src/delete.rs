@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use kubewright_apimachinery::facts;
+use kubewright_apiextensions::crd;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::{ApiError, Qualified};
-use kubewright_apimachinery::{crd, decode, json, time};
+use kubewright_apimachinery::types;
+use kubewright_apimachinery::{decode, json, time};
 use serde_json::{Value, json};
 
 use crate::admission::{Attributes, Notes, Operation, OperationOptions};
@@ -442,7 +443,7 @@ fn delete_options(request: &Request, body: &Bytes) -> Result<DeleteOptions, ApiE
         )));
     }
     let ty =
-        facts::type_named("meta.v1.DeleteOptions").ok_or_else(|| ApiError::internal("no DeleteOptions"))?;
+        types::type_named("meta.v1.DeleteOptions").ok_or_else(|| ApiError::internal("no DeleteOptions"))?;
     if value.is_null() {
         value = json!({});
     }

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use kubewright_apimachinery::decode::{self, Decoded};
-use kubewright_apimachinery::facts::Type;
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::json::{self, ParseOptions, Parsed};
-use kubewright_apimachinery::protobuf;
 use kubewright_apimachinery::status::ApiError;
+use kubewright_apimachinery::types::Type;
+use kubewright_apis::protobuf;
 use serde_json::Value;
 use serde_saphyr::options::DuplicateKeyPolicy;
 

@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use kubewright_apimachinery::json;
-use kubewright_apimachinery::openapi::{self, CustomVersion, Descriptions};
 use kubewright_apimachinery::status::ApiError;
+use kubewright_apis::openapi::{self, CustomVersion, Descriptions};
 use serde_json::Value;
 
 use crate::body::Body;

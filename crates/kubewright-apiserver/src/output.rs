@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
-use kubewright_apimachinery::apply::packed;
+use kubewright_apimachinery::json;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
-use kubewright_apimachinery::{convert, json, table};
+use kubewright_apis::{convert, table};
+use kubewright_structured_merge::packed;
 use serde_json::{Value, json};
 
 use crate::body::{Body, Items};

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use kubewright_apimachinery::apply::packed;
+use kubewright_apiextensions::custom;
 use kubewright_apimachinery::encode::{self, TakenApart};
 use kubewright_apimachinery::field::{FieldError, Path};
 use kubewright_apimachinery::gvk::Gvk;
@@ -15,7 +15,9 @@ use kubewright_apimachinery::patch::{
     JsonPatch, JsonPatchError, apply_merge_patch, check_json_patch, check_merge_patch, decode_merge_patch,
 };
 use kubewright_apimachinery::status::{ApiError, Qualified};
-use kubewright_apimachinery::{apply, custom, decode, json};
+use kubewright_apimachinery::{decode, json};
+use kubewright_structured_merge as apply;
+use kubewright_structured_merge::packed;
 use serde_json::{Value, json};
 
 use crate::admission::Notes;

@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use kubewright_apimachinery::crd::compare_versions;
-use kubewright_apimachinery::facts::{self, TypeRef};
+use kubewright_apiextensions::crd::compare_versions;
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::status::Qualified;
+use kubewright_apis::facts::{self, TypeRef};
 
 use crate::custom::Custom;
 

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::{ApiError, Qualified};
-use kubewright_apimachinery::{json, time, validation};
+use kubewright_apimachinery::{json, time};
+use kubewright_apis::validation;
 use serde_json::{Value, json};
 
 use crate::admission::{Notes, Operation};

@@ -6,16 +6,16 @@
 
 use std::borrow::Cow;
 
-use kubewright_apimachinery::apply::{self, ConvertError, Reset, Versions};
-use kubewright_apimachinery::cel::rules::Compiler;
+use kubewright_apiextensions::{crd, custom};
 use kubewright_apimachinery::decode::{Decoded, Form};
 use kubewright_apimachinery::field::ErrorList;
 use kubewright_apimachinery::gvk::{Gvk, split_api_version};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
-use kubewright_apimachinery::{
-    convert, crd, custom, decode, defaults, facts, selectable, strategy, table, validation,
-};
+use kubewright_apimachinery::{decode, types};
+use kubewright_apis::{convert, defaults, selectable, strategy, table, validation};
+use kubewright_cel::rules::Compiler;
+use kubewright_structured_merge::{self as apply, ConvertError, Reset, Versions};
 use serde_json::Value;
 
 use crate::custom::{Custom, Verdict};
@@ -253,13 +253,13 @@ impl Served {
 impl Versions for Served {
     fn schema(&self, api_version: &str) -> Result<apply::Schema<'_>, ConvertError> {
         let (group, version) = split_api_version(api_version);
-        let ty = facts::type_of_kind(group, version, self.kind()).ok_or(ConvertError::Missing)?;
+        let ty = types::type_of_kind(group, version, self.kind()).ok_or(ConvertError::Missing)?;
         Ok(apply::Schema::built_in(ty))
     }
 
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
         let (group, version) = split_api_version(api_version);
-        let ty = facts::type_of_kind(group, version, self.kind()).ok_or(ConvertError::Missing)?;
+        let ty = types::type_of_kind(group, version, self.kind()).ok_or(ConvertError::Missing)?;
         if object.str_at("apiVersion") == api_version {
             return Ok(object.clone());
         }

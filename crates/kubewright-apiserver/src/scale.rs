@@ -5,17 +5,18 @@
 
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
-use kubewright_apimachinery::apply::{
-    self, ManagedFields, OneVersion, Owners, ReplicasPaths, Reset, Schema, Write,
-};
-use kubewright_apimachinery::custom::ScalePaths;
-use kubewright_apimachinery::facts::{self, TypeRef};
+use kubewright_apiextensions::custom::ScalePaths;
 use kubewright_apimachinery::field::{FieldError, Path};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::selector::LabelSelector;
 use kubewright_apimachinery::status::ApiError;
-use kubewright_apimachinery::{decode, json, table, time};
+use kubewright_apimachinery::types::{self, TypeRef};
+use kubewright_apimachinery::{decode, json, time};
+use kubewright_apis::table;
+use kubewright_structured_merge::{
+    self as apply, ManagedFields, OneVersion, Owners, ReplicasPaths, Reset, Schema, Write,
+};
 use serde_json::{Value, json};
 
 use crate::admission::Notes;
@@ -97,7 +98,7 @@ impl Inner {
         name: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let scale_type = facts::find("autoscaling.v1.Scale").ok_or_else(|| ApiError::internal("no Scale"))?;
+        let scale_type = types::find("autoscaling.v1.Scale").ok_or_else(|| ApiError::internal("no Scale"))?;
         let kind =
             if request.method == Method::PUT { WriteKind::Update } else { patch::kind_of(request, served)? };
         let format = negotiate(request, served)?;

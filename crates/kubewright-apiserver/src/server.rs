@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::Full;
-use kubewright_apimachinery::openapi::{Descriptions, NoDescriptions};
 use kubewright_apimachinery::status::ApiError;
+use kubewright_apis::openapi::{Descriptions, NoDescriptions};
 
 use crate::admission::{AdmissionPlugins, Chain, Webhooks};
 use crate::allocate::InFlight;

@@ -76,7 +76,7 @@ pub enum Change {
     /// Puts an object. Its resourceVersion is set by the store.
     Put {
         /// The object, without `apiVersion` and `kind`. It may be
-        /// [packed](kubewright_apimachinery::apply::packed).
+        /// [packed](kubewright_structured_merge::packed).
         object: serde_json::Value,
         /// What can be searched for without decoding it.
         attributes: Attributes,

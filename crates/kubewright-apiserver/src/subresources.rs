@@ -11,7 +11,7 @@ use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::{ApiError, Qualified};
-use kubewright_apimachinery::{facts, time};
+use kubewright_apimachinery::{time, types};
 use serde_json::{Value, json};
 
 use crate::admission::{Attributes, Cluster, Notes, Operation, OperationOptions, connect_options};
@@ -143,7 +143,7 @@ impl Inner {
         let pods = registry.find("", "v1", "pods").ok_or_else(no_resource)?;
         negotiate_without_tables(request, pods, "")?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
-        let ty = facts::find("core.v1.Binding").ok_or_else(|| ApiError::internal("no Binding"))?;
+        let ty = types::find("core.v1.Binding").ok_or_else(|| ApiError::internal("no Binding"))?;
         let decoded = input::decode_as(BINDING, ty.get(), input::media(request)?, body)?;
         let binding = decoded.value;
         let name = name.unwrap_or(binding.str_at("metadata.name")).to_owned();
@@ -196,7 +196,7 @@ impl Inner {
     ) -> Result<Response<Body>, ApiError> {
         let format = negotiate_without_tables(request, served, "")?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
-        let ty = facts::find("authentication.v1.TokenRequest")
+        let ty = types::find("authentication.v1.TokenRequest")
             .ok_or_else(|| ApiError::internal("no TokenRequest"))?;
         let asked = input::decode_as(TOKEN_REQUEST, ty.get(), input::media(request)?, body)?.value;
         let manager = Author::of(request);

@@ -1,8 +1,8 @@
 //! Who owns which field: `metadata.managedFields` on every write.
 
-use kubewright_apimachinery::apply::{self, Owners, Write, packed};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::{json, time};
+use kubewright_structured_merge::{self as apply, Owners, Write, packed};
 use serde_json::Value;
 
 use crate::request::Request;

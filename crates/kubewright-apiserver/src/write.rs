@@ -23,9 +23,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use kubewright_apimachinery::apply::{self, packed};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
+use kubewright_structured_merge::{self as apply, packed};
 use serde_json::Value;
 
 use crate::admission::{Cluster, Notes, Operation};

@@ -17,7 +17,7 @@ use k8s_openapi::api::{
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions;
 use k8s_openapi::apimachinery::pkg::{apis::meta::v1 as meta, version};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1 as apiregistration;
-use kubewright_apimachinery::openapi::Descriptions;
+use kubewright_apis::openapi::Descriptions;
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value};
 

@@ -17,7 +17,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Text;
 use kube::api::DynamicObject;
 use kube::core::PartialObjectMeta;
 use kubewright_apimachinery::quantity::{Notation, Quantity};
-use kubewright_apimachinery::quota::{self, Amounts};
+use kubewright_apis::quota::{self, Amounts};
 use kubewright_runtime::controller::{Predicate, Watch};
 use kubewright_runtime::{
     Cache, Context, Gvk, Key, List, Manager, Object, Outcome, Patch, Reconciler, RegisterError, Result,

@@ -31,7 +31,7 @@ mod number;
 pub(crate) mod union;
 
 use kube_core::Rule;
-use kubewright_apimachinery::cel::escape_name;
+use kubewright_cel::escape_name;
 use schemars::Schema;
 use schemars::transform::Transform;
 use serde_json::{Map, Value, json};

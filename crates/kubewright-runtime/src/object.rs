@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kubewright_apimachinery::facts::{self, FieldType, Mismatch};
+use kubewright_apimachinery::types::{self as facts, FieldType, Mismatch};
 use serde::de::Error as _;
 use serde::ser::{Error as _, SerializeMap as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

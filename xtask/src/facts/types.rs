@@ -1,6 +1,6 @@
 //! Turns schemas into the lines of `types.txt`.
 //!
-//! The format is described where it is read, in `kubewright_apimachinery::facts`. A line is a function of the
+//! The format is described where it is read, in `kubewright_apimachinery::types`. A line is a function of the
 //! PyPI schema, plus what a running server adds (defaults, enums) and what Go's structs add (order, pointers,
 //! what is written when empty).
 

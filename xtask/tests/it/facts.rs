@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use kubewright_apimachinery::facts::{self, Field, FieldType, Merge};
+use kubewright_apimachinery::types::{self as facts, Field, FieldType, Merge};
 
 #[test]
 fn every_fact_of_a_type_is_what_the_package_says() {

@@ -148,7 +148,7 @@ pub(super) fn with_rule(rule: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use kubewright_apimachinery::custom::{self, Definition};
+    use kubewright_apiextensions::custom::{self, Definition};
 
     use super::*;
 

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::hint::black_box;
 
-use kubewright_apimachinery::facts;
+use kubewright_apimachinery::types as facts;
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::facts::{FieldType, Type};
+use crate::types::{FieldType, Type};
 use crate::field::quote;
 use crate::json::{Document, MAX_STRICT_ERRORS, ParseError, ParseOptions};
 

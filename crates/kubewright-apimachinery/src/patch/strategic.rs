@@ -2,7 +2,7 @@
 //!
 //! Owns how a patch and its directives (`$patch`, `$retainKeys`, `$setElementOrder/NAME`,
 //! `$deleteFromPrimitiveList/NAME`) change an object of a built-in kind. How a list or map is patched is read
-//! from [`Field::patch`](crate::facts::Field::patch) of the table of types. The result is not decoded: fields
+//! from [`Field::patch`](crate::types::Field::patch) of the table of types. The result is not decoded: fields
 //! that the type does not know, and directives inside added list elements, are still in it, and decoding
 //! tells the user of them. Custom resources have no such table and take no strategic merge patches.
 
@@ -15,7 +15,7 @@ mod schema;
 
 use serde_json::{Map, Value};
 
-use crate::facts::Type;
+use crate::types::Type;
 pub use convert::conversion_error;
 pub use error::StrategicPatchError;
 pub use print::go_text;

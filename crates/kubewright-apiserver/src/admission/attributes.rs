@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use kubewright_apimachinery::apply::{ManagedFields, packed};
-use kubewright_apimachinery::custom;
+use kubewright_apiextensions::custom;
 use kubewright_apimachinery::decode;
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::{ApiError, Qualified};
+use kubewright_structured_merge::{ManagedFields, packed};
 use serde_json::{Value, json};
 
 use super::webhook::Reinvocation;

@@ -2,7 +2,7 @@
 
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::quantity::Quantity;
-use kubewright_apimachinery::quota::{Amounts, add, amounts};
+use kubewright_apis::quota::{Amounts, add, amounts};
 use serde_json::Value;
 
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};

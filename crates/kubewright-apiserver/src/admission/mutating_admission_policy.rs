@@ -1,9 +1,9 @@
 //! MutatingAdmissionPolicy: changes objects with JSON patches or apply configurations that expressions in CEL make.
 
-use kubewright_apimachinery::apply::{self, Schema, Versions as _};
 use kubewright_apimachinery::json;
 use kubewright_apimachinery::patch::{JsonPatch, JsonPatchError};
 use kubewright_apimachinery::status::{ApiError, Cause};
+use kubewright_structured_merge::{self as apply, Schema, Versions as _};
 use serde_json::Value;
 
 use super::policy::{Binding, Input, Patch, Policy, collect};

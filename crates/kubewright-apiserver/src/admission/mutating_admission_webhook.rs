@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kubewright_apimachinery::cel::{self, Bindings};
 use kubewright_apimachinery::status::ApiError;
+use kubewright_cel::{self as cel, Bindings};
 use serde_json::{Value, json};
 
 use super::webhook::{

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::quota::{self, Amounts};
 use kubewright_apimachinery::status::{ApiError, Qualified};
+use kubewright_apis::quota::{self, Amounts};
 use serde_json::Value;
 
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};

@@ -3,10 +3,10 @@
 //! A real cluster has a controller for this, which acts some time later. Here it is part of the write, under
 //! [`Controllers::Core`](crate::Controllers::Core).
 
-use kubewright_apimachinery::apply;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::selector::LabelSelector;
 use kubewright_apimachinery::status::ApiError;
+use kubewright_structured_merge as apply;
 use serde_json::{Value, json};
 
 use super::rights::{Kind, Rights, Role};

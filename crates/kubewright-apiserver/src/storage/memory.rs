@@ -9,7 +9,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kubewright_apimachinery::apply::packed;
+use kubewright_structured_merge::packed;
 use serde_json::Value;
 
 use super::{

@@ -3,9 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use kubewright_apimachinery::apply::packed;
 use kubewright_apimachinery::json::{self, ParseOptions};
 use kubewright_apimachinery::selector::Labels;
+use kubewright_structured_merge::packed;
 use serde_json::Value;
 
 use super::Revision;

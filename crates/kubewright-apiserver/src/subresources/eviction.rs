@@ -9,7 +9,7 @@ use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::selector::LabelSelector;
 use kubewright_apimachinery::status::{ApiError, Cause, Qualified};
-use kubewright_apimachinery::{facts, json, time};
+use kubewright_apimachinery::{json, time, types};
 use serde_json::{Value, json};
 
 use crate::admission::Notes;
@@ -42,7 +42,7 @@ impl Inner {
     ) -> Result<Response<Body>, ApiError> {
         negotiate_without_tables(request, served, "")?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
-        let ty = facts::find("policy.v1.Eviction").ok_or_else(|| ApiError::internal("no Eviction"))?;
+        let ty = types::find("policy.v1.Eviction").ok_or_else(|| ApiError::internal("no Eviction"))?;
         let media = input::media(request)?;
         let (media, body) = match as_v1(media, body)? {
             Some(body) => (Media::Json, body),

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::{convert, selectable};
+use kubewright_apis::{convert, selectable};
 use serde_json::Value;
 
 use crate::after_commit::AfterCommit;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use kubewright_apimachinery::openapi;
+use kubewright_apis::openapi;
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! What others define: kinds of Kubernetes itself, and projects of kubebuilder's.
 
-use kubewright_apimachinery::facts;
+use kubewright_apis::facts;
 use serde_json::Value;
 
 use super::from_crd::{self, Wanted};

@@ -163,7 +163,7 @@ impl Kind<'_> {
         match &self.resource.api {
             Some(api) => api.namespaced,
             None => super::builtin(&self.resource.group, &self.resource.version, &self.resource.kind)
-                .is_none_or(kubewright_apimachinery::facts::Resource::namespaced),
+                .is_none_or(kubewright_apis::facts::Resource::namespaced),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The built-in types of Kubernetes: which fields a type has, and what they hold.
 //!
-//! Reads the copy of `types.txt` in this crate, whose format is described in `kubewright_apimachinery::facts`. A type
+//! Reads the copy of `types.txt` in this crate, whose format is described in `kubewright_apimachinery::types`. A type
 //! is parsed when it is asked for; marks that say nothing about what a client may write are skipped.
 
 const TYPES: &str = include_str!("../../facts/types.txt");

@@ -3,7 +3,7 @@
 //! k8s-openapi has what the published schemas say. controller-gen reads the Go sources, which say more: how lists and
 //! maps merge, defaults, and the validation of conditions. That is added here, from the facts about built-in types.
 
-use kubewright_apimachinery::facts::{self, Field, FieldType, Merge};
+use kubewright_apimachinery::types::{self as facts, Field, FieldType, Merge};
 use serde_json::{Map, Value, json};
 
 use crate::schema::union;

@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kubewright_apimachinery::facts;
 use kubewright_apimachinery::nearest::nearest;
 use kubewright_apimachinery::object::Fields as _;
+use kubewright_apis::facts;
 
 use super::{Finding, server};
 use crate::declarations::Declarations;

@@ -3,10 +3,12 @@
 //! The same steps as in `kubewright-apiserver`, in the same order: decoding, defaults, validation. Unknown fields are
 //! among the refusals, since a server drops them with no more than a warning.
 
-use kubewright_apimachinery::cel::rules::Compiler;
+use kubewright_apiextensions::crd;
 use kubewright_apimachinery::field::FieldError;
 use kubewright_apimachinery::gvk::Gvk;
-use kubewright_apimachinery::{crd, decode, defaults, facts, validation};
+use kubewright_apimachinery::{decode, types};
+use kubewright_apis::{defaults, validation};
+use kubewright_cel::rules::Compiler;
 use serde_json::Value;
 
 /// Longer values than this are not repeated: they are whole schemas.
@@ -25,7 +27,7 @@ pub(super) struct Refusal {
 /// What an API server has against an object.
 pub(super) fn refusals(object: &Value) -> Vec<Refusal> {
     let gvk = Gvk::of(object);
-    let Some(of_kind) = facts::type_of_kind(gvk.group, gvk.version, gvk.kind) else { return Vec::new() };
+    let Some(of_kind) = types::type_of_kind(gvk.group, gvk.version, gvk.kind) else { return Vec::new() };
     let mut refusals: Vec<Refusal> =
         decode::unknown_fields(of_kind, object).iter().map(|text| unknown_field(text)).collect();
     let mut object = object.clone();

@@ -4,8 +4,8 @@
 //! rules are taken apart: resources of the cluster and paths stay in the ClusterRole, all else goes into a Role of each
 //! namespace. Of a resource that nothing is known of, it is assumed that it is in namespaces.
 
-use kubewright_apimachinery::facts;
 use kubewright_apimachinery::object::Fields as _;
+use kubewright_apis::facts;
 
 use super::canonical_group;
 use crate::declarations::Declarations;

@@ -46,7 +46,7 @@ fn rules_are_controller_gens_with_names_as_cel_writes_them() {
 
 #[test]
 fn every_format_is_one_that_the_api_server_knows() {
-    use kubewright_apimachinery::crd::warnings;
+    use kubewright_apiextensions::crd::warnings;
     for format in [
         Format::Int32,
         Format::Int64,

@@ -6,8 +6,8 @@ mod findings;
 mod markdown_view;
 mod shapes;
 
-use kubewright_apimachinery::cel::rules::Compiler;
-use kubewright_apimachinery::crd::{complete, prepare_create, set_defaults, validate_create, warnings};
+use kubewright_apiextensions::crd::{complete, prepare_create, set_defaults, validate_create, warnings};
+use kubewright_cel::rules::Compiler;
 use kubewright_manifests::crd::{self, Described};
 use kubewright_manifests::yaml;
 use serde_json::Value;

@@ -4,7 +4,7 @@
 //! asks a server.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
-use kubewright_apimachinery::apply::{Element, ElementError};
+use kubewright_structured_merge::{Element, ElementError};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 

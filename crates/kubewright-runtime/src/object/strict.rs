@@ -7,8 +7,8 @@
 use std::cell::RefCell;
 use std::fmt;
 
-use kubewright_apimachinery::facts::Mismatch;
 use kubewright_apimachinery::nearest::nearest;
+use kubewright_apimachinery::types::Mismatch;
 use serde::de::{
     DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer as _,
     MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,

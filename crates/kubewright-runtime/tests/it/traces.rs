@@ -74,7 +74,12 @@ async fn reconciles_and_their_requests_are_exported() -> Result<()> {
         let received = received.clone();
         async move {
             let path = request.uri().path().to_owned();
-            let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+            let body = request
+                .into_body()
+                .collect()
+                .await
+                .map(http_body_util::Collected::to_bytes)
+                .unwrap_or_default();
             received.lock().unwrap().push((path, body));
             text(StatusCode::OK, "")
         }

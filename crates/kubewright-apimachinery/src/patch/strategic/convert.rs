@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::facts::{FieldType, Type};
+use crate::types::{FieldType, Type};
 
 /// Why an object does not fit its type, if the converter is what finds that.
 pub fn conversion_error(ty: &'static Type, value: &Value) -> Option<String> {
@@ -79,11 +79,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::facts;
+    use crate::types;
 
     #[test]
     fn a_value_of_another_type_is_reported_in_the_converters_words() {
-        let ty = facts::find("apps.v1.Deployment").unwrap().get();
+        let ty = types::find("apps.v1.Deployment").unwrap().get();
         for (object, error) in [
             (json!({"spec": "x"}), "cannot restore struct from: string"),
             (json!({"spec": {"replicas": "x"}}), "unrecognized type: int32"),

@@ -5,7 +5,7 @@
 
 use super::Result;
 use super::StrategicPatchError as Error;
-use crate::facts::{Field, FieldType, Type};
+use crate::types::{Field, FieldType, Type};
 
 /// The type of a part of the document.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::facts::type_named;
+use crate::types::type_named;
 use crate::object::Fields as _;
 
 fn deployment() -> Value {

@@ -1,8 +1,8 @@
 //! Admission policies, compiled.
 
-use kubewright_apimachinery::cel::Program;
-use kubewright_apimachinery::cel::admission::PolicyEnvironment;
 use kubewright_apimachinery::object::Fields as _;
+use kubewright_apis::admission::PolicyEnvironment;
+use kubewright_cel::Program;
 use serde_json::Value;
 
 use crate::admission::webhook::{Compile, Conditions, Criteria};

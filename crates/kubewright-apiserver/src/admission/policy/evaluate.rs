@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kubewright_apimachinery::cel::{self, Bindings, EvalError, PER_CALL_LIMIT, Program, RUNTIME_BUDGET};
+use kubewright_cel::{self as cel, Bindings, EvalError, PER_CALL_LIMIT, Program, RUNTIME_BUDGET};
 use serde_json::Value;
 
 use super::compiled::{Compiled, Policy};

@@ -1,10 +1,10 @@
 //! Match conditions in CEL, and the authorizer that expressions may ask.
 
-use kubewright_apimachinery::cel::{
-    self, AuthorizationCheck, AuthorizationDecision, Authorizer, Bindings, MATCH_CONDITIONS_BUDGET,
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_cel::{
+    self as cel, AuthorizationCheck, AuthorizationDecision, Authorizer, Bindings, MATCH_CONDITIONS_BUDGET,
     PER_CALL_LIMIT, Program, ResourceCheck, Type,
 };
-use kubewright_apimachinery::object::Fields as _;
 use serde_json::Value;
 
 use crate::admission::{Attributes, Cluster};

@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use kubewright_apimachinery::cel;
 use kubewright_apimachinery::object::Fields as _;
+use kubewright_cel as cel;
 use serde_json::Value;
 
 use super::conditions::Conditions;

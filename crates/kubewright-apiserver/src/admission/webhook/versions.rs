@@ -1,9 +1,9 @@
 //! Objects in the version that a webhook or policy asked for.
 
-use kubewright_apimachinery::convert;
-use kubewright_apimachinery::custom;
+use kubewright_apiextensions::custom;
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::status::ApiError;
+use kubewright_apis::convert;
 use serde_json::Value;
 
 use crate::admission::{Attributes, Cluster};

@@ -3,7 +3,7 @@
 //! An object that is random all over is refused for its first field. So one starts from an object that is
 //! right, where there is one for its kind, and changes a few fields of it by their types.
 
-use kubewright_apimachinery::facts::{self, FieldType, Resource, Type};
+use kubewright_apis::facts::{self, FieldType, Resource, Type};
 use serde_json::{Map, Value, json};
 
 use super::choices::Choices;

@@ -10,7 +10,8 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
-use kubewright_apimachinery::facts::{self, Type};
+use kubewright_apimachinery::decode;
+use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::json::{self, ParseOptions};
 use kubewright_apimachinery::patch::strategic::apply_strategic_merge_patch;
 use kubewright_apimachinery::patch::{
@@ -18,7 +19,8 @@ use kubewright_apimachinery::patch::{
 };
 use kubewright_apimachinery::quantity::Quantity;
 use kubewright_apimachinery::selector::{FieldSelector, LabelSelector};
-use kubewright_apimachinery::{decode, defaults, gvk::Gvk, validation};
+use kubewright_apimachinery::types::{self, Type};
+use kubewright_apis::{defaults, validation};
 use kubewright_apiserver::clock::ManualClock;
 use kubewright_apiserver::{ApiServer, Options};
 use serde_json::{Value, json};
@@ -324,5 +326,5 @@ fn type_by(choice: u8) -> &'static Type {
         "networking.v1.Ingress",
         "autoscaling.v2.HorizontalPodAutoscaler",
     ];
-    facts::type_named(NAMES[usize::from(choice) % NAMES.len()]).expect("the table has the type")
+    types::type_named(NAMES[usize::from(choice) % NAMES.len()]).expect("the table has the type")
 }

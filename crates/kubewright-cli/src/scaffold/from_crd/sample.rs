@@ -1,6 +1,6 @@
 //! An object that a definition takes, as far as that can be found without knowing what it means.
 
-use kubewright_apimachinery::custom::{self, Definition};
+use kubewright_apiextensions::custom::{self, Definition};
 use serde_json::{Map, Value, json};
 
 /// Texts that patterns are tried with.

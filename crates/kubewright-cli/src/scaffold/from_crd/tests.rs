@@ -1,6 +1,6 @@
 //! Definitions as text, and what is made of them.
 
-use kubewright_apimachinery::custom::{self, Definition};
+use kubewright_apiextensions::custom::{self, Definition};
 use serde_json::{Value, json};
 
 use super::*;

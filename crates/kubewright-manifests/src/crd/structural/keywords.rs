@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use kubewright_apimachinery::facts;
+use kubewright_apimachinery::types as facts;
 use serde_json::{Map, Number, Value, json};
 
 use super::Walk;

@@ -3,7 +3,7 @@
 //! A server does not compare these with the schema. Where a path cannot be followed (`..`, values without a schema),
 //! nothing is said.
 
-use kubewright_apimachinery::crd::jsonpath::JsonPath;
+use kubewright_apiextensions::crd::jsonpath::JsonPath;
 use kubewright_apimachinery::nearest::nearest;
 use kubewright_apimachinery::object::Fields as _;
 use serde_json::Value;

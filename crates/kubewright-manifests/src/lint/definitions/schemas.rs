@@ -1,7 +1,8 @@
 //! What a server accepts in a schema although it cannot be meant.
 
+use kubewright_apiextensions::crd;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::{crd, facts};
+use kubewright_apimachinery::types;
 use serde_json::Value;
 
 use super::place::child;
@@ -38,7 +39,7 @@ fn walk<'a>(schema: &'a Value, field: &str, visit: &mut dyn FnMut(&str, &'a Valu
 }
 
 fn unknown_keywords(schema: &Value, field: &str, item: &Item) -> Vec<Finding> {
-    let Some(known) = facts::type_named("apiextensions.v1.JSONSchemaProps") else { return Vec::new() };
+    let Some(known) = types::type_named("apiextensions.v1.JSONSchemaProps") else { return Vec::new() };
     let keywords = schema.as_object().into_iter().flatten().map(|(keyword, _)| keyword);
     keywords
         .filter(|keyword| known.field(keyword).is_none())

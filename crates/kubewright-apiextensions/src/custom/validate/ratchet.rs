@@ -1,0 +1,60 @@
+//! Old and new values side by side, so that what has not changed need not become right.
+//!
+//! Fields go with fields, and elements of a list map with those of the same keys. Elements of other lists go
+//! with nothing: such a list has changed as a whole, or not at all.
+
+use serde_json::Value;
+
+use crate::custom::schema::{ListType, Schema, Type};
+use kubewright_apimachinery::keyed::Keyed;
+
+/// A value, the one that it replaces, and the schema of both.
+#[derive(Clone, Copy)]
+pub(super) struct Pair<'a> {
+    pub(super) new: &'a Value,
+    pub(super) old: &'a Value,
+    pub(super) schema: &'a Schema,
+}
+
+impl Pair<'_> {
+    /// The values of a field that both have and the schema knows.
+    pub(super) fn key(&self, name: &str) -> Option<Self> {
+        let (Value::Object(new), Value::Object(old)) = (self.new, self.old) else { return None };
+        Some(Self { new: new.get(name)?, old: old.get(name)?, schema: self.schema.field(name)? })
+    }
+
+    /// The elements of the new list, each with the old one that has the same keys.
+    pub(super) fn elements(&self) -> Vec<Option<Self>> {
+        let (Value::Array(new), Value::Array(old)) = (self.new, self.old) else { return Vec::new() };
+        let Some(schema) = self.schema.items.as_deref().filter(|_| self.is_map()) else { return Vec::new() };
+        let keyed = Keyed::new(old, &self.schema.list_map_keys);
+        new.iter().map(|new| keyed.find(new).map(|old| Self { new, old, schema })).collect()
+    }
+
+    /// A list whose elements have keys.
+    fn is_map(&self) -> bool {
+        self.schema.list_type == Some(ListType::Map) && self.schema.types.single() == Some(Type::Array)
+    }
+
+    /// Nothing has changed, as far as the schema knows the value.
+    pub(super) fn is_equal(&self) -> bool {
+        match (self.new, self.old) {
+            (Value::Array(new), Value::Array(old)) => {
+                if new.len() != old.len() {
+                    return false;
+                }
+                if self.schema.list_type != Some(ListType::Map) {
+                    return new == old;
+                }
+                let elements = self.elements();
+                elements.len() == new.len()
+                    && elements.iter().all(|pair| pair.is_some_and(|pair| pair.is_equal()))
+            }
+            (Value::Object(new), Value::Object(old)) => {
+                new.len() == old.len()
+                    && new.keys().all(|name| self.key(name).is_some_and(|pair| pair.is_equal()))
+            }
+            (new, old) => new == old,
+        }
+    }
+}

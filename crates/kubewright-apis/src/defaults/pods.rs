@@ -1,0 +1,159 @@
+//! Defaults of Pod, PodTemplate and Node, and of pod templates wherever they stand.
+//!
+//! Also does what upstream's conversions do on the way in: fields that say the same thing twice
+//! (`serviceAccount` and `serviceAccountName`, `podIP` and `podIPs`) are brought in line here, so that
+//! the rules after this read one of them.
+
+mod containers;
+mod image;
+pub(crate) mod resources;
+mod volumes;
+
+use serde_json::{Value, json};
+
+use kubewright_apimachinery::gvk::Gvk;
+use kubewright_apimachinery::object::Fields as _;
+
+/// Annotations of long gone versions that the server drops from pods and templates.
+const DROPPED_ANNOTATIONS: [&str; 4] = [
+    "pod.alpha.kubernetes.io/init-container-statuses",
+    "pod.alpha.kubernetes.io/init-containers",
+    "pod.beta.kubernetes.io/init-container-statuses",
+    "pod.beta.kubernetes.io/init-containers",
+];
+
+pub(super) fn apply(gvk: Gvk<'_>, object: &mut Value) {
+    match gvk.kind {
+        "Pod" => pod(object),
+        "PodTemplate" => {
+            if let Some(template) = object_at(object, "template") {
+                pod_template(template);
+            }
+        }
+        "Node" => node(object),
+        _ => {}
+    }
+}
+
+/// Sets the defaults of a pod template. A template gets fewer defaults than a pod: what only a pod has
+/// (`enableServiceLinks`, requests from limits) is set when a pod is made from it.
+pub(crate) fn pod_template(template: &mut Value) {
+    drop_annotations(template);
+    if let Some(spec) = object_at(template, "spec") {
+        pod_spec(spec);
+    }
+}
+
+/// Sets the defaults of a pod's spec, in a Pod or in a template.
+pub(crate) fn pod_spec(spec: &mut Value) {
+    one_service_account(spec);
+    spec.default_at("dnsPolicy", "ClusterFirst");
+    spec.default_at("restartPolicy", "Always");
+    spec.default_at("securityContext", json!({}));
+    spec.default_at("terminationGracePeriodSeconds", 30);
+    spec.default_at("schedulerName", "default-scheduler");
+    for volume in list(spec, "volumes") {
+        volumes::volume(volume);
+    }
+    for kind in ["initContainers", "containers", "ephemeralContainers"] {
+        list(spec, kind).iter_mut().for_each(containers::container);
+    }
+    resources::round_up(spec, "overhead");
+    resources::round_up(spec, "resources.limits");
+    resources::round_up(spec, "resources.requests");
+}
+
+fn pod(pod: &mut Value) {
+    drop_annotations(pod);
+    if let Some(status) = pod.at_mut("status") {
+        one_address(
+            status,
+            "podIP",
+            "podIPs",
+            |ip| json!({ "ip": ip }),
+            |entry| entry.str_at("ip").to_owned(),
+        );
+    }
+    let Some(spec) = object_at(pod, "spec") else { return };
+    for kind in ["containers", "initContainers"] {
+        list(spec, kind).iter_mut().for_each(resources::requests_from_limits);
+    }
+    resources::pod_level(spec);
+    spec.default_at("enableServiceLinks", true);
+    if spec.bool_at("hostNetwork") {
+        for kind in ["containers", "initContainers"] {
+            list(spec, kind).iter_mut().for_each(containers::host_ports);
+        }
+    }
+    pod_spec(spec);
+}
+
+fn node(node: &mut Value) {
+    if let Some(spec) = node.at_mut("spec") {
+        one_address(
+            spec,
+            "podCIDR",
+            "podCIDRs",
+            |cidr| json!(cidr),
+            |entry| entry.as_str().unwrap_or_default().to_owned(),
+        );
+    }
+    if node.has("status.capacity") && !node.has("status.allocatable") {
+        let capacity = node.at("status.capacity").clone();
+        node.set_at("status.allocatable", capacity);
+    }
+    resources::round_up(node, "status.capacity");
+    resources::round_up(node, "status.allocatable");
+}
+
+/// `serviceAccount` is the old name of `serviceAccountName`: the old one counts only if the new one is
+/// absent, and answers have both.
+fn one_service_account(spec: &mut Value) {
+    let mut name = spec.str_at("serviceAccountName");
+    if name.is_empty() {
+        name = spec.str_at("serviceAccount");
+    }
+    if name.is_empty() {
+        return;
+    }
+    let name = name.to_owned();
+    spec.set_at("serviceAccountName", name.as_str());
+    spec.set_at("serviceAccount", name);
+}
+
+/// A field and the list of which it is the first. If both are there and disagree, the field counts.
+fn one_address(
+    parent: &mut Value,
+    one: &str,
+    many: &str,
+    entry: impl Fn(&str) -> Value,
+    address: impl Fn(&Value) -> String,
+) {
+    let single = parent.str_at(one).to_owned();
+    let first = parent.list_at(many).first().map(address);
+    if !single.is_empty() && first.as_ref() != Some(&single) {
+        parent.set_at(many, vec![entry(&single)]);
+    } else if let Some(first) = first {
+        parent.set_at(one, first);
+    }
+}
+
+fn drop_annotations(pod: &mut Value) {
+    if let Some(Value::Object(annotations)) = pod.at_mut("metadata.annotations") {
+        annotations.retain(|key, _| !DROPPED_ANNOTATIONS.contains(&key.as_str()));
+    }
+}
+
+/// The object at `name`, made if it is absent.
+fn object_at<'a>(parent: &'a mut Value, name: &str) -> Option<&'a mut Value> {
+    parent.object_mut(name);
+    parent.at_mut(name)
+}
+
+/// The list at `name`, or an empty one.
+fn list<'a>(parent: &'a mut Value, name: &str) -> &'a mut [Value] {
+    parent.list_mut(name).map_or(&mut [], Vec::as_mut_slice)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,40 @@
+//! Defaults of HorizontalPodAutoscaler in its two versions.
+
+use serde_json::{Value, json};
+
+use crate::convert::autoscaling::other_metrics;
+use kubewright_apimachinery::object::Fields as _;
+
+/// The share of its request that a pod's CPU should use, in percent, where nothing else is said.
+const CPU_UTILIZATION: i32 = 80;
+
+pub(super) fn v1(object: &mut Value) {
+    object.default_at("spec.minReplicas", 1);
+    // v1 knows no other metrics; those of v2 stand in an annotation.
+    if other_metrics(object).is_empty() {
+        object.default_at("spec.targetCPUUtilizationPercentage", CPU_UTILIZATION);
+    }
+}
+
+pub(super) fn v2(object: &mut Value) {
+    object.default_at("spec.minReplicas", 1);
+    if object.list_at("spec.metrics").is_empty() {
+        let target = json!({"type": "Utilization", "averageUtilization": CPU_UTILIZATION});
+        let metric = json!({"type": "Resource", "resource": {"name": "cpu", "target": target}});
+        object.set_at("spec.metrics", vec![metric]);
+    }
+    if let Some(behavior) = object.at_mut("spec.behavior") {
+        let quickly = json!([
+            {"type": "Pods", "value": 4, "periodSeconds": 15},
+            {"type": "Percent", "value": 100, "periodSeconds": 15},
+        ]);
+        behavior.default_at("scaleUp.stabilizationWindowSeconds", 0);
+        behavior.default_at("scaleUp.selectPolicy", "Max");
+        behavior.default_at("scaleUp.policies", quickly);
+        behavior.default_at("scaleDown.selectPolicy", "Max");
+        behavior.default_at(
+            "scaleDown.policies",
+            json!([{"type": "Percent", "value": 100, "periodSeconds": 15}]),
+        );
+    }
+}

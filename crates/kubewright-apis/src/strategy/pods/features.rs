@@ -1,0 +1,31 @@
+//! Fields of features that are off by default in this version: the server drops them, as if the client had
+//! never sent them.
+
+use serde_json::Value;
+
+use kubewright_apimachinery::object::Fields as _;
+
+/// Drops from a pod's spec: scheduling groups, stop signals, trust bundles and certificates as files.
+pub(super) fn drop_from_spec(spec: &mut Value) {
+    spec.remove_at("schedulingGroup");
+    for kind in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in spec.list_mut(kind).into_iter().flatten() {
+            container.remove_at("lifecycle.stopSignal");
+        }
+    }
+    for volume in spec.list_mut("volumes").into_iter().flatten() {
+        for source in volume.list_mut("projected.sources").into_iter().flatten() {
+            source.remove_at("clusterTrustBundle");
+            source.remove_at("podCertificate");
+        }
+    }
+}
+
+/// Drops the source of a kubelet's configuration, unless the node had one before.
+pub(super) fn drop_from_node(node: &mut Value, old: &Value) {
+    for path in ["spec.configSource", "status.config"] {
+        if !old.has(path) {
+            node.remove_at(path);
+        }
+    }
+}

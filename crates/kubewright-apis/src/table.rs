@@ -1,0 +1,177 @@
+//! The Table view: one row of cells for an object, as `kubectl get` prints it.
+//!
+//! Owns what the cells of built-in kinds are. The headings are facts and come from `facts/columns.txt`; the
+//! server puts rows and headings together. Cells are those of the wide view, as a server always answers them;
+//! numbers are JSON numbers where upstream has numbers, even below a heading of type string. Custom resources
+//! have columns of their own, which are not made here.
+
+mod admission;
+mod autoscaling;
+mod cluster;
+mod network;
+mod pods;
+mod row;
+mod storage;
+mod workloads;
+
+use serde_json::{Value, json};
+
+use crate::convert::convert;
+use crate::facts::{Column, columns};
+use kubewright_apimachinery::gvk::Gvk;
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::time;
+use row::Row;
+pub use row::age;
+
+/// The cells of the row for one object, in the order of its [`column_definitions`]. `now` is in seconds since
+/// 1970. A kind without columns of its own has its name and the time of its creation.
+pub fn cells(gvk: Gvk<'_>, object: &Value, now: i64) -> Vec<Value> {
+    let row = &Row { object, now };
+    match (gvk.group, gvk.kind) {
+        ("", "Pod") => pods::pod(row),
+        ("", "PodTemplate") => workloads::pod_template(row),
+        ("", "ReplicationController") => workloads::replication_controller(row),
+        ("apps", "ReplicaSet") => workloads::replica_set(row),
+        ("apps", "Deployment") => workloads::deployment(row),
+        ("apps", "StatefulSet") => workloads::stateful_set(row),
+        ("apps", "DaemonSet") => workloads::daemon_set(row),
+        ("apps", "ControllerRevision") => workloads::controller_revision(row),
+        ("batch", "Job") => workloads::job(row),
+        ("batch", "CronJob") => workloads::cron_job(row),
+        ("policy", "PodDisruptionBudget") => workloads::pod_disruption_budget(row),
+        ("autoscaling", "Scale") => autoscaling::scale(row),
+        ("autoscaling", "HorizontalPodAutoscaler") if gvk.version == "v1" => {
+            let object = &convert(object.clone(), Gvk { version: "v2", ..gvk });
+            autoscaling::horizontal_pod_autoscaler(&Row { object, now })
+        }
+        ("autoscaling", "HorizontalPodAutoscaler") => autoscaling::horizontal_pod_autoscaler(row),
+
+        ("", "Service") => network::service(row),
+        ("", "Endpoints") => network::endpoints(row),
+        ("discovery.k8s.io", "EndpointSlice") => network::endpoint_slice(row),
+        ("networking.k8s.io", "Ingress") => network::ingress(row),
+        ("networking.k8s.io", "IngressClass") => network::ingress_class(row),
+        ("networking.k8s.io", "NetworkPolicy") => network::network_policy(row),
+        ("networking.k8s.io", "ServiceCIDR") => network::service_cidr(row),
+        ("networking.k8s.io", "IPAddress") => network::ip_address(row),
+
+        ("", "PersistentVolume") => storage::persistent_volume(row),
+        ("", "PersistentVolumeClaim") => storage::persistent_volume_claim(row),
+        ("storage.k8s.io", "StorageClass") => storage::storage_class(row),
+        ("storage.k8s.io", "VolumeAttributesClass") => storage::volume_attributes_class(row),
+        ("storage.k8s.io", "VolumeAttachment") => storage::volume_attachment(row),
+        ("storage.k8s.io", "CSIDriver") => storage::csi_driver(row),
+        ("storage.k8s.io", "CSINode") => storage::csi_node(row),
+
+        ("", "Node") => cluster::node(row),
+        ("", "Namespace") => cluster::namespace(row),
+        ("", "ComponentStatus") => cluster::component_status(row),
+        ("", "ConfigMap") => cluster::config_map(row),
+        ("", "Secret") => cluster::secret(row),
+        ("", "ResourceQuota") => cluster::resource_quota(row),
+        ("", "Event") => cluster::event(row),
+        ("events.k8s.io", "Event") => {
+            let object = &convert(object.clone(), Gvk { group: "", ..gvk });
+            cluster::event(&Row { object, now })
+        }
+        ("", "ServiceAccount") | ("resource.k8s.io", "DeviceClass" | "ResourceClaimTemplate") => {
+            vec![row.name(), row.age()]
+        }
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => cluster::role_binding(row),
+        ("certificates.k8s.io", "CertificateSigningRequest") => cluster::certificate_signing_request(row),
+        ("coordination.k8s.io", "Lease") => {
+            vec![row.name(), row.text("spec.holderIdentity"), row.age()]
+        }
+        ("node.k8s.io", "RuntimeClass") => vec![row.name(), row.text("handler"), row.age()],
+        ("scheduling.k8s.io", "PriorityClass") => cluster::priority_class(row),
+        ("resource.k8s.io", "ResourceClaim") => cluster::resource_claim(row),
+        ("resource.k8s.io", "ResourceSlice") => cluster::resource_slice(row),
+
+        (
+            "admissionregistration.k8s.io",
+            "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration",
+        ) => vec![row.name(), row.count("webhooks"), row.age()],
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => {
+            admission::policy(row, "spec.validations")
+        }
+        ("admissionregistration.k8s.io", "MutatingAdmissionPolicy") => {
+            admission::policy(row, "spec.mutations")
+        }
+        (
+            "admissionregistration.k8s.io",
+            "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding",
+        ) => admission::policy_binding(row),
+        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => admission::flow_schema(row),
+        ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => admission::priority_level(row),
+        ("apiregistration.k8s.io", "APIService") => admission::api_service(row),
+
+        _ => vec![row.name(), created_at(object)],
+    }
+}
+
+/// The `columnDefinitions` of a resource's Table. A resource without columns of its own has `Name` and
+/// `Created At`.
+pub fn column_definitions(group: &str, version: &str, plural: &str) -> Vec<Value> {
+    let own = columns(group, version, plural);
+    // Limit ranges are among the kinds without columns of their own.
+    let found = own.or_else(|| columns("", "v1", "limitranges")).unwrap_or_default();
+    found.iter().map(definition).collect()
+}
+
+/// The `columnDefinitions` for the subresource `scale`, whatever resource it is of.
+pub fn scale_column_definitions() -> Vec<Value> {
+    let replicas = |name, description: &str| json!({"name": name, "type": "integer", "format": "", "description": description, "priority": 0});
+    let mut definitions = column_definitions("", "v1", "serviceaccounts");
+    if let Some(name) = definitions.first_mut() {
+        // Upstream forgot the format here.
+        name.set_at("format", "");
+    }
+    let inner = [
+        replicas("Desired", "replicas is the desired number of instances for the scaled object."),
+        replicas("Available", "replicas is the actual number of observed instances of the scaled object."),
+    ];
+    definitions.splice(1..1, inner);
+    definitions
+}
+
+/// The `conditions` of an object's row: pods that have run to their end are marked.
+pub fn row_conditions(gvk: Gvk<'_>, object: &Value) -> Option<Value> {
+    if (gvk.group, gvk.kind) != ("", "Pod") {
+        return None;
+    }
+    let phase = object.str_at("status.phase");
+    let message = match phase {
+        "Succeeded" => "The pod has completed successfully.",
+        "Failed" => "The pod failed.",
+        _ => return None,
+    };
+    Some(json!([{"type": "Completed", "status": "True", "reason": phase, "message": message}]))
+}
+
+/// Puts the objects of a list into the order of its rows: flow schemas stand as they are matched.
+pub fn sort_rows(gvk: Gvk<'_>, objects: &mut [&Value]) {
+    if gvk.kind == "FlowSchema" {
+        objects
+            .sort_by_key(|object| (object.int_at("spec.matchingPrecedence"), object.str_at("metadata.name")));
+    }
+}
+
+fn definition(column: &Column) -> Value {
+    json!({
+        "name": column.name,
+        "type": column.ty,
+        "format": column.format,
+        "description": column.description,
+        "priority": column.priority,
+    })
+}
+
+/// The time of creation as it is; Go's zero time where there is none.
+fn created_at(object: &Value) -> Value {
+    let created = time::parse_rfc3339(object.str_at("metadata.creationTimestamp"));
+    created.map_or_else(|| "0001-01-01T00:00:00Z".into(), |seconds| time::format_rfc3339(seconds).into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! What the cells of many kinds are made of: names, ages, selectors, lists that end in `+ 2 more...`.
+
+use serde_json::{Map, Value};
+
+use kubewright_apimachinery::duration::human_duration;
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::selector::LabelSelector;
+use kubewright_apimachinery::time;
+
+/// An object and the time at which it is looked at.
+pub(super) struct Row<'a> {
+    pub(super) object: &'a Value,
+    pub(super) now: i64,
+}
+
+impl<'a> Row<'a> {
+    pub(super) fn name(&self) -> Value {
+        self.text("metadata.name")
+    }
+
+    /// Time since the creation.
+    pub(super) fn age(&self) -> Value {
+        self.since("metadata.creationTimestamp").into()
+    }
+
+    /// Time since the time at `path`.
+    pub(super) fn since(&self, path: &str) -> String {
+        age(self.str(path), self.now)
+    }
+
+    pub(super) fn str(&self, path: &str) -> &'a str {
+        self.object.str_at(path)
+    }
+
+    /// The string at `path`, or the empty one.
+    pub(super) fn text(&self, path: &str) -> Value {
+        self.str(path).into()
+    }
+
+    /// The string at `path`, or `otherwise` if it is empty.
+    pub(super) fn text_or(&self, path: &str, otherwise: &str) -> Value {
+        non_empty(self.str(path), otherwise).into()
+    }
+
+    /// The string at `path`, even an empty one, or `otherwise` if it is absent.
+    pub(super) fn optional(&self, path: &str, otherwise: &str) -> Value {
+        self.object.at(path).as_str().unwrap_or(otherwise).into()
+    }
+
+    /// The integer at `path`, or zero.
+    pub(super) fn int(&self, path: &str) -> i64 {
+        self.object.int_at(path).unwrap_or_default()
+    }
+
+    pub(super) fn number(&self, path: &str) -> Value {
+        self.int(path).into()
+    }
+
+    pub(super) fn flag(&self, path: &str) -> Value {
+        self.object.bool_at(path).into()
+    }
+
+    pub(super) fn list(&self, path: &str) -> &'a [Value] {
+        self.object.list_at(path)
+    }
+
+    /// The length of the list at `path`.
+    pub(super) fn count(&self, path: &str) -> Value {
+        self.list(path).len().into()
+    }
+
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.object.has(path)
+    }
+
+    /// Deletion has begun.
+    pub(super) fn is_deleted(&self) -> bool {
+        self.has("metadata.deletionTimestamp")
+    }
+
+    /// The label selector at `path`.
+    pub(super) fn selector(&self, path: &str) -> Value {
+        match LabelSelector::from_object(self.object.at(path)) {
+            Ok(selector) => non_empty(&selector.to_string(), NONE).into(),
+            Err(_) => "<error>".into(),
+        }
+    }
+
+    /// The labels at `path`.
+    pub(super) fn labels(&self, path: &str) -> Value {
+        non_empty(&labels(self.object.map_at(path)), NONE).into()
+    }
+
+    /// Names and images of the containers of the pod spec at `path`.
+    pub(super) fn containers(&self, path: &str) -> [Value; 2] {
+        let containers = self.object.at(path).list_at("containers");
+        ["name", "image"].map(|field| joined(containers.iter().map(|c| c.str_at(field)), ",").into())
+    }
+}
+
+pub(super) const NONE: &str = "<none>";
+pub(super) const UNSET: &str = "<unset>";
+pub(super) const UNKNOWN: &str = "<unknown>";
+
+/// Go's zero time, which upstream takes for no time at all.
+const ZERO_TIME: i64 = -62_135_596_800;
+
+/// How long ago a time is, as tables show it: `5m`, `3d2h`; `<unknown>` if there is none.
+pub fn age(timestamp: &str, now: i64) -> String {
+    instant(timestamp).map_or_else(|| UNKNOWN.to_owned(), |then| age_of(then, now))
+}
+
+/// As [`age`], for a time in seconds.
+pub(super) fn age_of(then: i64, now: i64) -> String {
+    human_duration(now - then)
+}
+
+/// A time in seconds, if it is one and not Go's zero time.
+pub(super) fn instant(timestamp: &str) -> Option<i64> {
+    time::parse_rfc3339(timestamp).filter(|seconds| *seconds != ZERO_TIME)
+}
+
+pub(super) fn non_empty<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
+    if text.is_empty() { otherwise } else { text }
+}
+
+pub(super) fn joined<'a>(items: impl IntoIterator<Item = &'a str>, separator: &str) -> String {
+    items.into_iter().collect::<Vec<_>>().join(separator)
+}
+
+/// The strings of a list, with a separator.
+pub(super) fn joined_list(list: &[Value], separator: &str) -> String {
+    joined(list.iter().filter_map(Value::as_str), separator)
+}
+
+/// The first `max` items, and how many more there are.
+pub(super) fn first(items: &[String], max: usize, separator: &str) -> String {
+    let shown = items[..items.len().min(max)].join(separator);
+    match items.len().saturating_sub(max) {
+        0 => shown,
+        more => format!("{shown} + {more} more..."),
+    }
+}
+
+/// The first condition of type `ty`.
+pub(super) fn condition<'a>(conditions: &'a [Value], ty: &str) -> Option<&'a Value> {
+    conditions.iter().find(|condition| condition.str_at("type") == ty)
+}
+
+/// The first condition of type `ty` is true.
+pub(super) fn is_true(conditions: &[Value], ty: &str) -> bool {
+    condition(conditions, ty).is_some_and(|condition| condition.str_at("status") == "True")
+}
+
+fn labels(labels: &Map<String, Value>) -> String {
+    let pairs: Vec<String> =
+        labels.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+    pairs.join(",")
+}

@@ -1,0 +1,172 @@
+//! Small checks that many fields of pods and nodes share.
+//!
+//! Each adds to a list of errors what is wrong, in upstream's words. None knows which kind it looks at.
+
+use serde_json::Value;
+
+use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::names;
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::meta;
+
+pub(super) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
+const NOT_POSITIVE: &str = "must be greater than zero";
+const FILE_MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
+
+/// The items of the list `name`, each with its path.
+pub(super) fn items<'a>(
+    parent: &'a Value,
+    name: &str,
+    path: &Path,
+) -> impl Iterator<Item = (&'a Value, Path)> + use<'a> {
+    let path = path.child(name);
+    parent.list_at(name).iter().enumerate().map(move |(index, item)| (item, path.index(index)))
+}
+
+/// All containers of a pod, in the order in which upstream visits them.
+pub(super) fn containers<'a>(
+    spec: &'a Value,
+    path: &Path,
+) -> impl Iterator<Item = (&'a Value, Path)> + use<'a> {
+    items(spec, "initContainers", path).chain(items(spec, "containers", path)).chain(items(
+        spec,
+        "ephemeralContainers",
+        path,
+    ))
+}
+
+/// The strings of a list.
+pub(super) fn strings<'a>(parent: &'a Value, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+    parent.list_at(name).iter().filter_map(Value::as_str)
+}
+
+/// The string at `name` may not be empty.
+pub(super) fn required(parent: &Value, name: &str, path: &Path, errors: &mut ErrorList) {
+    if parent.str_at(name).is_empty() {
+        errors.push(FieldError::required(&path.child(name), ""));
+    }
+}
+
+/// Whatever a check of a name found.
+pub(super) fn named(value: &str, messages: Vec<String>, path: &Path, errors: &mut ErrorList) {
+    errors.extend(meta::invalid(path, value, messages));
+}
+
+pub(super) fn dns_label(value: &str, path: &Path, errors: &mut ErrorList) {
+    named(value, names::dns1123_label(value), path, errors);
+}
+
+pub(super) fn dns_subdomain(value: &str, path: &Path, errors: &mut ErrorList) {
+    named(value, names::dns1123_subdomain(value), path, errors);
+}
+
+/// A label key, which upstream also calls a qualified name.
+pub(super) fn label_key(value: &str, path: &Path, errors: &mut ErrorList) {
+    named(value, names::label_key(value), path, errors);
+}
+
+/// A value that must be there and be one of `supported`.
+pub(super) fn one_of(value: &str, supported: &[&str], path: &Path, errors: &mut ErrorList) {
+    if value.is_empty() {
+        errors.push(FieldError::required(path, ""));
+    } else {
+        supported_or_error(value, supported, path, errors);
+    }
+}
+
+/// A value that must be one of `supported` where it stands.
+pub(super) fn optional_one_of(
+    parent: &Value,
+    name: &str,
+    supported: &[&str],
+    path: &Path,
+    errors: &mut ErrorList,
+) {
+    if let Some(value) = parent.at(name).as_str() {
+        supported_or_error(value, supported, &path.child(name), errors);
+    }
+}
+
+fn supported_or_error(value: &str, supported: &[&str], path: &Path, errors: &mut ErrorList) {
+    if !supported.contains(&value) {
+        errors.push(FieldError::not_supported(path, value, supported));
+    }
+}
+
+pub(super) fn file_mode(parent: &Value, name: &str, path: &Path, errors: &mut ErrorList) {
+    if let Some(mode) = parent.int_at(name)
+        && !(0..=0o777).contains(&mode)
+    {
+        errors.push(FieldError::invalid(&path.child(name), mode, FILE_MODE));
+    }
+}
+
+/// The number at `name`, zero if it is absent, may not be negative.
+pub(super) fn non_negative(parent: &Value, name: &str, path: &Path, errors: &mut ErrorList) {
+    if let Some(value @ ..0) = parent.int_at(name) {
+        errors.push(FieldError::invalid(&path.child(name), value, NOT_NEGATIVE));
+    }
+}
+
+pub(super) fn positive(value: i64, path: &Path, errors: &mut ErrorList) {
+    if value <= 0 {
+        errors.push(FieldError::invalid(path, value, NOT_POSITIVE));
+    }
+}
+
+/// The number at `name`, where it stands, must be from `low` to `high`.
+pub(super) fn in_range(parent: &Value, name: &str, low: i64, high: i64, path: &Path, errors: &mut ErrorList) {
+    if let Some(value) = parent.int_at(name) {
+        number(value, names::in_range(value, low, high), &path.child(name), errors);
+    }
+}
+
+/// Whatever a check of a number found.
+pub(super) fn number(value: i64, messages: Vec<String>, path: &Path, errors: &mut ErrorList) {
+    errors.extend(messages.into_iter().map(|message| FieldError::invalid(path, value, message)));
+}
+
+/// A port by number or by name.
+pub(super) fn port(port: &Value, path: &Path, errors: &mut ErrorList) {
+    if let Some(name) = port.as_str() {
+        named(name, names::port_name(name), path, errors);
+    } else {
+        let value = port.as_i64().unwrap_or_default();
+        number(value, names::port_number(value), path, errors);
+    }
+}
+
+/// An address that may be written in ways that newer fields refuse, if it stood there before.
+pub(super) fn legacy_ip(value: &str, before: &[&str], path: &Path, errors: &mut ErrorList) {
+    if !before.contains(&value) {
+        named(value, names::legacy_ip(value, true), path, errors);
+    }
+}
+
+/// No part of the path is `..`.
+pub(super) fn no_backsteps(value: &str, path: &Path, errors: &mut ErrorList) {
+    if value.split('/').any(|part| part == "..") {
+        errors.push(FieldError::invalid(path, value, "must not contain '..'"));
+    }
+}
+
+/// A relative path that stays below where it starts.
+pub(super) fn local_path(value: &str, path: &Path, errors: &mut ErrorList) {
+    if value.starts_with('/') {
+        errors.push(FieldError::invalid(path, value, "must be a relative path"));
+    }
+    no_backsteps(value, path, errors);
+}
+
+/// A [`local_path`] that leaves alone the names that the kubelet keeps for itself, which start with `..`.
+pub(super) fn local_file(value: &str, path: &Path, errors: &mut ErrorList) {
+    local_path(value, path, errors);
+    if value.starts_with("..") && !value.starts_with("../") {
+        errors.push(FieldError::invalid(path, value, "must not start with '..'"));
+    }
+}
+
+/// Something that the object as a whole may not do; no field is named.
+pub(super) fn forbidden_object(detail: &str) -> FieldError {
+    FieldError { field: String::new(), ..FieldError::forbidden(&Path::root(), detail) }
+}

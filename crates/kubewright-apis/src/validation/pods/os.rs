@@ -1,0 +1,85 @@
+//! Rules of a pod's operating system: what the other system's pods have, it may not.
+
+use serde_json::Value;
+
+use super::checks;
+use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::object::Fields as _;
+
+/// Fields that a pod for Windows may not have, in upstream's order; a dot parts the security context.
+const NOT_ON_WINDOWS: [&str; 15] = [
+    "securityContext.appArmorProfile",
+    "securityContext.seLinuxOptions",
+    "hostUsers",
+    "hostPID",
+    "hostIPC",
+    "securityContext.seccompProfile",
+    "securityContext.fsGroup",
+    "securityContext.fsGroupChangePolicy",
+    "securityContext.sysctls",
+    "shareProcessNamespace",
+    "securityContext.runAsUser",
+    "securityContext.runAsGroup",
+    "securityContext.supplementalGroups",
+    "securityContext.supplementalGroupsPolicy",
+    "securityContext.seLinuxChangePolicy",
+];
+
+/// The same, in the security context of a container.
+const NOT_IN_WINDOWS_CONTAINERS: [&str; 10] = [
+    "appArmorProfile",
+    "seLinuxOptions",
+    "seccompProfile",
+    "capabilities",
+    "readOnlyRootFilesystem",
+    "privileged",
+    "allowPrivilegeEscalation",
+    "procMount",
+    "runAsUser",
+    "runAsGroup",
+];
+
+/// Checks the operating system of a pod, and that the pod is fit for it.
+pub(super) fn os(spec: &Value, path: &Path, errors: &mut ErrorList) {
+    if !spec.has("os") {
+        return;
+    }
+    match spec.str_at("os.name") {
+        "" => errors.push(FieldError::required(&path.child("os").child("name"), "")),
+        "linux" => linux(spec, path, errors),
+        "windows" => windows(spec, path, errors),
+        other => errors.push(FieldError::not_supported(&path.child("os"), other, &["linux", "windows"])),
+    }
+}
+
+fn linux(spec: &Value, path: &Path, errors: &mut ErrorList) {
+    let of_containers = checks::containers(spec, path);
+    for (holder, path) in std::iter::once((spec, path.clone())).chain(of_containers) {
+        if holder.has("securityContext.windowsOptions") {
+            let path = path.child("securityContext").child("windowsOptions");
+            errors.push(FieldError::forbidden(&path, "windows options cannot be set for a linux pod"));
+        }
+    }
+}
+
+fn windows(spec: &Value, path: &Path, errors: &mut ErrorList) {
+    let detail = "cannot be set for a windows pod";
+    for name in NOT_ON_WINDOWS {
+        // Sharing what is not shared is no harm, but other settings count even if they are false.
+        let is_set = match name {
+            "hostPID" | "hostIPC" => spec.bool_at(name),
+            _ => spec.has(name),
+        };
+        if is_set {
+            errors.push(FieldError::forbidden(&path.child(name), detail));
+        }
+    }
+    for (container, path) in checks::containers(spec, path) {
+        let path = path.child("securityContext");
+        for name in NOT_IN_WINDOWS_CONTAINERS {
+            if container.at("securityContext").has(name) {
+                errors.push(FieldError::forbidden(&path.child(name), detail));
+            }
+        }
+    }
+}

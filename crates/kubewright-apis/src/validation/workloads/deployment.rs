@@ -1,0 +1,84 @@
+//! Rules of Deployment.
+
+use serde_json::Value;
+
+use super::{
+    collisions_decreased, int_or_percent, nonnegative, nonnegative_all, not_more_than_all,
+    not_supported_printed, printed, replica_set,
+};
+use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::object::Fields as _;
+use crate::validation::label_selector;
+
+pub(super) fn create(object: &Value) -> ErrorList {
+    spec(object.at("spec"), &Path::new("spec"))
+}
+
+pub(super) fn update(new: &Value, old: &Value) -> ErrorList {
+    let path = Path::new("spec");
+    let mut errors = spec(new.at("spec"), &path);
+    let selector = path.child("selector");
+    errors.extend(label_selector::immutable(new.at("spec.selector"), old.at("spec.selector"), &selector));
+    errors
+}
+
+pub(super) fn status(new: &Value, old: &Value) -> ErrorList {
+    let path = Path::new("status");
+    let status = new.at("status");
+    let counts = [
+        "observedGeneration",
+        "replicas",
+        "updatedReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "unavailableReplicas",
+        "collisionCount",
+    ];
+    let mut errors = nonnegative_all(status, &counts, &path);
+    let parts = ["updatedReplicas", "readyReplicas", "availableReplicas"];
+    errors.extend(not_more_than_all(status, &parts, "readyReplicas", &path));
+    errors.extend(collisions_decreased(new, old));
+    errors
+}
+
+fn spec(spec: &Value, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    errors.extend(nonnegative(spec, "replicas", path));
+    errors.extend(replica_set::selector_and_template(spec, path));
+    errors.extend(strategy(spec.at("strategy"), &path.child("strategy")));
+    errors.extend(nonnegative(spec, "minReadySeconds", path));
+    errors.extend(nonnegative(spec, "revisionHistoryLimit", path));
+    if let Some(deadline) = spec.int_at("progressDeadlineSeconds") {
+        errors.extend(nonnegative(spec, "progressDeadlineSeconds", path));
+        if deadline <= spec.int_at("minReadySeconds").unwrap_or_default() {
+            let at = path.child("progressDeadlineSeconds");
+            errors.push(FieldError::invalid(&at, deadline, "must be greater than minReadySeconds"));
+        }
+    }
+    errors
+}
+
+fn strategy(strategy: &Value, path: &Path) -> ErrorList {
+    let at = path.child("rollingUpdate");
+    let rolling_update = strategy.at("rollingUpdate");
+    match strategy.str_at("type") {
+        "Recreate" if !rolling_update.is_null() => {
+            vec![FieldError::forbidden(&at, "may not be specified when strategy `type` is 'Recreate'")]
+        }
+        "Recreate" => ErrorList::new(),
+        "RollingUpdate" => rolling(rolling_update, &at),
+        _ => vec![not_supported_printed(path, printed::strategy(strategy), &["Recreate", "RollingUpdate"])],
+    }
+}
+
+fn rolling(update: &Value, path: &Path) -> ErrorList {
+    let (unavailable, surge) = (update.at("maxUnavailable"), update.at("maxSurge"));
+    let at = path.child("maxUnavailable");
+    let mut errors = int_or_percent::validate(unavailable, &at);
+    errors.extend(int_or_percent::validate(surge, &path.child("maxSurge")));
+    if int_or_percent::amount(unavailable) == 0 && int_or_percent::amount(surge) == 0 {
+        errors.push(FieldError::invalid(&at, unavailable.clone(), "may not be 0 when `maxSurge` is 0"));
+    }
+    errors.extend(int_or_percent::at_most_all(unavailable, &at));
+    errors
+}

@@ -1,0 +1,70 @@
+//! Rules of ReplicaSet, and what Deployment shares with it.
+
+use serde_json::Value;
+
+use super::{nonnegative, nonnegative_all, not_matched, not_more_than_all, runs_always};
+use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::selector::LabelSelector;
+use crate::validation::{label_selector, pods};
+
+pub(super) fn create(object: &Value) -> ErrorList {
+    let path = Path::new("spec");
+    let spec = object.at("spec");
+    let mut errors = ErrorList::new();
+    errors.extend(nonnegative(spec, "replicas", &path));
+    errors.extend(nonnegative(spec, "minReadySeconds", &path));
+    errors.extend(selector_and_template(spec, &path));
+    errors
+}
+
+pub(super) fn update(new: &Value, old: &Value) -> ErrorList {
+    let mut errors = create(new);
+    let path = Path::new("spec").child("selector");
+    errors.extend(label_selector::immutable(new.at("spec.selector"), old.at("spec.selector"), &path));
+    errors
+}
+
+/// Checks the status of a ReplicaSet or a ReplicationController.
+pub(super) fn status(object: &Value) -> ErrorList {
+    let path = Path::new("status");
+    let status = object.at("status");
+    let counts =
+        ["replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration"];
+    let mut errors = nonnegative_all(status, &counts, &path);
+    let parts = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
+    errors.extend(not_more_than_all(status, &parts, "readyReplicas", &path));
+    errors
+}
+
+/// Checks the selector and the template of a ReplicaSet, or of a Deployment, which speaks of both in the same
+/// words.
+pub(super) fn selector_and_template(spec: &Value, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let at = path.child("selector");
+    let selector = spec.at("selector");
+    if selector.is_null() {
+        errors.push(FieldError::required(&at, ""));
+    } else {
+        errors.extend(label_selector::validate(selector, &at));
+        if label_selector::is_empty(selector) {
+            let detail = "empty selector is invalid for deployment";
+            errors.push(FieldError::invalid_printed(&at, label_selector::printed(selector), detail));
+        }
+    }
+    if let Ok(selector) = LabelSelector::from_object(selector) {
+        errors.extend(template(spec.at("template"), &selector, &path.child("template")));
+    } else {
+        let printed = label_selector::printed(selector);
+        errors.push(FieldError::invalid_printed(&at, printed, "invalid label selector"));
+    }
+    errors
+}
+
+fn template(template: &Value, selector: &LabelSelector, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    errors.extend(not_matched(selector, template, path));
+    errors.extend(pods::pod_template(template, path));
+    errors.extend(runs_always(template, "ReplicaSet", path));
+    errors
+}

@@ -1,0 +1,341 @@
+//! What server-side apply has to know of a type: which parts are owned one by one, and which whole.
+//!
+//! One view over three sources: the table of built-in types, a compiled schema of a custom resource
+//! ([`Structural`]), and no schema at all. A [`Schema`] is a reference and cheap to copy; nothing is built
+//! for built-in types.
+
+use serde_json::{Value, json};
+
+use super::path::Element;
+use super::structural::{MapNode, Node, Structural};
+use kubewright_apimachinery::decode;
+use kubewright_apimachinery::types::{self, FieldType, Merge, Type};
+
+/// The schema of one kind in one version.
+#[derive(Debug, Clone, Copy)]
+pub struct Schema<'s>(Ty<'s>);
+
+impl<'s> Schema<'s> {
+    /// That of a built-in type.
+    pub fn built_in(ty: &'static Type) -> Self {
+        Self(Ty::Object { ty, merge: &Merge::Unset })
+    }
+
+    /// That of a custom resource.
+    pub fn custom(structural: &'s Structural) -> Self {
+        Self(Ty::Custom(structural.root()))
+    }
+
+    /// None: objects are merged field by field, lists are owned whole.
+    pub fn deduced() -> Self {
+        Self(Ty::Deduced)
+    }
+
+    pub(crate) fn ty(self) -> Ty<'s> {
+        self.0
+    }
+
+    /// Objects are Go structs upstream: what is empty and may be left out is not there.
+    pub(crate) fn is_built_in(self) -> bool {
+        matches!(self.0, Ty::Object { .. })
+    }
+
+    /// The object that a create starts from. Built-in kinds have the fields that are always written.
+    pub(crate) fn empty_object(self, api_version: &str, kind: &str) -> Value {
+        let mut object = json!({"apiVersion": api_version, "kind": kind});
+        if let Ty::Object { ty, .. } = self.0 {
+            // Two strings of the right type cannot be refused.
+            decode::normalise(ty, &mut object).ok();
+        }
+        object
+    }
+}
+
+/// One place in a schema.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Ty<'s> {
+    /// Anything; maps are granular, lists atomic.
+    Deduced,
+    /// Anything, owned whole.
+    Untyped,
+    /// An object of the table, with what the field that holds it says of its merging.
+    Object { ty: &'static Type, merge: &'static Merge },
+    /// A field of the table.
+    Field(&'static types::Field),
+    /// What a list or a map of the table holds.
+    Inner(&'static FieldType),
+    /// A place in the schema of a custom resource.
+    Custom(&'s Node),
+}
+
+/// The possible shapes of a place.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Atom<'s> {
+    pub(crate) scalar: Option<Scalar>,
+    pub(crate) list: Option<List<'s>>,
+    pub(crate) map: Option<Map<'s>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scalar {
+    Numeric,
+    String,
+    Boolean,
+    Untyped,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct List<'s> {
+    pub(crate) element: Ty<'s>,
+    pub(crate) relation: Relation<'s>,
+}
+
+/// How the items of a list are told apart.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Relation<'s> {
+    /// Not at all: the list is one value.
+    Atomic,
+    /// By value.
+    Set,
+    /// By fields.
+    Keys(Keys<'s>),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Keys<'s> {
+    Static(&'s [&'static str]),
+    Owned(&'s [Box<str>]),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Map<'s> {
+    pub(crate) fields: Fields<'s>,
+    /// What unknown fields hold; nothing, if there may be none.
+    pub(crate) element: Option<Ty<'s>>,
+    pub(crate) atomic: bool,
+}
+
+/// The fields that a schema names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Fields<'s> {
+    None,
+    Known(&'static Type),
+    Custom(&'s MapNode),
+}
+
+/// The shape that a value has, or the first that it may have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Shape<'s> {
+    Scalar(Scalar),
+    List(List<'s>),
+    Map(Map<'s>),
+}
+
+/// Which shapes of an atom a value can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    Scalar,
+    List,
+    Map,
+    /// None of them, or null: all are possible.
+    Whole,
+}
+
+impl<'s> Ty<'s> {
+    /// The shape of a value here.
+    pub(crate) fn shape_of(self, value: &Value) -> Shape<'s> {
+        // Most places have one shape, and most values are scalars.
+        let ty = match self {
+            Self::Field(field) => &field.ty,
+            Self::Inner(ty) => ty,
+            _ => return self.atom().shape_of(value),
+        };
+        match ty {
+            FieldType::String | FieldType::Bytes => Shape::Scalar(Scalar::String),
+            FieldType::Bool => Shape::Scalar(Scalar::Boolean),
+            FieldType::Int32 | FieldType::Int64 | FieldType::Number => Shape::Scalar(Scalar::Numeric),
+            FieldType::Quantity | FieldType::Time | FieldType::MicroTime => Shape::Scalar(Scalar::Untyped),
+            _ => self.atom().shape_of(value),
+        }
+    }
+
+    pub(crate) fn atom(self) -> Atom<'s> {
+        match self {
+            Self::Deduced => Atom {
+                scalar: Some(Scalar::Untyped),
+                list: Some(List { element: Self::Untyped, relation: Relation::Atomic }),
+                map: Some(Map { fields: Fields::None, element: Some(Self::Deduced), atomic: false }),
+            },
+            Self::Untyped => Atom {
+                scalar: Some(Scalar::Untyped),
+                list: Some(List { element: Self::Untyped, relation: Relation::Atomic }),
+                map: Some(Map { fields: Fields::None, element: Some(Self::Untyped), atomic: true }),
+            },
+            Self::Object { ty, merge } => object(ty, merge),
+            Self::Field(field) => built_in(&field.ty, &field.merge, list_relation(field)),
+            Self::Inner(ty) => built_in(ty, &Merge::Unset, Relation::Atomic),
+            Self::Custom(node) => node.atom(),
+        }
+    }
+}
+
+fn object<'s>(ty: &'static Type, merge: &Merge) -> Atom<'s> {
+    if ty.any {
+        return Ty::Deduced.atom();
+    }
+    let atomic = match merge {
+        Merge::Atomic => true,
+        Merge::Granular => false,
+        _ => ty.atomic,
+    };
+    // An object without any field is published as one that may have all.
+    let element = ty.fields.is_empty().then_some(Ty::Deduced);
+    let fields = if ty.fields.is_empty() { Fields::None } else { Fields::Known(ty) };
+    Atom { map: Some(Map { fields, element, atomic }), ..Atom::default() }
+}
+
+fn built_in<'s>(ty: &'static FieldType, merge: &'static Merge, relation: Relation<'s>) -> Atom<'s> {
+    let scalar = |scalar| Atom { scalar: Some(scalar), ..Atom::default() };
+    let map = |element, atomic| Atom {
+        map: Some(Map { fields: Fields::None, element: Some(element), atomic }),
+        ..Atom::default()
+    };
+    match ty {
+        FieldType::String | FieldType::Bytes => scalar(Scalar::String),
+        FieldType::Bool => scalar(Scalar::Boolean),
+        FieldType::Int32 | FieldType::Int64 | FieldType::Number => scalar(Scalar::Numeric),
+        FieldType::Quantity | FieldType::Time | FieldType::MicroTime => scalar(Scalar::Untyped),
+        FieldType::IntOrString | FieldType::Json => Ty::Deduced.atom(),
+        FieldType::FieldsV1 => map(Ty::Deduced, false),
+        FieldType::Raw => Ty::Untyped.atom(),
+        FieldType::List(of) => {
+            Atom { list: Some(List { element: Ty::Inner(of), relation }), ..Atom::default() }
+        }
+        FieldType::Map(of) => map(Ty::Inner(of), *merge == Merge::Atomic),
+        FieldType::Object(of) => object(of.get(), merge),
+    }
+}
+
+/// A list that says nothing of server-side apply is merged as strategic merge patches do.
+fn list_relation(field: &'static types::Field) -> Relation<'static> {
+    match &field.merge {
+        Merge::Set => Relation::Set,
+        Merge::Map(keys) => Relation::Keys(Keys::Static(keys)),
+        Merge::Unset if field.patch.merge => match &field.patch.key {
+            Some(key) => Relation::Keys(Keys::Static(std::slice::from_ref(key))),
+            None => Relation::Set,
+        },
+        _ => Relation::Atomic,
+    }
+}
+
+impl<'s> Atom<'s> {
+    /// Which shape the value has. With one shape alone it is always that one.
+    pub(crate) fn which(&self, value: Option<&Value>) -> Which {
+        match (self.scalar, self.list.is_some(), self.map.is_some()) {
+            (Some(_), false, false) => return Which::Scalar,
+            (None, true, false) => return Which::List,
+            (None, false, true) => return Which::Map,
+            _ => {}
+        }
+        match value {
+            Some(Value::Array(_)) if self.list.is_some() => Which::List,
+            Some(Value::Object(_)) if self.map.is_some() => Which::Map,
+            Some(Value::String(_) | Value::Number(_) | Value::Bool(_)) if self.scalar.is_some() => {
+                Which::Scalar
+            }
+            _ => Which::Whole,
+        }
+    }
+
+    pub(crate) fn shape(&self, which: Which) -> Shape<'s> {
+        match (which, self) {
+            (Which::Map | Which::Whole, Self { map: Some(map), .. }) => Shape::Map(*map),
+            (Which::Scalar | Which::Whole, Self { scalar: Some(scalar), .. }) => Shape::Scalar(*scalar),
+            (Which::List | Which::Whole, Self { list: Some(list), .. }) => Shape::List(*list),
+            _ => Shape::Scalar(Scalar::Untyped),
+        }
+    }
+
+    fn shape_of(&self, value: &Value) -> Shape<'s> {
+        self.shape(self.which(Some(value)))
+    }
+}
+
+impl<'s> Map<'s> {
+    /// What the named field holds.
+    pub(crate) fn field(&self, name: &str) -> Option<Ty<'s>> {
+        match self.fields {
+            Fields::None => None,
+            Fields::Known(ty) => ty.field(name).map(Ty::Field),
+            Fields::Custom(node) => node.field(name).map(|property| property.ty()),
+        }
+    }
+
+    /// How the field is named in sets, and what it holds.
+    pub(crate) fn entry(&self, name: &str) -> (Element, Option<Ty<'s>>) {
+        if let Fields::Known(ty) = self.fields
+            && let Some(field) = ty.field(name)
+        {
+            return (Element::known(field.name), Some(Ty::Field(field)));
+        }
+        (Element::field(name), self.at(name))
+    }
+
+    /// What the field holds, named or not.
+    pub(crate) fn at(&self, name: &str) -> Option<Ty<'s>> {
+        self.field(name).or(self.element)
+    }
+
+    /// All fields are unknown ones, of no type: their sets are never adapted to the schema.
+    pub(crate) fn is_deduced(&self) -> bool {
+        matches!(self.fields, Fields::None)
+            && match self.element {
+                Some(Ty::Deduced) => true,
+                Some(Ty::Custom(node)) => node.atom().scalar == Some(Scalar::Untyped),
+                _ => false,
+            }
+    }
+
+    /// The value that a key of a list item has when it is absent.
+    pub(crate) fn default_of(&self, name: &str) -> Option<Value> {
+        match self.fields {
+            Fields::None => None,
+            Fields::Known(ty) => {
+                let field = ty.field(name)?;
+                match field.default {
+                    Some(text) => serde_json::from_str(text).ok(),
+                    // What Go always writes is published with its zero as the default.
+                    None if field.always && !field.pointer => zero(&field.ty),
+                    None => None,
+                }
+            }
+            Fields::Custom(node) => node.field(name)?.default.clone(),
+        }
+    }
+}
+
+fn zero(ty: &FieldType) -> Option<Value> {
+    match ty {
+        FieldType::String => Some("".into()),
+        FieldType::Bool => Some(false.into()),
+        FieldType::Int32 | FieldType::Int64 | FieldType::Number => Some(0.into()),
+        _ => None,
+    }
+}
+
+impl List<'_> {
+    pub(crate) fn is_atomic(&self) -> bool {
+        matches!(self.relation, Relation::Atomic)
+    }
+}
+
+impl<'s> Keys<'s> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = &'s str> {
+        let (fixed, owned): (&'s [&'static str], &'s [Box<str>]) = match self {
+            Self::Static(keys) => (keys, &[]),
+            Self::Owned(keys) => (&[], keys),
+        };
+        fixed.iter().copied().chain(owned.iter().map(|key| &**key))
+    }
+}
