@@ -1,6 +1,6 @@
 //! `cargo xtask facts`: derives the table of built-in Kubernetes kinds from registry packages.
 //!
-//! Owns the road from the packages to the reviewed text in `kubewright-apimachinery/facts/`. It is the only
+//! Owns the road from the packages to the reviewed texts in the folders `facts/` of the crates. It is the only
 //! place that reads other people's schemas; the crates read our own format. The output is a pure function of
 //! the packages, so that a second run changes nothing.
 
@@ -41,20 +41,17 @@ pub fn run(args: &FactsArgs) -> Result<()> {
     }
     let sources = Sources::fetch(&crate::target_dir(&root).join("facts"))?;
     let mut stale = Vec::new();
-    for (name, text) in derive(&sources, &data)? {
-        // The macros read the types as well. A crate is published alone, so it has a copy.
-        let folders = if name == "types.txt" { &[FACTS_DIR, MACROS_DIR][..] } else { &[FACTS_DIR] };
-        for folder in folders {
-            let path = root.join(folder).join(name);
-            if args.check {
-                if fs::read_to_string(&path).unwrap_or_default() != text {
-                    stale.push(format!("{folder}/{name}"));
-                }
-            } else {
-                fs::create_dir_all(root.join(folder)).with_context(|| format!("create {folder}"))?;
-                fs::write(&path, &text).with_context(|| format!("write {}", path.display()))?;
-                println!("{folder}/{name}: {} lines, {} bytes", text.lines().count(), text.len());
+    for (path, text) in derive(&sources, &data)? {
+        let file = root.join("crates").join(path);
+        if args.check {
+            if fs::read_to_string(&file).unwrap_or_default() != text {
+                stale.push(path);
             }
+        } else {
+            let folder = file.parent().context("a text is in a folder")?;
+            fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
+            fs::write(&file, &text).with_context(|| format!("write {}", file.display()))?;
+            println!("crates/{path}: {} lines, {} bytes", text.lines().count(), text.len());
         }
     }
     if !stale.is_empty() {
@@ -63,11 +60,7 @@ pub fn run(args: &FactsArgs) -> Result<()> {
     Ok(())
 }
 
-/// Where the table lives in the repo.
-pub const FACTS_DIR: &str = "crates/kubewright-apimachinery/facts";
-/// Where the macros' copy of the types is.
-const MACROS_DIR: &str = "crates/kubewright-macros/facts";
-
+/// The texts, by their paths below `crates/`.
 fn derive(sources: &Sources, data: &Path) -> Result<Vec<(&'static str, String)>> {
     let go = golang::Structs::read(&sources.go)?;
     let served = read_json(&data.join("openapi-v3-facts.json"))?;
@@ -77,15 +70,18 @@ fn derive(sources: &Sources, data: &Path) -> Result<Vec<(&'static str, String)>>
     let discovery = read_json(&data.join("discovery.json"))?;
     let legacy = read_json(&data.join("discovery-legacy.json"))?;
     let bootstrap = read_json(&data.join("bootstrap-objects.json"))?;
+    let columns = resources::columns(&read_json(&data.join("table-columns.json"))?)?;
     Ok(vec![
-        ("types.txt", types),
-        ("protobuf.txt", messages),
-        ("openapi.txt", openapi::derive(&sources.definitions, &served, &go)?),
-        ("parameters.txt", parameters::derive(&served, &go, &docs)?),
-        ("resources.txt", resources::derive(&discovery, &legacy)?),
-        ("columns.txt", resources::columns(&read_json(&data.join("table-columns.json"))?)?),
-        ("bootstrap.txt", resources::bootstrap(&bootstrap)?),
-        ("aggregated.txt", resources::aggregated(&bootstrap)?),
+        ("kubewright-macros/facts/types.txt", types.clone()),
+        ("kubewright-apimachinery/facts/types.txt", types),
+        ("kubewright-apis/facts/protobuf.txt", messages),
+        ("kubewright-apis/facts/openapi.txt", openapi::derive(&sources.definitions, &served, &go)?),
+        ("kubewright-apis/facts/parameters.txt", parameters::derive(&served, &go, &docs)?),
+        ("kubewright-apis/facts/resources.txt", resources::derive(&discovery, &legacy)?),
+        ("kubewright-apiextensions/facts/columns.txt", resources::standard_columns(&columns)?),
+        ("kubewright-apis/facts/columns.txt", columns),
+        ("kubewright-apis/facts/bootstrap.txt", resources::bootstrap(&bootstrap)?),
+        ("kubewright-apis/facts/aggregated.txt", resources::aggregated(&bootstrap)?),
     ])
 }
 

@@ -6,7 +6,6 @@
 //! instances are in [`custom`](crate::custom); here are only their [`columns`] and selectable fields.
 
 mod approval;
-mod cel;
 pub mod columns;
 mod conditions;
 mod definition;
@@ -21,9 +20,9 @@ mod strategy;
 mod validate;
 
 pub use approval::condition as approval_condition;
-pub use cel::{CompiledRule, Rules};
 pub use conditions::{Condition, is_true as is_condition_true, set as set_condition};
 pub use definition::{Definition, Names, SelectableField, Version, compare_versions, storage_version_hash};
+pub use kubewright_cel::rules::{CompiledRule, Rules};
 pub use naming::{Naming, names_conditions, settle};
 pub use strategy::{
     FINALIZER, complete, instances_deleted, prepare_create, prepare_delete, prepare_status, prepare_update,

@@ -8,10 +8,10 @@ mod strict;
 
 use serde_json::{Map, Value};
 
-use crate::types::{Field, FieldType, Type};
 use crate::json::{self, ParseError, ParseOptions, Parsed};
 use crate::quantity::Quantity;
 use crate::time;
+use crate::types::{Field, FieldType, Type};
 
 /// A decoded object.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::types::{FieldType, Type};
 use crate::json;
+use crate::types::{FieldType, Type};
 
 /// Which objects inside an object were taken apart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

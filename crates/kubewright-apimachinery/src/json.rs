@@ -19,7 +19,7 @@ use serde_json::Value;
 pub use document::Document;
 pub use quote::quote;
 pub use write::{to_string, to_vec, write_to, write_with_text};
-pub(crate) use write::{write_escaped, write_string};
+pub use write::{write_escaped, write_string};
 
 /// How deep arrays and objects may nest. Upstream allows 10,000; dropping, cloning and writing a [`Value`]
 /// recurse, and this is what the smallest stack that we run on holds in a debug build. See docs/differences.md.

@@ -11,13 +11,14 @@ use crate::json;
 /// The elements of a list by their keys. Of several with the same keys the first counts; one that lacks a key, or
 /// has a key that is no scalar, is not found.
 #[derive(Debug)]
-pub(crate) struct Keyed<'a, 'k> {
+pub struct Keyed<'a, 'k> {
     keys: &'k [String],
     elements: HashMap<Vec<u8>, &'a Value>,
 }
 
 impl<'a, 'k> Keyed<'a, 'k> {
-    pub(crate) fn new(elements: &'a [Value], keys: &'k [String]) -> Self {
+    /// Indexes `elements` by the values of `keys`.
+    pub fn new(elements: &'a [Value], keys: &'k [String]) -> Self {
         let mut found = HashMap::with_capacity(elements.len());
         for element in elements {
             if let Some(text) = text(element, keys) {
@@ -28,7 +29,7 @@ impl<'a, 'k> Keyed<'a, 'k> {
     }
 
     /// The element with the same keys.
-    pub(crate) fn find(&self, element: &Value) -> Option<&'a Value> {
+    pub fn find(&self, element: &Value) -> Option<&'a Value> {
         self.elements.get(&text(element, self.keys)?).copied()
     }
 }
@@ -50,7 +51,7 @@ fn text(element: &Value, keys: &[String]) -> Option<Vec<u8>> {
 }
 
 /// Whether some value stands twice in a list.
-pub(crate) fn has_duplicates(items: &[Value]) -> bool {
+pub fn has_duplicates(items: &[Value]) -> bool {
     let mut seen = HashSet::with_capacity(items.len());
     !items.iter().all(|item| seen.insert(json::to_vec(item)))
 }

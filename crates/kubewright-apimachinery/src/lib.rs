@@ -1,17 +1,19 @@
-//! The pure rules of Kubernetes objects.
+//! What all Kubernetes objects have in common, whatever their kind.
 //!
-//! Nothing here does I/O, reads a clock or draws a random number, and nothing here knows tokio: the same
-//! input gives the same answer. The API server, the manifest generator and the runtime call these rules;
-//! they never write their own.
+//! JSON as Go writes it, names, field errors and Status, quantities, durations and times, label and field selectors,
+//! and the three kinds of patches. No kind has rules here: those of built-in kinds are in `kubewright-apis`, those of
+//! custom resources in `kubewright-apiextensions`.
+//!
+//! Nothing here does I/O, reads a clock, draws a random number or is async: the same input gives the same output.
 
 pub mod decode;
 pub mod duration;
 pub mod encode;
-pub mod types;
 pub mod field;
 pub mod gvk;
 pub mod json;
-mod keyed;
+pub mod keyed;
+pub mod meta;
 pub mod names;
 pub mod nearest;
 pub mod object;
@@ -21,3 +23,5 @@ pub mod quantity;
 pub mod selector;
 pub mod status;
 pub mod time;
+pub mod types;
+pub mod webhook_client;

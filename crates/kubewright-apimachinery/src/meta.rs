@@ -1,37 +1,34 @@
-//! Rules of `metadata`, for built-in kinds and custom resources alike.
+//! Validation of `metadata`, whatever the kind.
 //!
-//! On update upstream checks metadata several times, once for every layer that cares, and the causes of a Status
-//! list each finding as often. What a kind's own strategy adds stands in `rules`; the rules of names too.
+//! What differs between kinds is in [`Rules`]; who knows the kinds hands them in. On update upstream validates metadata
+//! several times, once for every layer that cares, and the causes of a Status list each finding as often.
 
-pub(crate) mod bytes;
+pub mod bytes;
 mod owners;
 mod rules;
 
 use serde_json::Value;
 
 use crate::field::{ErrorList, FieldError, Path};
-use crate::gvk::Gvk;
 use crate::names;
 use crate::object::Fields as _;
 
-pub(crate) use rules::NameRule;
-use rules::{Check, Rules, rules, subresource_checks};
+pub use rules::{Check, NameRule, Rules};
 
 /// What an immutable field says when it is changed.
-pub(crate) const IMMUTABLE: &str = "field is immutable";
+pub const IMMUTABLE: &str = "field is immutable";
 
 /// The most that keys and values of annotations may have together, in bytes.
-const MAX_ANNOTATIONS: usize = 256 * 1024;
+pub const MAX_ANNOTATIONS: usize = 256 * 1024;
 
 const MAX_FIELD_MANAGER: usize = 128;
 const MAX_SUBRESOURCE: usize = 256;
 
 /// Checks the metadata of an object that is about to be created. Its name has been generated.
-pub fn create(gvk: Gvk<'_>, namespaced: bool, object: &Value) -> ErrorList {
-    let rules = rules(gvk, object);
-    let errors = checked_new(&rules, namespaced, object.at("metadata"));
+pub fn create(rules: &Rules, namespaced: bool, object: &Value) -> ErrorList {
+    let errors = checked_new(rules, namespaced, object.at("metadata"));
     if errors.is_empty() {
-        // Only when the kind itself is content comes the rule for all: a name is a segment of a path.
+        // The rule for all kinds, that a name is a segment of a path, comes only after the rules of the kind hold.
         return object_meta(
             object.at("metadata"),
             namespaced,
@@ -42,22 +39,25 @@ pub fn create(gvk: Gvk<'_>, namespaced: bool, object: &Value) -> ErrorList {
     errors
 }
 
-/// Checks the metadata of an object that is about to replace `old`.
-pub fn update(gvk: Gvk<'_>, namespaced: bool, new: &Value, old: &Value) -> ErrorList {
-    let rules = rules(gvk, new);
-    checked_update(&rules, rules.update, namespaced, new, old)
-}
-
-/// Checks the metadata of an object whose `subresource` is about to be replaced.
-pub fn update_subresource(
-    gvk: Gvk<'_>,
-    subresource: &str,
-    namespaced: bool,
-    new: &Value,
-    old: &Value,
-) -> ErrorList {
-    let rules = rules(gvk, new);
-    checked_update(&rules, subresource_checks(gvk, subresource), namespaced, new, old)
+/// Checks the metadata of an object that is about to replace `old`, or that has a subresource replaced. `checks` are
+/// those of the kind's strategy for this write.
+pub fn update(rules: &Rules, checks: &[Check], namespaced: bool, new: &Value, old: &Value) -> ErrorList {
+    let meta = new.at("metadata");
+    let path = Path::new("metadata");
+    let mut errors = object_meta(meta, namespaced, &NameRule::PathSegment, &path);
+    // Upstream checks changes for every kind, and once more for those that ask for it: each error comes twice then.
+    let changes = changes(meta, old.at("metadata"), &path);
+    errors.extend(changes.iter().cloned());
+    for check in checks {
+        match check {
+            Check::New => errors.extend(checked_new(rules, namespaced, meta)),
+            Check::Update => {
+                errors.extend(changes.iter().cloned());
+                errors.extend(kube_finalizers(rules, meta));
+            }
+        }
+    }
+    errors
 }
 
 /// Checks the name of who manages fields, in an object or in a request.
@@ -76,7 +76,7 @@ pub fn field_manager(manager: &str, path: &Path) -> ErrorList {
 }
 
 /// Checks keys and values of labels.
-pub(crate) fn labels(labels: &Value, path: &Path) -> ErrorList {
+pub fn labels(labels: &Value, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     for (key, value) in labels.as_object().into_iter().flatten() {
         errors.extend(invalid(path, key, names::label_key(key)));
@@ -87,7 +87,7 @@ pub(crate) fn labels(labels: &Value, path: &Path) -> ErrorList {
 }
 
 /// Checks keys of annotations, and the size of all.
-pub(crate) fn annotations(annotations: &Value, path: &Path) -> ErrorList {
+pub fn annotations(annotations: &Value, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut size = 0;
     for (key, value) in annotations.as_object().into_iter().flatten() {
@@ -102,7 +102,7 @@ pub(crate) fn annotations(annotations: &Value, path: &Path) -> ErrorList {
 }
 
 /// Checks whole metadata, of an object or of a template in one.
-pub(crate) fn object_meta(meta: &Value, namespaced: bool, name_rule: &NameRule, path: &Path) -> ErrorList {
+pub fn object_meta(meta: &Value, namespaced: bool, name_rule: &NameRule, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let generate_name = meta.str_at("generateName");
     if !generate_name.is_empty() {
@@ -135,7 +135,7 @@ pub(crate) fn object_meta(meta: &Value, namespaced: bool, name_rule: &NameRule, 
 }
 
 /// Checks the name of a finalizer in `spec.finalizers` or `metadata.finalizers`: short ones must be known.
-pub(crate) fn kube_finalizer(finalizer: &str, path: &Path) -> Option<FieldError> {
+pub fn kube_finalizer(finalizer: &str, path: &Path) -> Option<FieldError> {
     let known = matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion");
     (!finalizer.contains('/') && !known).then(|| {
         FieldError::invalid(
@@ -147,7 +147,7 @@ pub(crate) fn kube_finalizer(finalizer: &str, path: &Path) -> Option<FieldError>
 }
 
 /// One error for each message about a value.
-pub(crate) fn invalid<'a>(
+pub fn invalid<'a>(
     path: &'a Path,
     value: &'a str,
     messages: Vec<String>,
@@ -156,7 +156,7 @@ pub(crate) fn invalid<'a>(
 }
 
 /// Says that a field may not change, where it did. What is empty equals what is absent.
-pub(crate) fn immutable(new: &Value, old: &Value, path: &Path) -> Option<FieldError> {
+pub fn immutable(new: &Value, old: &Value, path: &Path) -> Option<FieldError> {
     let is_empty = |value: &Value| match value {
         Value::Array(items) => items.is_empty(),
         Value::Object(fields) => fields.is_empty(),
@@ -164,25 +164,6 @@ pub(crate) fn immutable(new: &Value, old: &Value, path: &Path) -> Option<FieldEr
     };
     (new != old && !(is_empty(new) && is_empty(old)))
         .then(|| FieldError::invalid(path, new.clone(), IMMUTABLE))
-}
-
-fn checked_update(rules: &Rules, checks: &[Check], namespaced: bool, new: &Value, old: &Value) -> ErrorList {
-    let meta = new.at("metadata");
-    let path = Path::new("metadata");
-    let mut errors = object_meta(meta, namespaced, &NameRule::PathSegment, &path);
-    // Upstream checks changes for every kind, and once more for those that ask for it: each error comes twice then.
-    let changes = changes(meta, old.at("metadata"), &path);
-    errors.extend(changes.iter().cloned());
-    for check in checks {
-        match check {
-            Check::New => errors.extend(checked_new(rules, namespaced, meta)),
-            Check::Update => {
-                errors.extend(changes.iter().cloned());
-                errors.extend(kube_finalizers(rules, meta));
-            }
-        }
-    }
-    errors
 }
 
 fn checked_new(rules: &Rules, namespaced: bool, meta: &Value) -> ErrorList {
@@ -302,6 +283,3 @@ fn printable(c: char) -> bool {
         || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e000}'..='\u{f8ff}');
     c == ' ' || !(c.is_control() || c.is_whitespace() || invisible)
 }
-
-#[cfg(test)]
-mod tests;

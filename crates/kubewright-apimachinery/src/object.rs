@@ -53,26 +53,32 @@ impl Fields for Value {
         value
     }
 
+    #[inline]
     fn str_at(&self, path: &str) -> &str {
         self.at(path).as_str().unwrap_or_default()
     }
 
+    #[inline]
     fn int_at(&self, path: &str) -> Option<i64> {
         self.at(path).as_i64()
     }
 
+    #[inline]
     fn bool_at(&self, path: &str) -> bool {
         self.at(path).as_bool().unwrap_or_default()
     }
 
+    #[inline]
     fn list_at(&self, path: &str) -> &[Value] {
         self.at(path).as_array().map_or(&[], Vec::as_slice)
     }
 
+    #[inline]
     fn map_at(&self, path: &str) -> &Map<String, Value> {
         self.at(path).as_object().unwrap_or(&EMPTY)
     }
 
+    #[inline]
     fn has(&self, path: &str) -> bool {
         !self.at(path).is_null()
     }

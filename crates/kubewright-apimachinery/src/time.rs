@@ -4,6 +4,7 @@
 //! clock is read here. What Go's `time.Parse(time.RFC3339, ...)` accepts is accepted, including a fraction
 //! after a comma, an hour of one digit and an offset of up to `24:60`; leap seconds are not.
 
+use crate::duration::human_duration;
 use crate::field::quote;
 
 /// The time as seconds since 1970, with the fraction dropped. `None` if it is not RFC 3339.
@@ -14,6 +15,18 @@ pub fn parse_rfc3339(text: &str) -> Option<i64> {
 /// The time as microseconds since 1970, with what is finer dropped. `None` if it is not RFC 3339.
 pub fn parse_rfc3339_micros(text: &str) -> Option<i64> {
     parse(text, Layout::Rfc3339).ok()
+}
+
+/// How long ago a time is, as `kubectl get` prints it: `5m`, `3d2h`; `<unknown>` if there is none. `now` is in seconds
+/// since 1970.
+pub fn age(timestamp: &str, now: i64) -> String {
+    instant(timestamp).map_or_else(|| "<unknown>".to_owned(), |then| human_duration(now - then))
+}
+
+/// As [`parse_rfc3339`], but `None` for Go's zero time, which upstream treats as no time at all.
+pub fn instant(timestamp: &str) -> Option<i64> {
+    const ZERO_TIME: i64 = -62_135_596_800;
+    parse_rfc3339(timestamp).filter(|seconds| *seconds != ZERO_TIME)
 }
 
 /// A form that a time must have.

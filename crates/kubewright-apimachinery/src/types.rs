@@ -1,8 +1,9 @@
-//! What Kubernetes' built-in types and resources are: one table, written down as text.
+//! The shapes of Kubernetes' API types: fields, Go's encoding of them, merge keys and patch strategies.
 //!
-//! The text in `facts/` is derived by `cargo xtask facts` and reviewed; this module is its only reader. A
-//! type is parsed when it is first asked for and kept for the life of the process, so a program pays for the
-//! kinds that it meets and nothing at the start.
+//! [`decode`](crate::decode), [`encode`](crate::encode), strategic merge patches and server-side apply all walk along
+//! a [`Type`]. The text in `facts/types.txt` is derived by `cargo xtask facts` and reviewed; this module is its only
+//! reader. A type is parsed on first use and kept for the life of the process, so a program pays only for the kinds
+//! that it uses. Which resources there are, and what their rules are, is not known here.
 //!
 //! # Format of `types.txt`
 //!
@@ -31,15 +32,11 @@
 
 mod check;
 mod parse;
-mod resource;
 
 use std::sync::{LazyLock, OnceLock};
 
 pub use check::{Mismatch, mismatches};
-pub use parse::ParseError;
-pub use resource::{
-    Column, Resource, Scope, Subresource, aggregated_roles, bootstrap_objects, columns, resources,
-};
+pub use parse::{ParseError, lines};
 
 static TYPES: LazyLock<Vec<Slot>> = LazyLock::new(|| parse::index(include_str!("../facts/types.txt")));
 
@@ -157,6 +154,7 @@ pub struct TypeRef(u16);
 
 impl TypeRef {
     /// The type, parsed on first use.
+    #[inline]
     pub fn get(self) -> &'static Type {
         TYPES[usize::from(self.0)].parsed()
     }
@@ -175,6 +173,7 @@ impl std::fmt::Debug for TypeRef {
 
 impl Type {
     /// The field that JSON calls `name`.
+    #[inline]
     pub fn field(&self, name: &str) -> Option<&Field> {
         let hint = hint(name);
         let first = self.by_name.partition_point(|(of, _)| *of < hint);

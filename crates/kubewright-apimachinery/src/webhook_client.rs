@@ -7,7 +7,7 @@ use crate::names;
 use crate::object::Fields as _;
 
 /// Checks a `clientConfig`, all but its CA bundle.
-pub(crate) fn client_config(config: &Value, path: &Path) -> ErrorList {
+pub fn client_config(config: &Value, path: &Path) -> ErrorList {
     match (config.at("url").as_str(), config.has("service")) {
         (Some(text), false) => url(text, &path.child("url")),
         (None, true) => service(config.at("service"), &path.child("service")),

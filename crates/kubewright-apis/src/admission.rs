@@ -3,10 +3,7 @@
 //! `object`, `oldObject` and `params` are dynamic; `request` and `namespaceObject` have declared fields, and
 //! `authorizer` answers questions about permissions.
 
-use super::env::Env;
-use super::error::CompileError;
-use super::program::Program;
-use super::types::Type;
+use kubewright_cel::{CompileError, Env, Program, Type};
 
 const AUTHORIZER: &str = "kubernetes.authorization.Authorizer";
 const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck";

@@ -10,7 +10,8 @@ mod workloads;
 
 use serde_json::Value;
 
-use kubewright_apimachinery::gvk::{Area, Gvk, area};
+use crate::area::{Area, area};
+use kubewright_apimachinery::gvk::Gvk;
 
 /// Sets the defaults of a built-in kind.
 pub fn apply(gvk: Gvk<'_>, object: &mut Value) {

@@ -7,6 +7,7 @@
 //! Everything is a pure function of its arguments: no I/O, no clock, no randomness, no async.
 
 pub mod admission;
+mod area;
 pub mod convert;
 pub mod defaults;
 pub mod facts;

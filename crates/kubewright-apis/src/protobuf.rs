@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use crate::facts::{self, FieldType, Type};
 use kubewright_apimachinery::gvk::split_api_version;
 use kubewright_apimachinery::json::{self, ParseOptions};
-use kubewright_apimachinery::time;
 use kubewright_apimachinery::meta::bytes as base64;
+use kubewright_apimachinery::time;
 
 /// What every body begins with.
 const MAGIC: &[u8] = b"k8s\0";

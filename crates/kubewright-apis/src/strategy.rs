@@ -10,7 +10,8 @@ mod workloads;
 
 use serde_json::Value;
 
-use kubewright_apimachinery::gvk::{Area, Gvk, area};
+use crate::area::{Area, area};
+use kubewright_apimachinery::gvk::Gvk;
 
 pub use services::ip_families::default_ip_families as service_ip_families;
 pub(crate) use services::{ip_families, service};

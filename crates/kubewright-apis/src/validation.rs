@@ -8,13 +8,13 @@ pub mod meta;
 mod misc;
 pub(crate) mod pods;
 mod services;
-pub(crate) mod webhook_client;
 mod workloads;
 
 use serde_json::Value;
 
+use crate::area::{Area, area};
 use kubewright_apimachinery::field::ErrorList;
-use kubewright_apimachinery::gvk::{Area, Gvk, area};
+use kubewright_apimachinery::gvk::Gvk;
 
 /// Checks an object that is about to be created.
 pub fn create(gvk: Gvk<'_>, namespaced: bool, object: &Value) -> ErrorList {

@@ -4,8 +4,8 @@
 //! socket; [`serve::Listening`] puts it behind one. Each server is a world of its own and starts in well
 //! under a millisecond; [`ApiServer::fork`] copies one with everything in it.
 //!
-//! The rules of objects are in `kubewright-apimachinery`; this crate carries requests to them and keeps what
-//! comes out. It knows no Kubernetes client: unmodified clients are its proof.
+//! The rules of objects are in `kubewright-apis` (built-in kinds) and `kubewright-apiextensions` (custom resources);
+//! this crate carries requests to them and keeps what comes out. It knows no Kubernetes client: unmodified clients are its proof.
 
 mod admission;
 mod after_commit;

@@ -1,28 +1,25 @@
 //! Common Expression Language, as Kubernetes uses it.
 //!
 //! An [`Env`] declares variables, [`Program::compile`] checks an expression against it, and
-//! [`Program::eval`] runs it with [`Bindings`] and a budget. [`rules`] puts validation rules of custom
-//! resources on top.
+//! [`Program::eval`] runs it with [`Bindings`] and a budget. [`rules`] compiles and runs the validation rules of a
+//! structural schema (`x-kubernetes-validations`).
 //!
-//! Everything that users see is cel-go's and Kubernetes': error texts and their places, which functions there
-//! are, which numbers decide what is too expensive. Expressions cannot loop forever, and what they may cost
-//! is limited before and while they run.
+//! Error messages and their positions, the function libraries and all costs are those of cel-go and Kubernetes.
+//! Expressions cannot loop forever: their cost is limited before and while they run. This crate does no I/O, reads no
+//! clock and knows no API server.
 //!
 //! ```
-//! use kubewright_cel::{Bindings, Env, Program, Type, Value};
+//! use kubewright_cel::{Env, Program, Type};
 //!
 //! let env = Env::new().with_variable("object", Type::Dyn);
-//! let program = Program::compile(&env, "object.replicas < 5", Some(&Type::Bool)).unwrap();
-//! let object = serde_json::json!({"replicas": 3});
-//! let bindings = Bindings::new().with("object", Value::from(&object));
-//! let found = program.eval(&bindings, 1_000_000);
-//! assert!(matches!(found.value, Ok(Value::Bool(true))));
-//!
 //! let error = Program::compile(&env, "object +", None).unwrap_err();
 //! assert!(error.to_string().starts_with("compilation failed: ERROR: <input>:1:9: Syntax error: mismatched input"));
 //! ```
+//!
+//! # From the README
+#![doc = include_str!("../README.md")]
 
-pub mod admission;
+mod antlr;
 mod ast;
 mod checker;
 mod cost;
@@ -37,7 +34,6 @@ mod library;
 mod macros;
 mod parser;
 mod program;
-mod recovery;
 pub mod rules;
 mod schema;
 mod source;

@@ -1,16 +1,16 @@
 //! From words to a syntax tree.
 //!
 //! Accepts exactly cel-go's grammar with optional syntax. A text outside of it makes [`parse`] give up at
-//! once; [`super::recovery`] then reads it again and words the errors. Errors of meaning, such as a reserved
+//! once; [`super::antlr`] then reads it again and words the errors. Errors of meaning, such as a reserved
 //! name, are reported here and do not stop the parser.
 
 mod literal;
 
+use super::antlr;
 use super::ast::{Call, Element, Entry, Expr, Field, Id, Kind, Literal, Select, Struct};
 use super::escape::is_reserved;
 use super::lexer::{self, Kind as Token, Token as Word};
 use super::macros;
-use super::recovery;
 use super::source::{Issues, Source};
 
 /// How deep expressions may be nested, and how long a chain of equal operators may be.
@@ -52,7 +52,7 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, Issues> {
     match root {
         Ok(root) if issues.is_empty() => return Ok(Parsed { root, positions }),
         Ok(_) => {}
-        Err(Fault::Syntax) => recovery::report(&source, &words, &mut issues),
+        Err(Fault::Syntax) => antlr::report(&source, &words, &mut issues),
         Err(Fault::TooDeep) => {
             issues.report_nowhere(format!("expression recursion limit exceeded: {MAX_DEPTH}"));
         }

@@ -4,18 +4,19 @@
 //! checked with when it is created. A rule that looks at `oldSelf` runs only where an old value can be found,
 //! and rules stop for good when their work costs too much.
 
+mod checked;
 mod compile;
 mod correlate;
 mod validate;
 
 use serde_json::Value as Json;
 
+pub use self::checked::{CompiledRule, Rules};
 use self::compile::Node;
 use self::correlate::Correlation;
 use self::validate::Validation;
 use super::RUNTIME_BUDGET;
 use super::schema::Schema;
-use crate::rules::{CompiledRule, Rules};
 use kubewright_apimachinery::field::{ErrorList, Path};
 
 /// All rules of a schema, compiled.

@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn the_resources_are_those_that_a_server_has() {
-        let facts = concat!(env!("CARGO_MANIFEST_DIR"), "/../kubewright-apimachinery/facts/resources.txt");
+        let facts = concat!(env!("CARGO_MANIFEST_DIR"), "/../kubewright-apis/facts/resources.txt");
         let facts = std::fs::read_to_string(facts).unwrap();
         let rows: Vec<Vec<&str>> = facts
             .lines()

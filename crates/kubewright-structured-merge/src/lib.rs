@@ -1,9 +1,9 @@
-//! Server-side apply and `metadata.managedFields`: who owns which field of an object.
+//! Server-side apply and `metadata.managedFields`: which field manager owns which field of an object.
 //!
-//! Owns the whole of structured merge: field sets ([`Set`]), what a type merges ([`Schema`]), comparing and
-//! merging values, and the bookkeeping on every write ([`update`], [`apply`]). The invariant: a field stays as
-//! long as somebody who applied it still does, and what nobody wants any more goes. Nothing here sets defaults,
-//! validates beyond the shape of a value, or stores anything.
+//! Owns structured merge: field sets ([`Set`]), how a type merges ([`Schema`]), comparing and merging values, and the
+//! managedFields of every write ([`update`], [`apply`]). The invariant: a field stays as long as a manager that applied
+//! it still does, and a field that no manager applies any more is removed. Nothing here sets defaults, validates beyond
+//! the shape of a value, or stores anything.
 //!
 //! # How a server calls it
 //!
@@ -12,27 +12,8 @@
 //! none), then normalise and default the result, and go on as for an update. A write through a scale
 //! subresource translates the owners with [`to_scale`] before and [`from_scale`] after.
 //!
-//! ```
-//! use kubewright_structured_merge::{self as apply, OneVersion, Owners, Reset, Schema, Write};
-//! use kubewright_apimachinery::types;
-//! use serde_json::json;
-//!
-//! let schema = Schema::built_in(types::type_named("core.v1.ConfigMap").unwrap());
-//! let write = Write {
-//!     manager: "me",
-//!     api_version: "v1",
-//!     kind: "ConfigMap",
-//!     subresource: "",
-//!     time: "2026-01-01T00:00:00Z",
-//!     versions: &OneVersion { api_version: "v1", schema },
-//!     reset: &Reset::default(),
-//!     owners: Owners::Json,
-//! };
-//! let wanted = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}});
-//! let object = apply::apply(None, &wanted, false, &write)?;
-//! assert_eq!(object["metadata"]["managedFields"][0]["fieldsV1"], json!({"f:data": {"f:k": {}}}));
-//! # Ok::<(), apply::ApplyError>(())
-//! ```
+//! # From the README
+#![doc = include_str!("../README.md")]
 
 mod compare;
 mod managed;

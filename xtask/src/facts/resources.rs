@@ -112,6 +112,19 @@ pub(crate) fn columns(tables: &Value) -> Result<String> {
     Ok(text)
 }
 
+/// The columns of kinds that have none of their own, limit ranges among them: custom resources need their texts.
+pub(crate) fn standard_columns(columns: &str) -> Result<String> {
+    let mut lines = columns.lines();
+    lines.find(|line| line.starts_with("api/v1/limitranges")).context("no columns of limitranges")?;
+    let mut text = String::from(
+        "# The columns of kinds without columns of their own, derived by `cargo xtask facts`.\n",
+    );
+    for line in lines.take_while(|line| line.starts_with('\t')) {
+        writeln!(text, "{line}")?;
+    }
+    Ok(text)
+}
+
 /// The objects that are there right after the start, a line each: resource path, then compact JSON.
 pub(crate) fn bootstrap(objects: &Value) -> Result<String> {
     let mut text = String::from(

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::golang::{GoField, Structs};
 
 const HEADER: &str = "\
-# Types of Kubernetes v1.36, derived by `cargo xtask facts`; the format is described in src/facts.rs.
+# Types of Kubernetes v1.36, derived by `cargo xtask facts`; the format is described in src/types.rs.
 # Reviewed text: change the chore, not this file.
 ";
 

@@ -12,8 +12,16 @@ use super::rust::Tokens;
 use super::workspace::{Dependency, Member};
 use super::{Files, Violation, Workspace};
 
-const APIMACHINERY: &str = "kubewright-apimachinery";
 const APISERVER: &str = "kubewright-apiserver";
+
+/// The crates that do no I/O and read no clock.
+const PURE: &[&str] = &[
+    "kubewright-apimachinery",
+    "kubewright-structured-merge",
+    "kubewright-cel",
+    "kubewright-apis",
+    "kubewright-apiextensions",
+];
 
 /// Who may depend on whom of ours.
 const EDGES: &[(&str, &[&str])] = &[
@@ -25,6 +33,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "kubewright-cluster",
             "kubewright-runtime",
             "kubewright-apimachinery",
+            "kubewright-apis",
+            "kubewright-apiextensions",
         ],
     ),
     (
@@ -38,11 +48,31 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("kubewright", &["kubewright-runtime", "kubewright-macros", "kubewright-manifests"]),
-    ("kubewright-cluster", &["kubewright-runtime", "kubewright-apimachinery"]),
-    ("kubewright-runtime", &["kubewright-apimachinery", "kubewright-sync"]),
-    ("kubewright-manifests", &["kubewright-apimachinery"]),
-    ("kubewright-apiserver", &["kubewright-apimachinery", "kubewright-sync"]),
+    ("kubewright-cluster", &["kubewright-runtime", "kubewright-apimachinery", "kubewright-apis"]),
+    ("kubewright-runtime", &["kubewright-apimachinery", "kubewright-structured-merge", "kubewright-sync"]),
+    (
+        "kubewright-manifests",
+        &["kubewright-apimachinery", "kubewright-cel", "kubewright-apis", "kubewright-apiextensions"],
+    ),
+    (
+        "kubewright-apiserver",
+        &[
+            "kubewright-apimachinery",
+            "kubewright-structured-merge",
+            "kubewright-cel",
+            "kubewright-apis",
+            "kubewright-apiextensions",
+            "kubewright-sync",
+        ],
+    ),
     ("kubewright-macros", &[]),
+    (
+        "kubewright-apiextensions",
+        &["kubewright-cel", "kubewright-structured-merge", "kubewright-apimachinery"],
+    ),
+    ("kubewright-apis", &["kubewright-cel", "kubewright-structured-merge", "kubewright-apimachinery"]),
+    ("kubewright-cel", &["kubewright-apimachinery"]),
+    ("kubewright-structured-merge", &["kubewright-apimachinery"]),
     ("kubewright-apimachinery", &[]),
     ("kubewright-sync", &[]),
 ];
@@ -58,7 +88,14 @@ const FREE: &[&str] =
 const KNOWS_CLAP: &[&str] = &["kubewright-cli", "kubewright", "kubewright-bench", "xtask"];
 
 /// The members whose whole closure is looked at.
-pub(super) const GUARDED: &[&str] = &[APIMACHINERY, APISERVER];
+pub(super) const GUARDED: &[&str] = &[
+    "kubewright-apimachinery",
+    "kubewright-structured-merge",
+    "kubewright-cel",
+    "kubewright-apis",
+    "kubewright-apiextensions",
+    APISERVER,
+];
 
 /// Crates that do I/O, or exist only to do it.
 const IO: &[&str] =
@@ -111,7 +148,9 @@ pub(super) fn check(workspace: &Workspace, files: &Files, violations: &mut Vec<V
         }
         closure(member, &manifest, violations);
     }
-    impure(workspace, files, violations);
+    for member in workspace.members.iter().filter(|member| PURE.contains(&member.name.as_str())) {
+        impure(member, files, violations);
+    }
 }
 
 fn allowed(member: &Member) -> Option<Allowed> {
@@ -200,7 +239,7 @@ fn clap(member: &Member, dependency: &Dependency) -> Option<Wrong> {
 
 fn closure(member: &Member, manifest: &Manifest<'_>, violations: &mut Vec<Violation>) {
     let (banned, rule) = match member.name.as_str() {
-        APIMACHINERY => (IO, "it does no I/O"),
+        name if PURE.contains(&name) => (IO, "it does no I/O"),
         APISERVER => (CLIENTS, "unmodified clients are its proof, so it contains none"),
         _ => return,
     };
@@ -214,8 +253,7 @@ fn closure(member: &Member, manifest: &Manifest<'_>, violations: &mut Vec<Violat
     }
 }
 
-fn impure(workspace: &Workspace, files: &Files, violations: &mut Vec<Violation>) {
-    let Some(member) = workspace.member(APIMACHINERY) else { return };
+fn impure(member: &Member, files: &Files, violations: &mut Vec<Violation>) {
     let src = format!("{}/src/", member.folder);
     for (path, text) in files.written("rs").filter(|(path, _)| path.starts_with(&src)) {
         let tokens = Tokens::of(text).unwrap_or_default().before_tests();
@@ -224,7 +262,7 @@ fn impure(workspace: &Workspace, files: &Files, violations: &mut Vec<Violation>)
                 path: path.to_owned(),
                 line,
                 what,
-                fix: format!("`{APIMACHINERY}` is pure: take the value as a parameter"),
+                fix: format!("`{}` is pure: take the value as a parameter", member.name),
             });
         };
         for (module, line) in tokens.paths_below("std") {

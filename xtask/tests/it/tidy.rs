@@ -98,7 +98,7 @@ fn an_edge_that_goes_up_is_told_at_its_line() {
     planted.write_crate("kubewright-runtime", "[dependencies]\nkubewright-cli.workspace = true\n");
     insta::assert_snapshot!(planted.told(), @"
     crates/kubewright-apimachinery/Cargo.toml:12: `kubewright-apimachinery` depends on `kubewright-cli`; it may depend on none of ours: move the code down
-    crates/kubewright-runtime/Cargo.toml:12: `kubewright-runtime` depends on `kubewright-cli`; of ours it may depend on kubewright-apimachinery, kubewright-sync only
+    crates/kubewright-runtime/Cargo.toml:12: `kubewright-runtime` depends on `kubewright-cli`; of ours it may depend on kubewright-apimachinery, kubewright-structured-merge, kubewright-sync only
     ");
 }
 
@@ -200,7 +200,7 @@ kubewright-cli = { path = "../kubewright-cli", version = "0.1.0", optional = tru
     crates/kubewright-runtime/Cargo.toml:3: `version` does not come from the workspace; write `version.workspace = true`
     crates/kubewright-runtime/Cargo.toml:8: `kubewright-apimachinery` does not come from the workspace; name it in the root's [workspace.dependencies] and write `kubewright-apimachinery.workspace = true`
     crates/kubewright-runtime/Cargo.toml:11: `kubewright-cli` does not come from the workspace; name it in the root's [workspace.dependencies] and write `kubewright-cli.workspace = true`
-    crates/kubewright-runtime/Cargo.toml:11: `kubewright-runtime` depends on `kubewright-cli`; of ours it may depend on kubewright-apimachinery, kubewright-sync only
+    crates/kubewright-runtime/Cargo.toml:11: `kubewright-runtime` depends on `kubewright-cli`; of ours it may depend on kubewright-apimachinery, kubewright-structured-merge, kubewright-sync only
     ");
 }
 

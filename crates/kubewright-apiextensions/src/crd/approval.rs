@@ -67,7 +67,10 @@ fn state(annotation: &str) -> (State, String) {
         return (State::Missing, message);
     }
     if annotation.starts_with("unapproved") {
-        return (State::Bypassed, format!("not approved: {}", kubewright_apimachinery::field::quote(annotation)));
+        return (
+            State::Bypassed,
+            format!("not approved: {}", kubewright_apimachinery::field::quote(annotation)),
+        );
     }
     if is_url(annotation) {
         return (State::Approved, format!("approved in {annotation}"));

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::jsonpath::{self, JsonPath};
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apis::table;
 use kubewright_apimachinery::time;
 
 /// The columns of a version.
@@ -27,7 +26,7 @@ impl Columns {
     pub fn of(columns: &[Value]) -> Self {
         // Kinds without columns of their own have their name and the time of their creation, whose texts are those
         // needed here.
-        let mut usual = table::column_definitions("", "v1", "limitranges").into_iter();
+        let mut usual = standard();
         let name = usual.next().unwrap_or_default();
         let created = usual.next().unwrap_or_default();
         let age = [json!({
@@ -84,6 +83,23 @@ impl Column {
     }
 }
 
+/// The columns of kinds without columns of their own: the name and the time of creation.
+fn standard() -> impl Iterator<Item = Value> {
+    let lines = include_str!("../../facts/columns.txt").lines();
+    lines.filter_map(|line| line.strip_prefix('\t')).map(|line| {
+        let mut cells = line.split('\t');
+        let mut next = || cells.next().unwrap_or_default();
+        let (name, ty, format, priority) = (next(), next(), next(), next());
+        json!({
+            "name": name,
+            "type": ty,
+            "format": format,
+            "description": next().replace("\\n", "\n"),
+            "priority": priority.parse::<i32>().unwrap_or_default(),
+        })
+    })
+}
+
 fn whole(number: &serde_json::Number) -> Value {
     #[expect(clippy::cast_possible_truncation, reason = "Go cuts off what does not fit, too")]
     let cut = |number: f64| number as i64;
@@ -94,7 +110,7 @@ fn date(text: &str, now: i64) -> String {
     if !matches!(text, "" | "null") && time::parse_rfc3339(text).is_none() {
         return "<invalid>".to_owned();
     }
-    table::age(text, now)
+    time::age(text, now)
 }
 
 #[cfg(test)]

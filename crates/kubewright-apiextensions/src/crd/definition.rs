@@ -11,8 +11,8 @@ use super::conditions::is_true;
 use super::jsonpath::JsonPath;
 use super::sha256;
 use crate::custom::ScalePaths;
-use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::meta::bytes;
+use kubewright_apimachinery::object::Fields as _;
 
 /// A definition, as it is served.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,8 +8,8 @@ use super::conditions::{self, Condition};
 use super::schema::Schema;
 use super::spec::{Spec, same};
 use kubewright_apimachinery::decode;
-use kubewright_apimachinery::types::{Type, type_named};
 use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::types::{Type, type_named};
 
 /// The finalizer that keeps a definition until its instances are gone.
 pub const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";

@@ -17,21 +17,21 @@ mod structural;
 use serde_json::Value;
 
 use super::approval;
-use super::cel::Rules;
+use super::conditions;
 use super::printed;
 use super::schema::Schema;
 use super::spec::{Spec, Version, has_status, root};
-use super::{GVK, conditions};
-use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
-use kubewright_apimachinery::names as name;
-use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::meta;
 pub(super) use conversion::ca_bundle_problem;
 use demands::Demands;
+use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::meta;
+use kubewright_apimachinery::names as name;
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_cel::rules::Rules;
 
 /// Checks a definition that is about to be created.
 pub fn validate_create(object: &Value, rules: &dyn Rules) -> ErrorList {
-    let mut errors = meta::create(GVK, false, object);
+    let mut errors = meta::create(&meta_rules(object), false, object);
     let spec = Spec::of(object);
     errors.extend(validate_spec(&spec, &Demands::of_new(), rules));
     errors.extend(rest(object, &spec, None));
@@ -40,7 +40,10 @@ pub fn validate_create(object: &Value, rules: &dyn Rules) -> ErrorList {
 
 /// Checks a definition that is about to replace `old`.
 pub fn validate_update(new: &Value, old: &Value, rules: &dyn Rules) -> ErrorList {
-    let mut errors = meta::update(GVK, false, new, old);
+    let mut errors = {
+        let rules = meta_rules(new);
+        meta::update(&rules, rules.update, false, new, old)
+    };
     let spec = Spec::of(new);
     let old_spec = Spec::of(old);
     let demands = Demands::of_update(&spec, old, &old_spec);
@@ -58,9 +61,18 @@ pub fn validate_update(new: &Value, old: &Value, rules: &dyn Rules) -> ErrorList
 
 /// Checks a definition whose status is about to replace that of `old`.
 pub fn validate_status_update(new: &Value, old: &Value) -> ErrorList {
-    let mut errors = meta::update_subresource(GVK, "status", false, new, old);
+    let mut errors = {
+        let rules = meta_rules(new);
+        meta::update(&rules, rules.update, false, new, old)
+    };
     errors.extend(status(new));
     errors
+}
+
+/// A CustomResourceDefinition is named after the resource that it defines.
+fn meta_rules(object: &Value) -> meta::Rules {
+    let required = format!("{}.{}", object.str_at("spec.names.plural"), object.str_at("spec.group"));
+    meta::Rules::generic(meta::NameRule::Definition { required })
 }
 
 /// What is checked after the spec.

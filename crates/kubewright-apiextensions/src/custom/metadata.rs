@@ -6,12 +6,12 @@ use serde_json::Value;
 use super::print::{go_type, shown};
 use super::schema::Schema;
 use kubewright_apimachinery::decode;
-use kubewright_apimachinery::types::{FieldType, Type, type_named};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::json::{self, MAX_STRICT_ERRORS, ParseOptions};
+use kubewright_apimachinery::meta::{self, NameRule};
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::meta::{self, NameRule};
+use kubewright_apimachinery::types::{FieldType, Type, type_named};
 
 /// What happens to metadata of the wrong shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 
 use super::print::{go_type, plain};
 use kubewright_apimachinery::decode;
-use kubewright_apimachinery::types::type_named;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path, quote};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
+use kubewright_apimachinery::types::type_named;
 
 /// What a Scale has for replicas while the object has none, so that a patch can be told from nothing.
 const NO_REPLICAS: i64 = i32::MIN as i64;

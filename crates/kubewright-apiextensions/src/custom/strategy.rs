@@ -9,9 +9,12 @@ use super::metadata::validate_metadata;
 use super::validate::{validate, validate_update, validate_update_at};
 use kubewright_apimachinery::field::{ErrorKind, ErrorList, FieldError, Path, quote};
 use kubewright_apimachinery::gvk::Gvk;
+use kubewright_apimachinery::meta::{self, NameRule, Rules};
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::meta::{self, NameRule};
+
+/// Names of custom resources are DNS subdomains.
+const META_RULES: Rules = Rules::generic(NameRule::DnsSubdomain);
 
 /// Prepares an object for its creation: no status where that is a subresource, and generation 1.
 pub fn prepare_create(version: &Version, object: &mut Value) {
@@ -69,7 +72,7 @@ pub fn validate_create(definition: &Definition, version: &str, object: &Value) -
     if errors.is_empty() {
         let path = Path::new("metadata");
         let metadata = object.at("metadata");
-        errors.extend(meta::object_meta(metadata, definition.namespaced, &NameRule::DnsSubdomain, &path));
+        errors.extend(meta::object_meta(metadata, definition.namespaced, &META_RULES.name, &path));
         errors.extend(validate(&rules.schema, object));
         errors.extend(scale_errors(rules, object));
     }
@@ -83,7 +86,7 @@ pub fn validate_replace(definition: &Definition, version: &str, new: &Value, old
     let Some(rules) = definition.versions.get(version) else { return ErrorList::new() };
     let gvk = definition.gvk(version);
     let types = type_errors(gvk, new);
-    let mut errors = meta::update(gvk, definition.namespaced, new, old);
+    let mut errors = meta::update(&META_RULES, META_RULES.update, definition.namespaced, new, old);
     if types.is_empty() {
         errors.extend(validate_update(&rules.schema, new, old));
         errors.extend(scale_errors(rules, new));
@@ -100,7 +103,7 @@ pub fn validate_status(definition: &Definition, version: &str, new: &Value, old:
     let Some(rules) = definition.versions.get(version) else { return ErrorList::new() };
     let gvk = definition.gvk(version);
     let types = type_errors(gvk, new);
-    let mut errors = meta::update_subresource(gvk, "status", definition.namespaced, new, old);
+    let mut errors = meta::update(&META_RULES, META_RULES.update, definition.namespaced, new, old);
     if types.is_empty() {
         if let (Some(status), Some(schema)) = (new.get("status"), rules.schema.properties.get("status")) {
             errors.extend(validate_update_at(schema, status, old.at("status"), &Path::new("status")));

@@ -13,9 +13,9 @@ use serde_json::{Map, Value};
 use super::format::FormatKind;
 use super::print::shown;
 use super::schema::{Additional, Junctors, Schema, SizeBounds, Type};
+use found::{At, Found, Outcome};
 use kubewright_apimachinery::field::{ErrorList, Path};
 use kubewright_apimachinery::keyed::has_duplicates;
-use found::{At, Found, Outcome};
 use ratchet::Pair;
 
 /// What is wrong with an object.

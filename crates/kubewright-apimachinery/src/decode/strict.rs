@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::types::{FieldType, Type};
 use crate::field::quote;
 use crate::json::{Document, MAX_STRICT_ERRORS, ParseError, ParseOptions};
+use crate::types::{FieldType, Type};
 
 /// Unknown and duplicate fields of a document.
 pub(super) fn errors(ty: &'static Type, bytes: &[u8]) -> Result<Vec<String>, ParseError> {

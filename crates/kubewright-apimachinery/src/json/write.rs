@@ -119,14 +119,14 @@ static PLAIN: [bool; 256] = {
 };
 
 /// The text as a JSON string.
-pub(crate) fn write_string(out: &mut Vec<u8>, text: &str) {
+pub fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     write_escaped(out, text);
     out.push(b'"');
 }
 
 /// The text as it stands inside of a JSON string.
-pub(crate) fn write_escaped(out: &mut Vec<u8>, text: &str) {
+pub fn write_escaped(out: &mut Vec<u8>, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let bytes = text.as_bytes();
     let mut clean_from = 0;

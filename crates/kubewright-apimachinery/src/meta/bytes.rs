@@ -5,7 +5,7 @@
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Bytes as a field has them.
-pub(crate) fn encode(bytes: &[u8]) -> String {
+pub fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
         let bits =
@@ -19,7 +19,7 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
 }
 
 /// The bytes of a field. What is not of the alphabet is skipped.
-pub(crate) fn decode(text: &str) -> Vec<u8> {
+pub fn decode(text: &str) -> Vec<u8> {
     let sextets: Vec<u32> = text.bytes().filter_map(sextet).collect();
     let mut bytes = Vec::with_capacity(sextets.len() * 3 / 4);
     for chunk in sextets.chunks(4) {
@@ -30,12 +30,12 @@ pub(crate) fn decode(text: &str) -> Vec<u8> {
 }
 
 /// How many bytes a field has.
-pub(crate) fn length(text: &str) -> usize {
+pub fn length(text: &str) -> usize {
     text.trim_end_matches('=').len() * 3 / 4
 }
 
 /// What the PEM blocks in bytes say they are, for example `CERTIFICATE`. What is around them does not matter.
-pub(crate) fn pem_labels(bytes: &[u8]) -> Vec<String> {
+pub fn pem_labels(bytes: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
     let mut labels = Vec::new();
     let mut lines = text.lines();

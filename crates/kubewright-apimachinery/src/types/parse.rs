@@ -11,8 +11,8 @@ pub struct ParseError {
     problem: &'static str,
 }
 
-/// The lines of a table but for its remarks. Every process reads them all before it does anything else.
-pub(super) fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
+/// The lines of a table without its comments.
+pub fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
     let mut from = 0;
     let lines = memchr::memchr_iter(b'\n', text.as_bytes()).map(move |end| {
         let line = &text[from..end];

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::pods::resources::round_up;
 use kubewright_apimachinery::gvk::Gvk;
-use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::meta::bytes;
+use kubewright_apimachinery::object::Fields as _;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 

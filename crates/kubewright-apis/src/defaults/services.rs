@@ -4,9 +4,9 @@
 
 use serde_json::{Value, json};
 
+use crate::strategy::service::externally_accessible;
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
-use crate::strategy::service::externally_accessible;
 
 /// How long a client sticks to a pod under session affinity, in seconds.
 const AFFINITY_TIMEOUT: i64 = 10_800;

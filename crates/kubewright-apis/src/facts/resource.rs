@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::parse::lines;
+use kubewright_apimachinery::types::lines;
 
 /// Where objects of a resource live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

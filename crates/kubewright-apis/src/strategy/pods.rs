@@ -7,11 +7,11 @@ mod warnings;
 
 use serde_json::{Value, json};
 
+use crate::validation;
 use kubewright_apimachinery::field::{ErrorList, Path};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::{Fields as _, semantically_equal};
-use crate::validation;
 
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 

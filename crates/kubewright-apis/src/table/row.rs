@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use kubewright_apimachinery::duration::human_duration;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::selector::LabelSelector;
-use kubewright_apimachinery::time;
+pub use kubewright_apimachinery::time::age;
+pub(super) use kubewright_apimachinery::time::instant;
 
 /// An object and the time at which it is looked at.
 pub(super) struct Row<'a> {
@@ -102,22 +103,9 @@ pub(super) const NONE: &str = "<none>";
 pub(super) const UNSET: &str = "<unset>";
 pub(super) const UNKNOWN: &str = "<unknown>";
 
-/// Go's zero time, which upstream takes for no time at all.
-const ZERO_TIME: i64 = -62_135_596_800;
-
-/// How long ago a time is, as tables show it: `5m`, `3d2h`; `<unknown>` if there is none.
-pub fn age(timestamp: &str, now: i64) -> String {
-    instant(timestamp).map_or_else(|| UNKNOWN.to_owned(), |then| age_of(then, now))
-}
-
 /// As [`age`], for a time in seconds.
 pub(super) fn age_of(then: i64, now: i64) -> String {
     human_duration(now - then)
-}
-
-/// A time in seconds, if it is one and not Go's zero time.
-pub(super) fn instant(timestamp: &str) -> Option<i64> {
-    time::parse_rfc3339(timestamp).filter(|seconds| *seconds != ZERO_TIME)
 }
 
 pub(super) fn non_empty<'a>(text: &'a str, otherwise: &'a str) -> &'a str {

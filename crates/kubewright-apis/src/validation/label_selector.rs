@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::json;
+use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::meta;
 
 /// Checks a selector. Absent ones are fine here: whether one is required is the kind's to say.
 pub(crate) fn validate(selector: &Value, path: &Path) -> ErrorList {

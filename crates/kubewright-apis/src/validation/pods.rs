@@ -27,9 +27,9 @@ use serde_json::Value;
 
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::gvk::Gvk;
+use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::meta;
 
 pub(super) fn create(gvk: Gvk<'_>, object: &Value) -> ErrorList {
     match gvk.kind {

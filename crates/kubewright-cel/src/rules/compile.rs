@@ -6,9 +6,9 @@ use crate::cost::estimate::estimate;
 use crate::env::Env;
 use crate::error::CompileError;
 use crate::program::Program;
+use crate::rules::CompiledRule;
 use crate::schema::{DeclType, Rule, Schema};
 use crate::types::Type;
-use crate::rules::CompiledRule;
 
 /// The name of the type of `self`. Upstream makes up a new one each time, so that nobody relies on it.
 const SELF_TYPE: &str = "selfType";

@@ -6,9 +6,9 @@ use super::super::spec::Spec;
 use super::demands::Demands;
 use super::one_of;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::meta::{bytes, invalid};
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::meta::{bytes, invalid};
 use kubewright_apimachinery::webhook_client;
 
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::super::cel::Rules;
 use super::super::schema::Schema;
 use super::demands::Demands;
 use crate::custom::{self, Malformed};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path, aggregate};
 use kubewright_apimachinery::json;
+use kubewright_cel::rules::Rules;
 
 /// Checks all default values of a whole structural schema.
 pub(super) fn validate(

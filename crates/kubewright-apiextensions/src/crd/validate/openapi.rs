@@ -3,12 +3,12 @@
 //! Rules (`x-kubernetes-validations`) are compiled only where nothing else is wrong at a schema or below it, and
 //! their errors come after all others.
 
-use super::super::cel::Rules;
 use super::super::schema::{Additional, Items, Schema};
 use super::demands::Demands;
 use super::extensions;
 use super::rules::{self, TotalCost};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_cel::rules::Rules;
 
 /// The types of OpenAPI v3.
 pub(super) const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];

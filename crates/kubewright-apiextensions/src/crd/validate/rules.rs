@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use super::super::cel::CompiledRule;
 use super::super::fieldpath;
 use super::super::printed;
 use super::super::schema::Schema;
@@ -10,6 +9,7 @@ use super::openapi::Occurrences;
 use super::structural;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
+use kubewright_cel::rules::CompiledRule;
 
 /// The most that one expression may cost, by estimate.
 const EXPRESSION_LIMIT: u64 = 10_000_000;

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::super::cel::Rules;
 use super::super::printed::{self, SCHEMA_FIELDS};
 use super::super::schema::Schema;
 use super::super::spec::root;
 use super::demands::Demands;
 use super::{default_values, openapi, structural};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_cel::rules::Rules;
 
 /// The fields that may stand at the root of a schema when the status is a subresource, in Go's words: with these,
 /// the schema of the status can be taken out of the whole.

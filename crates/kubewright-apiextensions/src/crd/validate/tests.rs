@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::super::cel::{CompiledRule, Rules};
 use super::super::strategy::{complete, prepare_create, prepare_update, set_defaults};
 use super::{validate_create, validate_status_update, validate_update};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
+use kubewright_cel::rules::{CompiledRule, Rules};
 
 /// A compiler for which `old` is a rule about `oldSelf`, `bad` is none, `dear` costs a lot, and all others are fine.
 struct Fake;

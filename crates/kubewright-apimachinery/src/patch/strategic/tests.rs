@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::types::type_named;
 use crate::object::Fields as _;
+use crate::types::type_named;
 
 fn deployment() -> Value {
     json!({

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::convert::Ordered;
-use kubewright_apimachinery::object::Fields as _;
 use crate::validation::label_selector;
+use kubewright_apimachinery::object::Fields as _;
 
 /// Which metrics: what is wanted (in the spec) or what is measured (in the status). v2 names the member that
 /// holds the values so, and v1 begins the names of its values with it.

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use kubewright_apimachinery::decode::normalise;
 use crate::defaults::apply;
 use crate::facts::type_of_kind;
+use kubewright_apimachinery::decode::normalise;
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use kubewright_apimachinery::field::quote;
 use kubewright_apimachinery::gvk::Gvk;
+use kubewright_apimachinery::meta::bytes;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::quantity::Quantity;
-use kubewright_apimachinery::meta::bytes;
 
 /// The warnings for an object that is created or updated; they do not depend on what it was.
 pub(in crate::strategy) fn warnings(gvk: Gvk<'_>, new: &Value, old: Option<&Value>) -> Vec<String> {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use kubewright_apimachinery::gvk::Gvk;
 use crate::strategy::{prepare_create, prepare_subresource, prepare_update, warnings};
+use kubewright_apimachinery::gvk::Gvk;
 
 const DEPLOYMENT: Gvk<'_> = Gvk { group: "apps", version: "v1", kind: "Deployment" };
 const DAEMON_SET: Gvk<'_> = Gvk { group: "apps", version: "v1", kind: "DaemonSet" };

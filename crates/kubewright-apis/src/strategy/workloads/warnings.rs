@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
+use crate::strategy::pods::pod_template_warnings;
 use kubewright_apimachinery::field::{Path, quote};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use crate::strategy::pods::pod_template_warnings;
 
 pub(in crate::strategy) fn warnings(gvk: Gvk<'_>, new: &Value, old: Option<&Value>) -> Vec<String> {
     let spec = Path::new("spec");

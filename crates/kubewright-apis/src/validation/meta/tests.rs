@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use super::*;
+use kubewright_apimachinery::field::Path;
+use kubewright_apimachinery::meta::{MAX_ANNOTATIONS, field_manager};
 
 const CONFIG_MAP: Gvk<'static> = Gvk { group: "", version: "v1", kind: "ConfigMap" };
 

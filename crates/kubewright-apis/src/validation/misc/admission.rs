@@ -11,11 +11,11 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::required;
-use kubewright_cel as cel;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::meta;
+use kubewright_cel as cel;
 
 const FAILURE_POLICIES: [&str; 2] = ["Fail", "Ignore"];
 const MATCH_POLICIES: [&str; 2] = ["Equivalent", "Exact"];
@@ -77,7 +77,7 @@ fn match_conditions(conditions: &[Value], has_params: bool, path: &Path) -> Erro
 
 /// The error of a match condition that does not compile.
 fn compiled(expression: &str, has_params: bool, path: &Path) -> Option<FieldError> {
-    let env = cel::admission::environment(has_params);
+    let env = crate::admission::environment(has_params);
     let error = cel::Program::compile(&env, expression, Some(&cel::Type::Bool)).err()?;
     Some(FieldError::invalid(path, expression, error.to_string()))
 }

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::{one_of, required};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::meta::{self, bytes};
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::meta::{self, bytes};
 
 /// Checks an APIService, new or updated.
 pub(super) fn create(object: &Value) -> ErrorList {

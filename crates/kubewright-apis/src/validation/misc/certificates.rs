@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::{one_of, required, strings};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path, quote};
+use kubewright_apimachinery::meta::bytes;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::meta::bytes;
 
 const USAGES: [&str; 23] = [
     "any",

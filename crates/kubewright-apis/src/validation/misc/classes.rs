@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::{not_negative, one_of};
+use crate::validation::pods;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path, quote};
+use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use crate::validation::pods;
-use kubewright_apimachinery::meta;
 
 /// The highest priority that users may give.
 const MAX_USER_PRIORITY: i64 = 1_000_000_000;

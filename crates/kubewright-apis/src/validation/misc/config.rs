@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::json;
+use kubewright_apimachinery::meta::{self, bytes};
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::meta::{self, bytes};
 
 /// The most that the values may have together, in bytes.
 const MAX_SIZE: usize = 1024 * 1024;

@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::{one_of, strings};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::meta;
 
 const MAX_PRECEDENCE: i64 = 10_000;
 const MAX_QUEUES: i64 = 10_000_000;

@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use super::strings;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::json;
+use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::quantity::Quantity;
-use kubewright_apimachinery::meta;
 
 /// Resources that are counted; others are measured.
 const COUNTED: [&str; 9] = [

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::meta;
 
 /// Checks a Namespace. On update its finalizers are the old ones.
 pub(super) fn namespace(object: &Value) -> ErrorList {

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::{one_of, required};
+use crate::validation::label_selector;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use crate::validation::label_selector;
-use kubewright_apimachinery::meta;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::json;
+use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::meta;
 
 /// Checks a review.
 pub(super) fn create(kind: &str, object: &Value) -> ErrorList {

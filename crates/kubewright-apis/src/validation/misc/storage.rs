@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 
 use super::volumes::{self, sources};
 use super::{not_negative, one_of, required, strings};
+use crate::validation::label_selector;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::json;
+use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::quantity::Quantity;
-use crate::validation::label_selector;
-use kubewright_apimachinery::meta;
 
 const MAX_PARAMETERS: usize = 512;
 const MAX_PARAMETERS_SIZE: usize = 256 * 1024;

@@ -7,13 +7,13 @@ use std::cmp::Ordering;
 use serde_json::{Value, json};
 
 use super::{one_of, strings};
+use crate::validation::label_selector;
+use crate::validation::pods::internal;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::quantity::Quantity;
-use crate::validation::pods::internal;
-use crate::validation::label_selector;
-use kubewright_apimachinery::meta;
 
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];

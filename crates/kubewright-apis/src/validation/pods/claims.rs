@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{checks, internal};
+use crate::validation::label_selector;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::meta;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::quantity::Quantity;
-use crate::validation::label_selector;
-use kubewright_apimachinery::meta;
 
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 

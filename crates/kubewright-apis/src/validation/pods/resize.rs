@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 
 use super::{annotations, checks};
 use crate::defaults::pods::resources::is_sidecar;
+use crate::strategy::pods::qos;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
-use crate::strategy::pods::qos;
 
 /// Checks a pod whose resources replace those of `old`.
 pub(super) fn resize(new: &Value, old: &Value) -> ErrorList {

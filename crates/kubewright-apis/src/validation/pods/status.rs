@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::{annotations, checks, internal, resources, security};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::meta;
 
 const STATUSES: [(&str, &str); 3] = [
     ("containerStatuses", "containers"),

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path, printed};
+use kubewright_apimachinery::meta::{IMMUTABLE, invalid};
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::meta::{IMMUTABLE, invalid};
 
 pub(super) fn ip_address(address: &Value) -> ErrorList {
     let path = Path::new("spec").child("parentRef");

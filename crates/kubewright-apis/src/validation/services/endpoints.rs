@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::{app_protocol, endpoint_ip, port_number, protocol};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::meta::{self, invalid};
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::meta::{self, invalid};
 
 const MAX_ENDPOINTS: usize = 1000;
 const MAX_ADDRESSES: usize = 100;

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::{balancer_hostname, port_number};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::meta::{self, invalid};
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::meta::{self, invalid};
 
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 const MAX_CONTROLLER: usize = 250;

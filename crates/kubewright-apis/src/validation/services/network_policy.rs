@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use super::port_number;
+use crate::validation::label_selector;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::meta::invalid;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use crate::validation::label_selector;
-use kubewright_apimachinery::meta::invalid;
 
 pub(super) fn policy(policy: &Value) -> ErrorList {
     let path = Path::new("spec");

@@ -8,12 +8,12 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{app_protocol, balancer_hostname, endpoint_ip, port_number, protocol};
-use kubewright_apimachinery::field::{ErrorKind, ErrorList, FieldError, Path, printed};
-use kubewright_apimachinery::names;
-use kubewright_apimachinery::object::Fields as _;
 use crate::strategy::ip_families::{self, is_headless};
 use crate::strategy::service::{externally_accessible, needs_health_check};
+use kubewright_apimachinery::field::{ErrorKind, ErrorList, FieldError, Path, printed};
 use kubewright_apimachinery::meta::{self, invalid};
+use kubewright_apimachinery::names;
+use kubewright_apimachinery::object::Fields as _;
 
 const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";

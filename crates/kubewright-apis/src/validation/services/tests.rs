@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::defaults;
+use crate::{strategy, validation};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
-use crate::{strategy, validation};
 
 /// Creates an object as the server would, with an address for a service that wants one.
 fn create(mut object: Value) -> Vec<String> {

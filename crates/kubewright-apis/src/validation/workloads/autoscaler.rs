@@ -10,9 +10,9 @@ use serde_json::Value;
 use crate::convert::convert;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::gvk::{Gvk, split_api_version};
+use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::meta;
 
 use super::nonnegative_all;
 

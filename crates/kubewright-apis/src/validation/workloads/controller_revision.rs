@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::nonnegative;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
-use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::meta;
+use kubewright_apimachinery::object::Fields as _;
 
 pub(super) fn create(object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();

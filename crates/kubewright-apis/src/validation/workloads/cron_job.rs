@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::{job, nonnegative, schedule, time_zone};
+use crate::validation::label_selector;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
-use crate::validation::label_selector;
 
 /// The controller adds eleven characters to name the jobs, which have 63.
 const MAX_NAME: usize = 52;

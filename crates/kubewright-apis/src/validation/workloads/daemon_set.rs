@@ -6,10 +6,10 @@ use super::{
     collisions_decreased, int_or_percent, nonnegative, nonnegative_all, not_matched, not_supported_printed,
     printed, runs_always,
 };
+use crate::validation::{label_selector, pods};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::selector::LabelSelector;
-use crate::validation::{label_selector, pods};
 
 pub(super) fn create(object: &Value) -> ErrorList {
     let path = Path::new("spec");

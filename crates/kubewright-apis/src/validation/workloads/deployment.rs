@@ -6,9 +6,9 @@ use super::{
     collisions_decreased, int_or_percent, nonnegative, nonnegative_all, not_more_than_all,
     not_supported_printed, printed, replica_set,
 };
+use crate::validation::label_selector;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
-use crate::validation::label_selector;
 
 pub(super) fn create(object: &Value) -> ErrorList {
     spec(object.at("spec"), &Path::new("spec"))

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::{conditions, int_or_percent, nonnegative_all, printed};
+use crate::validation::label_selector;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
-use crate::validation::label_selector;
 
 /// Checks a budget, new or changed: nothing in it is immutable.
 pub(super) fn validate(object: &Value) -> ErrorList {

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::{NOT_MATCHED, job_policies, nonnegative, printed};
+use crate::validation::{label_selector, pods};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::selector::LabelSelector;
-use crate::validation::{label_selector, pods};
-use kubewright_apimachinery::meta;
 
 const MAX_INDEXED_PARALLELISM: i64 = 100_000;
 const MAX_FAILED_INDEXES: i64 = 100_000;

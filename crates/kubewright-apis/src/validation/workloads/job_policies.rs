@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::{indexes, invalid_omitted, job, nonnegative, printed};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::meta;
 
 const MAX_RULES: usize = 20;
 const MAX_EXIT_CODES: usize = 255;

@@ -4,9 +4,9 @@
 use serde_json::Value;
 
 use crate::convert::Ordered;
-use kubewright_apimachinery::object::Fields as _;
 use crate::validation::label_selector;
 use crate::validation::pods::internal;
+use kubewright_apimachinery::object::Fields as _;
 
 /// The strategy of a Deployment or a DaemonSet.
 pub(super) fn strategy(strategy: &Value) -> String {

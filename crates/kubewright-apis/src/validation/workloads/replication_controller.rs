@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::{nonnegative, not_matched, runs_always};
+use crate::validation::pods;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::selector::LabelSelector;
-use crate::validation::pods;
 
 pub(super) fn create(object: &Value) -> ErrorList {
     let path = Path::new("spec");

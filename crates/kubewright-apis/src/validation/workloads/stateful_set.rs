@@ -6,13 +6,13 @@ use super::{
     collisions_decreased, int_or_percent, nonnegative, nonnegative_all, not_matched, not_more_than_all,
     printed, runs_always,
 };
+use crate::validation::{label_selector, misc, pods};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::gvk::Gvk;
+use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::selector::LabelSelector;
-use crate::validation::{label_selector, misc, pods};
-use kubewright_apimachinery::meta;
 
 /// What may change after the creation.
 const MUTABLE: [&str; 7] = [

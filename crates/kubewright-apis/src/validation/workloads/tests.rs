@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use kubewright_apimachinery::decode::normalise;
 use crate::defaults;
 use crate::facts::type_of_kind;
+use crate::strategy;
+use kubewright_apimachinery::decode::normalise;
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
-use crate::strategy;
 
 /// An object as it is before validation.
 fn prepared(api_version: &str, kind: &str, body: &Value) -> Value {

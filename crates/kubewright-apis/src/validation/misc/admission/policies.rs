@@ -7,12 +7,12 @@ use serde_json::Value;
 use super::super::{one_of, required, strings};
 use super::{FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES, match_conditions, rules};
 use crate::admission::PolicyEnvironment;
-use kubewright_cel::{CompileError, Program};
+use crate::validation::label_selector;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use crate::validation::label_selector;
-use kubewright_apimachinery::meta;
+use kubewright_cel::{CompileError, Program};
 
 const MAX_AUDIT_ANNOTATIONS: usize = 20;
 const MAX_AUDIT_EXPRESSION: usize = 5 * 1024;

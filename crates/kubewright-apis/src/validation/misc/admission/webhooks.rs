@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::super::{one_of, strings};
 use super::{FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES, match_conditions, rules};
+use crate::validation::label_selector;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::webhook_client::client_config;
-use crate::validation::label_selector;
-use kubewright_apimachinery::meta;
 
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const NO_SIDE_EFFECTS: [&str; 2] = ["None", "NoneOnDryRun"];

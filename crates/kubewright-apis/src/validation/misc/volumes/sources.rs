@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use super::super::{one_of, required};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::meta;
 
 /// Sources in the order in which upstream looks, and the strings that each requires.
 const SOURCES: [(&str, &[&str]); 22] = [

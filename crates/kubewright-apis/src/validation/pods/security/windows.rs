@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use crate::validation::pods::checks;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
-use crate::validation::pods::checks;
 
 const MAX_CREDENTIAL_SPEC_KIB: usize = 64;
 const MAX_DOMAIN: usize = 256;

@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
+use crate::validation::pods::checks;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
-use crate::validation::pods::checks;
 
 fn all_required(source: &Value, names: &[&str], path: &Path, errors: &mut ErrorList) {
     for name in names {

@@ -8,9 +8,9 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::sources;
+use crate::validation::pods::{checks, environment};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
-use crate::validation::pods::{checks, environment};
 
 const FIELDS: [&str; 5] =
     ["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];

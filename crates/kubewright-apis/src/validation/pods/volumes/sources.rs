@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
+use crate::validation::pods::{checks, claims};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::quantity::Quantity;
-use crate::validation::pods::{checks, claims};
 
 const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 const HOST_PATH_TYPES: [&str; 8] =

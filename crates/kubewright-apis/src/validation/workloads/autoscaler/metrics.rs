@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::{GroupRule, reference};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::meta;
 
 const TYPES: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Resource"];
 
