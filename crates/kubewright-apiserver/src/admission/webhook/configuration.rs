@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_cel as cel;
 use serde_json::Value;
 
 use super::conditions::Conditions;
@@ -69,7 +68,7 @@ impl Hook {
             criteria: Criteria::of_webhook(webhook),
             conditions: Conditions::compile(
                 webhook.list_at("matchConditions"),
-                || cel::admission::environment(false),
+                || kubewright_apis::admission::environment(false),
                 fails_open,
             ),
             fails_open,
