@@ -1,4 +1,4 @@
-//! Reconciles Deployment objects, whose kind is defined elsewhere.
+//! Controller for Deployment, which this project does not define.
 
 use kubewright::RegisterError;
 use kubewright::prelude::*;
@@ -15,7 +15,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager.controller(DeploymentReconciler).register()
 }
 
-// The operator can read deployments and write their status. Declare other permissions here, such as
+// Declare RBAC rules beside reading deployments here, such as
 // #[rbac(groups = "apps", resources = "deployments", verbs = "patch")]
 impl Reconciler for DeploymentReconciler {
     type Object = Deployment;

@@ -29,7 +29,7 @@ impl Reconciler for OrderReconciler {
             // Owned objects are deleted by the garbage collector.
             return Ok(Outcome::done());
         }
-        info!(foo = object.spec.foo, "reconciling");
+        info!(generation = object.metadata.generation, "reconciling");
         // Create and update owned objects here: `cx.apply_owned(child).await?`.
         let mut status = object.status.clone().unwrap_or_default();
         let ready = ConditionUpdate::true_(READY, "Reconciled", "Reconciled successfully")
