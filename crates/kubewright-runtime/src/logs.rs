@@ -150,13 +150,22 @@ impl FromStr for Color {
 /// # Ok::<(), LogsError>(())
 /// ```
 pub fn init(options: &Options) -> Result<(), LogsError> {
-    init_with(options, tracing_subscriber::layer::Identity::new())
+    install(tracing_subscriber::registry().with(lines(options)?))
 }
 
 /// As [`init`], with another layer below the log lines.
+#[cfg(feature = "otlp")]
 pub(crate) fn init_with<L>(options: &Options, more: L) -> Result<(), LogsError>
 where
     L: Layer<tracing_subscriber::Registry> + Send + Sync,
+{
+    install(tracing_subscriber::registry().with(more).with(lines(options)?))
+}
+
+/// The layer that writes log lines. It has a filter of its own, so that what is off for all layers costs nothing.
+fn lines<S>(options: &Options) -> Result<impl Layer<S> + Send + Sync + use<S>, LogsError>
+where
+    S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
 {
     let surroundings = Surroundings {
         terminal: std::io::stderr().is_terminal(),
@@ -165,7 +174,10 @@ where
     };
     let (encoding, directives) = resolve(options, &surroundings)?;
     let lines = Lines::new(encoding, std::io::stderr, Arc::new(SystemClock));
-    let subscriber = tracing_subscriber::registry().with(more).with(lines.with_filter(directives));
+    Ok(lines.with_filter(directives))
+}
+
+fn install(subscriber: impl tracing::Subscriber + Send + Sync) -> Result<(), LogsError> {
     tracing::subscriber::set_global_default(subscriber).map_err(LogsError::AlreadyInstalled)
 }
 

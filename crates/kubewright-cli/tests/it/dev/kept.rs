@@ -55,7 +55,7 @@ fn a_cluster_is_kept_and_held_by_one_at_a_time_and_a_crash_is_told() {
     fresh.says("ready the operator runs");
     assert_eq!(fresh.kubectl("get pages -o name"), "");
     let namespaces = fresh.kubectl("get namespaces -o name");
-    assert!(!namespaces.contains("kept"), "{namespaces}");
+    assert!(!namespaces.lines().any(|line| line == "namespace/kept"), "{namespaces}");
     // The terminal is closed.
     assert_eq!(fresh.end("HUP").status, Some(0));
     assert_eq!(fresh.operators(), Vec::<String>::new());

@@ -99,7 +99,7 @@ fn what_cannot_change_is_named() {
     --- exit status 1
     $ kubectl patch deployment web -p nonsense
     --- stderr
-    Error from server (BadRequest): error decoding patch: json: cannot unmarshal string into Go value of type map[string]interface {}
+    Error from server (BadRequest): json: cannot unmarshal string into Go value of type map[string]interface {}
     --- exit status 1
     "#);
 }
