@@ -16,7 +16,7 @@ pub struct Audited {
     pub verb: String,
     /// API group; empty for the core group.
     pub group: String,
-    /// Plural, with a subresource as `pods/log`; empty for a path that is no resource.
+    /// Plural, with a subresource as `pods/log`; empty for a non-resource path.
     pub resource: String,
     /// Namespace; empty for none.
     pub namespace: String,
@@ -30,7 +30,7 @@ pub struct Audited {
 
 /// Receives the requests of a server.
 pub trait Audit: Send + Sync + 'static {
-    /// Called when a request was answered, and when a watch has begun. Must not block.
+    /// Called after a request was answered, and when a watch starts. Must not block.
     fn record(&self, request: Audited);
 }
 

@@ -186,7 +186,7 @@ impl Inner {
         Err(ApiError::conflict(served.qualified(), name, MODIFIED))
     }
 
-    /// Decides what becomes of an object that is to be deleted.
+    /// Decides how an object is deleted.
     fn plan_delete(
         &self,
         served: &Served,

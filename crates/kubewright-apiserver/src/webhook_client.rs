@@ -4,7 +4,7 @@
 //! timeout whatever the webhook does, and no lock is held while it waits. Errors are worded as kube-apiserver words
 //! them, because clients see them. Handlers of the same process ([`Handlers`]) are called without a socket.
 //!
-//! It knows nothing of reviews: it sends bytes and returns the decoded answer.
+//! It does not interpret reviews: it sends bytes and returns the decoded answer.
 
 mod answer;
 mod handlers;

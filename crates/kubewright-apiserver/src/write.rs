@@ -52,10 +52,10 @@ use stages::check_resource_version;
 
 /// How many names are generated at most before a create fails.
 const NAME_TRIES: usize = 8;
-/// How often an update is resolved anew because another write was committed first.
+/// How often an update is resolved again because another write was committed first.
 const UPDATE_TRIES: usize = 32;
 
-/// How often a change is resolved anew because it needs another conversion by a webhook.
+/// How often a change is resolved again because it needs another conversion by a webhook.
 const CONVERSION_ROUNDS: usize = 4;
 
 /// Upstream's message for a write that lost against another.

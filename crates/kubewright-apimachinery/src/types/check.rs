@@ -1,7 +1,7 @@
 //! Compares JSON with a built-in type: unknown fields, values of another type, values that an enum does not have.
 //!
 //! For clients that build objects. An API server decodes instead (`decode`), in Go's words and with Go's leniency: it
-//! drops an unknown field unless the client asks for strict validation. Null is no mismatch, since it says nothing.
+//! drops an unknown field unless the client asks for strict validation. Null is not a mismatch: it counts as absent.
 
 use std::fmt;
 

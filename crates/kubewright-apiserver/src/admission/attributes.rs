@@ -1,4 +1,4 @@
-//! What a plugin is told about a request, and where it leaves warnings and audit annotations.
+//! The attributes of a request that plugins see, and the warnings and audit annotations that they add.
 
 use std::collections::BTreeMap;
 

@@ -53,7 +53,7 @@ pub(super) fn relevant(
     hooks.iter().any(|(_, hooks)| hooks.iter().any(concerns)).then_some(hooks)
 }
 
-/// Whether a webhook is to be called, and in which version.
+/// Whether a webhook matches, and the version that it asks for.
 pub(super) async fn should_call(
     hook: &Hook,
     cluster: &Cluster<'_>,

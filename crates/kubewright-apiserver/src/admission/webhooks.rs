@@ -39,7 +39,7 @@ impl Webhooks {
         }
     }
 
-    /// The same for another server: handlers are copied, configurations compiled anew.
+    /// The same for another server: handlers are copied, configurations are compiled again.
     pub(crate) fn fork(&self) -> Self {
         Self::with(self.handlers.fork())
     }

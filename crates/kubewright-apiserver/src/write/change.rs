@@ -1,7 +1,7 @@
 //! What a request wants to change, and the object that results from it.
 //!
 //! A [`Change`] is resolved against the live object as often as needed: a write that lost against another is resolved
-//! anew. Resolving has no side effects.
+//! again. Resolving has no side effects.
 
 use bytes::Bytes;
 use kubewright_apimachinery::object::Fields as _;
@@ -49,7 +49,7 @@ impl Candidate {
 }
 
 impl<'c> Change<'c> {
-    /// The new object. `live` is packed, in the version of the resource, and none if there is no object.
+    /// The new object. `live` is packed and in the version of the resource; `None` if the object does not exist.
     pub(crate) fn resolve(
         &mut self,
         server: &Inner,

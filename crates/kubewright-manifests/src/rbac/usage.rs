@@ -20,7 +20,7 @@ pub struct Call {
     pub verb: String,
     /// API group; empty for the core group.
     pub group: String,
-    /// Plural, with a subresource as `pods/log`; empty for a path that is no resource.
+    /// Plural, with a subresource as `pods/log`; empty for a non-resource path.
     pub resource: String,
     /// Namespace; empty for none.
     pub namespace: String,
