@@ -101,7 +101,7 @@ pub enum FieldValidation {
     Strict,
 }
 
-/// What can be written: every [`Object`](crate::Object), [`DynamicObject`], and
+/// What can be written: every [`Object`], [`DynamicObject`], and
 /// [`ApplyObject`](crate::object::ApplyObject).
 ///
 /// Implemented for all of them; there is nothing to write.

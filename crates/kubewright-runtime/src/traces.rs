@@ -4,7 +4,7 @@
 //! `k8s.namespace.name`, `k8s.object.name`, `reconcile_id` and `result`. Requests that it sends through its client are
 //! child spans, and carry the header `traceparent`. Spans and log lines of the operator's own code are in the same trace.
 //!
-//! [`init`] sets up logs and the exporter. Traces are exported by OTLP over HTTP, if `OTEL_EXPORTER_OTLP_ENDPOINT` or
+//! `init` sets up logs and the exporter. Traces are exported by OTLP over HTTP, if `OTEL_EXPORTER_OTLP_ENDPOINT` or
 //! `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` is set, or `OTEL_TRACES_EXPORTER` is `otlp`. The other variables of
 //! OpenTelemetry's SDK apply: `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER`,
 //! `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_EXPORTER_OTLP_TIMEOUT`, `OTEL_BSP_*`, `OTEL_SDK_DISABLED`.

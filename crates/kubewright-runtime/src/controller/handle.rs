@@ -56,7 +56,7 @@ impl ControllerHandle {
         self.handle.is_ended()
     }
 
-    /// Adds a watch of a type, as [`ControllerBuilder::watches_some`](super::ControllerBuilder::watches_some).
+    /// Adds a watch of a type, as [`ControllerBuilder::watches_with`](super::ControllerBuilder::watches_with).
     pub fn watches<K: Object>(
         &self,
         watch: Watch<K>,
