@@ -76,6 +76,7 @@ fn path(verb: &str, gvk: &Gvk) -> String {
 /// Webhooks by path. Cheap to clone; clones share their handlers.
 ///
 /// ```
+/// use bytes::Bytes;
 /// use http_body_util::Full;
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kubewright_runtime::webhook::{Rejection, Validation, Validator, Webhooks, validate_path};
@@ -103,7 +104,7 @@ fn path(verb: &str, gvk: &Gvk) -> String {
 ///     "request": { "uid": "1", "operation": "CREATE", "object": { "metadata": { "name": "a" } } }
 /// }"#;
 /// let request = http::Request::post("/validate--v1-configmap").header("content-type", "application/json");
-/// let response = webhooks.handle(request.body(Full::new(review.into()))?).await;
+/// let response = webhooks.handle(request.body(Full::new(Bytes::from(review)))?).await;
 /// assert_eq!(response.status(), 200);
 /// # Ok(())
 /// # }
