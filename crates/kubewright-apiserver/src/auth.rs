@@ -85,7 +85,7 @@ pub struct Action<'a> {
 /// What an action is done to.
 #[derive(Debug, Clone, Copy)]
 pub enum ActionOn<'a> {
-    /// A path that is no resource.
+    /// A non-resource path.
     Path(&'a str),
     /// A resource.
     Resource {

@@ -302,7 +302,7 @@ impl Target {
 pub(crate) struct Connection {
     target: Target,
     faults: Faults,
-    /// Who asks, if it is no client of the test.
+    /// The user of the request, if the test's own client did not send it.
     operator: Option<Arc<Operator>>,
 }
 

@@ -102,7 +102,7 @@ pub fn apply_configuration(item: TokenStream) -> TokenStream {
 /// | `apps::v1::Deployment { ... }`, `"apps/v1" Deployment { ... }` | a kind that several groups or versions have, such as Event |
 /// | `api::v1::Guestbook { ... }` | a custom resource, by its Rust type |
 /// | `key: "text"`, `3`, `1.5`, `true` | a literal |
-/// | `"app.kubernetes.io/name": ...` | a key that is no identifier |
+/// | `"app.kubernetes.io/name": ...` | a key that is not an identifier |
 /// | `(expression): ...` | a computed key of a map |
 /// | `key: { ... }`, `key: [ ... ]` | an object or a map, a list |
 /// | `key: expression` | any expression; in parentheses or a block if it would be taken for a literal |

@@ -109,7 +109,7 @@ impl<'c> Change<'c> {
         }
     }
 
-    /// What admission is told about an update.
+    /// The admission attributes of an update.
     pub(crate) fn attributes<'b>(
         &'b self,
         write: &WriteRequest<'b>,

@@ -54,7 +54,7 @@ impl<'a> WriteRequest<'a> {
         if self.served.storage.as_ref() == "namespaces" { name } else { self.namespace }
     }
 
-    /// What admission is told about this request, where it sees the resource's own kind.
+    /// The admission attributes of this request, for the resource's own kind.
     pub(crate) fn attributes<'b>(
         &self,
         operation: Operation,

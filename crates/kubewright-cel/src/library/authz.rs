@@ -27,7 +27,7 @@ pub trait Authorizer: Debug + Send + Sync {
 /// What an expression asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuthorizationCheck {
-    /// A path that is no resource.
+    /// A non-resource path.
     Path {
         /// The path.
         path: String,

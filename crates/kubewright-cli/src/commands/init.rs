@@ -149,7 +149,7 @@ fn carried_over(file: &Path) -> Result<(ProjectFile, Vec<String>)> {
     Ok((ours, left))
 }
 
-/// The CRDs that `make manifests` wrote in a kubebuilder project; none where there is no such folder.
+/// The CRDs that `make manifests` wrote in a kubebuilder project; empty without that folder.
 fn crds(folder: &Path) -> Result<Vec<Value>> {
     let failed = |path: &Path| format!("cannot read {}", path.display());
     let mut crds = Vec::new();

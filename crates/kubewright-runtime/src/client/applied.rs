@@ -33,7 +33,7 @@ impl<'a> ApplyIntent<'a> {
         Self { id: (kind.clone(), key.clone()), wanted, hash: hasher.finish() }
     }
 
-    /// How the fields that the intent names are in an object. A namesake is another object: nobody applied it yet.
+    /// The values that an object has in the fields of the intent. A new object of the same name was not applied before.
     fn fields(&self, object: &[u8]) -> Option<u64> {
         let object: Value = serde_json::from_slice(object).ok()?;
         let mut hasher = DefaultHasher::new();

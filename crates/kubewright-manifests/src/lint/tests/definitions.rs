@@ -292,7 +292,7 @@ fn fields_that_the_stored_version_lacks_are_an_error() {
       help: add the fields to v2; or store v1, with `storage = false` in the `#[kube(...)]` of v2; or stop serving v1, once no object and no client needs it
     ");
     assert_eq!(two_versions(&v2, &v2, |_| {}), "");
-    // What nobody can write is not lost, and what a webhook converts is the webhook's business.
+    // A version that is not served cannot lose fields, and a conversion webhook keeps them itself.
     assert_eq!(two_versions(&v1, &v2, |it| it["spec"]["versions"][0]["served"] = false.into()), "");
     let webhook = |it: &mut Value| {
         it["spec"]["conversion"] = json!({ "strategy": "Webhook", "webhook": {
