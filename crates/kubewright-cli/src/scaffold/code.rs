@@ -55,17 +55,6 @@ pub(super) fn signature(kind: &Kind<'_>) -> String {
     )
 }
 
-/// The head of the function that writes the status.
-pub(super) fn report(kind: &Kind<'_>) -> String {
-    let object = kind.object_name();
-    let line = format!("async fn report(object: &{object}, cx: &Context) -> Result<()>");
-    // With the brace.
-    if line.len() + 2 <= 100 {
-        return line;
-    }
-    format!("async fn report(\n    object: &{object},\n    cx: &Context,\n) -> Result<()>")
-}
-
 /// A statement that registers a controller, in a function.
 pub(super) fn register(module: &str, manager: &str) -> String {
     let line = format!("{module}::register({manager})?;");

@@ -6,7 +6,7 @@ use std::path::Path;
 use kubewright_manifests::{rbac, yaml};
 use serde_json::{Value, json};
 
-use super::code::{environment, get, register, registration, report, sample_text, signature};
+use super::code::{environment, get, register, registration, sample_text, signature};
 use super::dependency::Dependency;
 use super::kinds::{self, Controller, Kind};
 use super::template::fill;
@@ -247,7 +247,6 @@ impl Output {
             values["reconciler"] = controller.reconciler.as_str().into();
             values["registration"] = registration(controller).into();
             values["signature"] = signature(kind).into();
-            values["report"] = report(kind).into();
             values["condition"] = controller.condition.as_str().into();
             let id = format!("controller/{}/{}", kind.id(), controller.module);
             let template = if kind.own {
