@@ -26,6 +26,10 @@ impl Manager {
         };
         addresses.send_modify(|addresses| *addresses = Some(listening));
         let reads = options.metrics.with_registry(CertificateMetrics::register);
+        if !self.inner.webhooks.is_empty() {
+            // Also if they are not served here: an environment of a test calls them in the process.
+            options.metrics.with_registry(|registry| self.inner.webhooks.register_metrics(registry));
+        }
         if let Some(server) = webhook {
             self.serve_webhooks(server, &reads, groups)?;
         }

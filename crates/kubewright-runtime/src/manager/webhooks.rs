@@ -110,7 +110,6 @@ impl Manager {
         groups: &mut Groups,
     ) -> Result<(), ManagerError> {
         let Inner { options, webhooks, .. } = &*self.inner;
-        options.metrics.with_registry(|registry| webhooks.register_metrics(registry));
         let served = match &options.webhooks.certificates {
             CertificateMode::SelfSigned => Some(self.rotate_certificates(&mut groups.always)?),
             CertificateMode::Files { certificate, key } => {
