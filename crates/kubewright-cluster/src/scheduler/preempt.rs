@@ -15,7 +15,7 @@ use super::filter::{self, Unfit};
 use super::spread::Spread;
 use super::state::{NodeInfo, PodInfo};
 
-/// Minimum share and number of candidate nodes.
+/// Compares one tenth of the nodes as candidates, and at least 100.
 const PART: usize = 10;
 const FEW: usize = 100;
 
@@ -69,7 +69,7 @@ pub(super) fn find(
 }
 
 /// The cost of victims, lower is better: the highest priority, the sum of priorities, their number, and the
-/// start time of the earliest.
+/// start time of the earliest victim with the highest priority.
 fn loss(victims: &[(Key, Arc<PodInfo>)]) -> (i32, i64, usize, Reverse<Option<Timestamp>>) {
     let highest = victims.iter().map(|(_, victim)| victim.priority).max();
     let first = victims.iter().filter(|(_, victim)| Some(victim.priority) == highest);

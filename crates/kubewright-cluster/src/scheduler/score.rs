@@ -1,4 +1,4 @@
-//! Scores the nodes that a pod fits on: least allocated, balanced with preferred affinity and taints.
+//! Scores the nodes that a pod fits on by free resources, preferred node affinity and soft taints.
 
 use k8s_openapi::api::core::v1::Pod;
 
@@ -12,8 +12,7 @@ const BEST: i64 = 100;
 const TAINTS_WEIGHT: i64 = 3;
 const AFFINITY_WEIGHT: i64 = 2;
 
-/// The node with the highest score. Ties are broken by the fewest pods of the same controller, then the
-/// fewest pods, then the name.
+/// The best node: fewest pods of the same controller, then the highest score, then the fewest pods, then by name.
 pub(super) fn best<'a>(pod: &Pod, info: &PodInfo, nodes: &[(&'a String, &NodeInfo)]) -> Option<&'a String> {
     let taints = scale(nodes.iter().map(|(_, node_info)| soft_taints(pod, node_info)).collect());
     let affinity = scale(nodes.iter().map(|(_, node_info)| preference(pod, node_info)).collect());

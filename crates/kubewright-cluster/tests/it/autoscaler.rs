@@ -75,10 +75,10 @@ async fn a_deployment_scales_up_at_its_rate_and_down_after_five_minutes() -> Res
         Ok(())
     })
     .await?;
-    let told = world.events("web").await?;
+    let events = world.events("web").await?;
     // The default policy allows doubling or four pods at once. Repeated events are aggregated.
     let note = "SuccessfulRescale: New size: 4; reason: cpu resource utilization (percentage of request) above target";
-    assert!(told.contains(&note.to_owned()), "{told:?}");
+    assert!(events.contains(&note.to_owned()), "{events:?}");
 
     let less =
         Patch::merge(json!({ "metadata": { "annotations": { "kubewright.dev/metrics": "cpu=40m" } } }));
@@ -126,9 +126,9 @@ async fn missing_scales_and_metrics_are_reported_and_bounds_still_apply() -> Res
     world.rolled_out("web", 2).await?;
     let unknown = has("ScalingActive=False FailedGetResourceMetric").await?;
     assert!(unknown.last_scale_time.is_some());
-    let told = world.events("web").await?;
+    let events = world.events("web").await?;
     let note = "SuccessfulRescale: New size: 2; reason: Current number of replicas above Spec.MaxReplicas";
-    assert!(told.contains(&note.to_owned()), "{told:?}");
+    assert!(events.contains(&note.to_owned()), "{events:?}");
     world
         .client()
         .modify::<Deployment>(&world.key("web"), |it| it.spec.as_mut().unwrap().replicas = Some(0))

@@ -109,13 +109,13 @@ async fn pods_are_created_in_order_with_claims_and_deleted_in_reverse() -> Resul
     let left = world.ready_pods(1).await?;
     assert_eq!(names(&left), ["db-0"]);
     assert_eq!(claims(&world).await?.len(), 3, "claims outlive their pods");
-    let told = world.events("db").await?;
+    let events = world.events("db").await?;
     for event in [
         "SuccessfulCreate: create Claim data-db-0 Pod db-0 in StatefulSet db success",
         "SuccessfulCreate: create Pod db-0 in StatefulSet db successful",
         "SuccessfulDelete: delete Pod db-2 in StatefulSet db successful",
     ] {
-        assert!(told.iter().any(|it| it == event), "{event}: {told:#?}");
+        assert!(events.iter().any(|it| it == event), "{event}: {events:#?}");
     }
     Ok(())
 }
@@ -235,10 +235,10 @@ async fn a_failed_pod_is_recreated_and_orphans_are_adopted() -> Result<()> {
     })
     .await?;
     let before = world.ready_pods(2).await?;
-    let told = world.events("db").await?;
+    let events = world.events("db").await?;
     let note =
         format!("RecreatingFailedPod: StatefulSet {}/db is recreating failed Pod db-1", world.namespace);
-    assert!(told.contains(&note), "{told:?}");
+    assert!(events.contains(&note), "{events:?}");
 
     world.client().delete_key::<StatefulSet>(&world.key("db"), &Delete::orphan()).await?;
     eventually(LIMIT, async || {

@@ -96,6 +96,6 @@ fn failed_metrics_have_a_reason() {
     let autoscaler = json!({ "metadata": { "annotations": { METRICS: "cpu: 80%" } } });
     assert_eq!(
         measured(&serde_json::from_value(autoscaler).unwrap()).unwrap_err(),
-        "annotation kubewright.dev/metrics: \"cpu: 80%\" is no metric; write it like \"cpu=1500m,requests=200\""
+        "annotation kubewright.dev/metrics: \"cpu: 80%\" is not a metric; write it like \"cpu=1500m,requests=200\""
     );
 }

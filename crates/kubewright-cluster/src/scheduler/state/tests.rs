@@ -237,8 +237,8 @@ fn a_higher_priority_pod_preempts_and_keeps_the_node_reserved() {
         other => panic!("{other:?}"),
     };
     assert_eq!(why, "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.");
-    let told = place(&mut state, &urgent).unwrap_err();
-    assert!(told.ends_with("not eligible due to a terminating pod on the nominated node."), "{told}");
+    let message = place(&mut state, &urgent).unwrap_err();
+    assert!(message.ends_with("not eligible due to a terminating pod on the nominated node."), "{message}");
     // A recreated victim does not get the reserved place.
     assert_eq!(state.forget(&Key::namespaced("default", "cheaper")), [Key::namespaced("default", "urgent")]);
     place(&mut state, &of_priority(0, asking("back", "700m"))).expect_err("the place is taken");
