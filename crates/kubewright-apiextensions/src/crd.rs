@@ -1,9 +1,10 @@
-//! CustomResourceDefinitions: the objects that define resources, not the resources they define.
+//! Rules for writing CustomResourceDefinitions.
 //!
-//! A write of a definition goes through [`complete`] and [`set_defaults`] after decoding, then one of the
-//! `prepare_` functions, then [`validate_create`] or its like; [`settle`] then does what upstream leaves to
-//! controllers. [`Definition`] is what a server needs of a definition for its registry and discovery. The rules for
-//! instances are in [`custom`](crate::custom); here are only their [`columns`] and selectable fields.
+//! A write runs [`complete`] and [`set_defaults`] after decoding, then one of the `prepare_` functions, then
+//! [`validate_create`] or another `validate_` function. [`settle`] then sets the status that upstream's
+//! controllers would set. [`Definition`] contains what a server needs of a CRD for its registry and for
+//! discovery. The rules for custom resources are in [`custom`](crate::custom); only their [`columns`] and
+//! selectable fields are here.
 
 mod approval;
 pub mod columns;
@@ -32,6 +33,6 @@ pub use validate::{validate_create, validate_status_update, validate_update};
 
 use kubewright_apimachinery::gvk::Gvk;
 
-/// The kind of definitions.
+/// Group, version and kind of CustomResourceDefinition.
 pub const GVK: Gvk<'static> =
     Gvk { group: "apiextensions.k8s.io", version: "v1", kind: "CustomResourceDefinition" };

@@ -1,13 +1,12 @@
-//! Custom resources: the rules for instances of kinds that users define.
+//! Rules for custom resources.
 //!
-//! [`Definition::compile`] turns a CustomResourceDefinition into what the rules walk along. On a write, in this
-//! order: [`decode`] (or, for what a patch made, [`complete`]), [`check_version`], [`prepare_create`],
-//! [`prepare_update`] or [`prepare_status_update`], then [`validate_create`], [`validate_replace`] or
-//! [`validate_status`], then the rules in CEL unless [`blocks_rules`]; and [`warnings`]. Everything that comes
-//! out of storage, the answer to a write too, goes through [`read`].
+//! [`Definition::compile`] compiles a CRD. A write runs, in this order: [`decode`] (or [`complete`] for the
+//! result of a patch), [`check_version`], [`prepare_create`], [`prepare_update`] or
+//! [`prepare_status_update`], then [`validate_create`], [`validate_replace`] or [`validate_status`], then the
+//! CEL rules unless [`blocks_rules`]; and [`warnings`]. Every object read from storage, including the result
+//! of a write, passes through [`read`].
 //!
-//! Invariant: a [`Schema`] and the objects of its kind are walked together, and nothing here looks at any other
-//! kind. Whether a definition itself is right is decided elsewhere, and so are rules in CEL.
+//! CRDs themselves are validated in [`crd`](crate::crd). CEL rules are evaluated by `kubewright-cel`.
 
 mod decode;
 mod defaults;

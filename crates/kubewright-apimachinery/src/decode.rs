@@ -1,8 +1,8 @@
-//! From the bytes of a request to an object of a built-in type, and back to what Go would write.
+//! Decodes request bodies to objects of built-in types, in the form that Go would serialize.
 //!
-//! Upstream decodes into Go structs and encodes those again; what users see is the trace that this leaves:
-//! unknown fields go, empty values go unless a field is a pointer, some fields are always written, quantities
-//! and times take their canonical form. [`normalise`] leaves the same trace on plain JSON. It is idempotent.
+//! Upstream decodes into Go structs and encodes them again. That drops unknown fields and empty values
+//! (except behind pointers), always writes some fields, and canonicalizes quantities and times. [`normalise`]
+//! has the same effect on plain JSON. It is idempotent.
 
 mod strict;
 
@@ -16,25 +16,24 @@ use crate::types::{Field, FieldType, Type};
 /// A decoded object.
 #[derive(Debug)]
 pub struct Decoded {
-    /// The object, normalised.
+    /// The normalised object.
     pub value: Value,
-    /// What strict validation complains of, in the order of the document: `unknown field "spec.x"`,
-    /// `duplicate field "data.a"`.
+    /// Strict validation errors in document order: `unknown field "spec.x"`, `duplicate field "data.a"`.
     pub strict: Vec<String>,
 }
 
-/// Bytes that are no object of the type.
+/// Why a body is not a valid object of the type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// Not JSON.
+    /// The body is not valid JSON.
     #[error(transparent)]
     Syntax(#[from] ParseError),
-    /// JSON of another shape.
+    /// A value has the wrong type.
     #[error(transparent)]
     Type(#[from] TypeError),
 }
 
-/// A value of the wrong type. The text is Go's.
+/// A value has the wrong type. The text is Go's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TypeError(String);
@@ -44,7 +43,7 @@ pub fn decode(ty: &'static Type, bytes: &[u8]) -> Result<Decoded, DecodeError> {
     decode_parsed(ty, json::parse(bytes, ParseOptions::default())?, bytes)
 }
 
-/// As [`decode`], for `bytes` that have been parsed already.
+/// Like [`decode`], for `bytes` that are already parsed.
 pub fn decode_parsed(ty: &'static Type, parsed: Parsed, bytes: &[u8]) -> Result<Decoded, DecodeError> {
     let mut value = parsed.value;
     let completed = complete(ty, &mut value)?;
@@ -56,36 +55,36 @@ pub fn decode_parsed(ty: &'static Type, parsed: Parsed, bytes: &[u8]) -> Result<
     Ok(Decoded { value, strict })
 }
 
-/// What strict validation complains of in a value that was never text: unknown fields, sorted by name.
+/// Strict validation errors of a value without source text: unknown fields, sorted by name.
 pub fn unknown_fields(ty: &'static Type, value: &Value) -> Vec<String> {
     strict::unknown_of_value(ty, value)
 }
 
-/// Which of the two forms an object has.
+/// The form of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// What [`complete`] leaves: there are lists or maps that are empty.
+    /// The result of [`complete`]: may contain empty lists or maps.
     Complete,
-    /// What [`normalise`] leaves.
+    /// The result of [`normalise`].
     Normal,
 }
 
-/// What [`complete`] found.
+/// The result of [`complete`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completed {
-    /// The object had fields that the type does not know.
+    /// Whether the object had unknown fields.
     pub unknown: bool,
-    /// The form that it has now.
+    /// The form of the object.
     pub form: Form,
 }
 
-/// Brings an object into the form that Go would write.
+/// Converts an object to the form that Go would serialize.
 pub fn normalise(ty: &'static Type, value: &mut Value) -> Result<(), TypeError> {
     Context::new(Collections::DropEmpty).run(ty, value).map(drop)
 }
 
-/// As [`normalise`], but lists and maps that are there and empty stay, as they do in Go's memory: some rules
-/// tell them from absent ones.
+/// Like [`normalise`], but keeps empty lists and maps, as Go structs do: some validation rules distinguish
+/// them from absent ones.
 pub fn complete(ty: &'static Type, value: &mut Value) -> Result<Completed, TypeError> {
     Context::new(Collections::KeepEmpty).run(ty, value)
 }
@@ -98,7 +97,7 @@ enum Collections {
 
 struct Context {
     collections: Collections,
-    /// Names of the fields on the way, as Go's errors list them.
+    /// Names of the parent fields, as Go's errors list them.
     path: Vec<&'static str>,
     unknown: bool,
     form: Form,
@@ -121,7 +120,7 @@ impl Context {
         let Value::Object(map) = value else {
             return Err(self.error(owner, value, &go_name(ty)));
         };
-        // Hardly ever one: most objects have been here before.
+        // Usually empty: most objects are already normalised.
         let mut left_out = Vec::new();
         for (name, value) in map.iter_mut() {
             let field = ty.field(name);
@@ -141,7 +140,7 @@ impl Context {
         Ok(())
     }
 
-    /// Normalises the value of a field; false if Go would leave it out.
+    /// Normalises the value of a field. Returns false if Go would omit it.
     fn field(
         &mut self,
         ty: &'static Type,
@@ -149,14 +148,15 @@ impl Context {
         value: &mut Value,
     ) -> Result<bool, TypeError> {
         if value.is_null() {
-            // The zero value is put in its place later, where the field is always written.
+            // Fields that are always written get their zero value later.
             return Ok(false);
         }
         self.path.push(field.name);
         self.value(ty.name, &field.ty, value)?;
         self.path.pop();
         if matches!(field.ty, FieldType::List(_) | FieldType::Map(_)) && is_empty(&field.ty, value) {
-            // Dropped also where it is always written: storage does not tell empty from absent.
+            // Also dropped for fields that are always written: storage does not distinguish empty from
+            // absent.
             let keep = self.collections == Collections::KeepEmpty;
             if keep {
                 self.form = Form::Complete;
@@ -215,7 +215,7 @@ impl Context {
         }
     }
 
-    /// A list's or map's element: Go reads null as the zero value.
+    /// Normalises an element of a list or map. Go decodes null to the zero value.
     fn element(&mut self, owner: &str, ty: &'static FieldType, value: &mut Value) -> Result<(), TypeError> {
         if value.is_null() {
             *value = zero_of(ty);
@@ -257,7 +257,7 @@ impl Context {
         let what = match value {
             Value::Null => "null".to_owned(),
             Value::Bool(_) => "bool".to_owned(),
-            // Go shows the number where a number was wanted, but not this one.
+            // Go's message contains the number only if the target is numeric.
             Value::Number(number) if go.starts_with("int") || go.starts_with("float") => {
                 format!("number {number}")
             }
@@ -286,8 +286,8 @@ fn quantity(value: &mut Value) -> Result<(), TypeError> {
     Ok(())
 }
 
-/// A quantity as people write them and Go would: a whole number that no larger suffix could shorten. Of others
-/// nothing is said.
+/// Fast check for a canonical quantity: an integer that no larger suffix can shorten. May return false for
+/// other canonical quantities.
 fn is_canonical_quantity(text: &str) -> bool {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, suffix) = text.split_at(digits);
@@ -301,7 +301,7 @@ fn is_canonical_quantity(text: &str) -> bool {
         && number.parse::<u32>().is_ok_and(|number| number % step != 0)
 }
 
-/// Go decodes with the standard alphabet and padding, and skips line breaks.
+/// Checks base64 like Go: standard alphabet with padding, line breaks are skipped.
 fn check_base64(text: &mut String) -> Result<(), TypeError> {
     if text.contains(['\n', '\r']) {
         text.retain(|c| c != '\n' && c != '\r');
@@ -322,7 +322,7 @@ fn check_base64(text: &mut String) -> Result<(), TypeError> {
     }
 }
 
-/// What Go calls empty: zero, nothing in it, but never a struct.
+/// Whether the value is empty in the sense of Go's `omitempty`, which never applies to structs.
 fn is_empty(ty: &FieldType, value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -330,7 +330,7 @@ fn is_empty(ty: &FieldType, value: &Value) -> bool {
         Value::Number(number) => !matches!(ty, FieldType::IntOrString) && number.as_f64() == Some(0.0),
         Value::String(text) => text.is_empty() && !matches!(ty, FieldType::IntOrString | FieldType::Quantity),
         Value::Array(items) => items.is_empty(),
-        // Only fields that are omitted when zero come here with a struct; then an empty one is zero.
+        // Structs only get here if they have `omitzero`; an empty one is zero.
         Value::Object(map) => map.is_empty() && !matches!(ty, FieldType::Raw | FieldType::Json),
     }
 }
@@ -362,7 +362,7 @@ fn zero_of(ty: &'static FieldType) -> Value {
     }
 }
 
-/// The type as Go's errors name it.
+/// The type name in Go's errors.
 fn go_type(ty: &FieldType) -> String {
     match ty {
         FieldType::String | FieldType::Time | FieldType::MicroTime | FieldType::Quantity => {
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_values_go_unless_a_field_is_a_pointer() {
+    fn empty_values_are_dropped_unless_the_field_is_a_pointer() {
         let ty = type_named("apps.v1.DeploymentSpec").unwrap();
         let text = r#"{"replicas":0,"minReadySeconds":0,"paused":false,"selector":null,"template":{"metadata":{"labels":{}}}}"#;
         let mut deployment = decode(ty, text.as_bytes()).unwrap().value;
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_complaints_come_in_the_order_of_the_document() {
+    fn strict_errors_are_in_document_order() {
         let map = decoded(
             "core.v1.ConfigMap",
             r#"{"metadata":{"name":"a","bogus":1},"nosuch":"x","data":{"a":"1","a":"2"},"nosuch2":{"x":1}}"#,
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_type_is_told_in_gos_words() {
+    fn type_errors_have_gos_text() {
         let ty = type_named("apps.v1.Deployment").unwrap();
         let error = |text: &str| decode(ty, text.as_bytes()).unwrap_err().to_string();
         assert_eq!(
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_and_times_take_their_canonical_form() {
+    fn quantities_and_times_are_canonicalized() {
         let limits =
             decoded("core.v1.ResourceRequirements", r#"{"limits":{"cpu":"0.5","memory":1073741824}}"#);
         assert_eq!(limits.value, json!({"limits": {"cpu": "500m", "memory": "1073741824"}}));
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantity_that_is_taken_as_it_is_would_be_written_so() {
+    fn the_fast_check_accepts_only_canonical_quantities() {
         let mut known = 0;
         for number in ["1", "10", "100", "128", "999", "1000", "1023", "1024", "1500", "2048", "123456789"] {
             for suffix in ["", "m", "k", "M", "G", "Ki", "Mi", "Gi", "Ti", "E", "e3"] {
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_without_empty_lists_and_maps_is_normal_once_it_is_complete() {
+    fn a_complete_object_without_empty_lists_and_maps_is_normal() {
         let ty = type_named("core.v1.Pod").unwrap();
         let mut normal = json!({"metadata": {"creationTimestamp": null}, "spec": {"containers": [{"name": "a", "resources": {"limits": {"cpu": "0.5"}}}], "hostNetwork": false, "nosuch": 1}, "status": {"phase": ""}});
         assert_eq!(complete(ty, &mut normal), Ok(Completed { unknown: true, form: Form::Normal }));
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn normalising_twice_is_normalising_once() {
+    fn normalising_is_idempotent() {
         let ty = type_named("core.v1.Pod").unwrap();
         let mut value = json!({"spec": {"containers": [{"name": "a", "env": [{"name": "A", "value": ""}]}], "hostNetwork": false}});
         normalise(ty, &mut value).unwrap();

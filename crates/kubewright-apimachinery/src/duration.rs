@@ -1,11 +1,11 @@
-//! Durations as text: the ages that tables show, and Go's notation that some fields have.
+//! Durations as text: ages in tables, and Go's notation.
 //!
-//! Ages are rounded for people and cannot be read back; Go's notation can. Nothing here reads a clock.
+//! Ages are rounded and cannot be parsed back; Go's notation can. This module does not read the clock.
 
 use std::fmt::Write as _;
 
 /// An age as kubectl shows it, with two or three significant digits: `5s`, `2m3s`, `3h`, `5d`, `2y30d`.
-/// Clocks may differ by a second; an age further in the future is `<invalid>`.
+/// Tolerates one second of clock skew; ages further in the future are `<invalid>`.
 pub fn human_duration(seconds: i64) -> String {
     let minutes = seconds / 60;
     let hours = minutes / 60;
@@ -26,7 +26,7 @@ pub fn human_duration(seconds: i64) -> String {
     }
 }
 
-/// An age in its largest unit alone: `90s` is `1m`.
+/// An age in its largest unit only: 90 seconds are `1m`.
 pub fn short_human_duration(seconds: i64) -> String {
     match seconds {
         ..-1 => "<invalid>".to_owned(),
@@ -47,16 +47,16 @@ fn two_units(large: i64, large_unit: char, small: i64, small_unit: char) -> Stri
     }
 }
 
-/// Why a text is no duration of Go. The text quotes it.
+/// Why a text is not a Go duration. The message quotes the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// It is not a sequence of numbers and units, or too long a time.
+    /// Not a sequence of numbers and units, or out of range.
     #[error("time: invalid duration {0}")]
     Invalid(String),
-    /// A number has no unit.
+    /// A number without a unit.
     #[error("time: missing unit in duration {0}")]
     MissingUnit(String),
-    /// A unit is none that Go knows.
+    /// An unknown unit.
     #[error("time: unknown unit {unit} in duration {duration}")]
     UnknownUnit {
         /// The unit, quoted.
@@ -77,7 +77,7 @@ const UNITS: [(&str, u64); 8] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// Reads Go's notation, such as `1h2m3.5s`, as nanoseconds.
+/// Parses Go's notation, such as `1h2m3.5s`, to nanoseconds.
 pub fn parse_go_duration(text: &str) -> Result<i64, DurationError> {
     let quoted = quote(text);
     let invalid = || DurationError::Invalid(quoted.clone());
@@ -118,7 +118,7 @@ pub fn parse_go_duration(text: &str) -> Result<i64, DurationError> {
     i64::try_from(total).map_err(|_| invalid())
 }
 
-/// The longest time, which only a negative duration can have.
+/// The largest absolute value; only negative durations can have it.
 const MOST: u64 = 1 << 63;
 
 /// `None` beyond [`MOST`].
@@ -128,18 +128,18 @@ fn add_term(total: u64, whole: &str, fraction: &str, unit: u64) -> Option<u64> {
     total.checked_add(nanoseconds).filter(|&total| total <= MOST)
 }
 
-/// Go computes this with floats, so `0.3333333333333333333h` is twenty minutes.
+/// Go computes this with floats, so `0.3333333333333333333h` is exactly twenty minutes.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "Go rounds so, and a fraction of an hour fits"
+    reason = "Go uses floats here, and a fraction of an hour fits"
 )]
 fn fraction_of(unit: u64, fraction: &str) -> u64 {
     let mut numerator: u64 = 0;
     let mut scale = 1.0;
     for digit in fraction.bytes() {
-        // Digits beyond what fits are ignored.
+        // Ignore digits beyond the range.
         if numerator > (MOST - 9) / 10 {
             break;
         }
@@ -149,7 +149,7 @@ fn fraction_of(unit: u64, fraction: &str) -> u64 {
     (numerator as f64 * (unit as f64 / scale)) as u64
 }
 
-/// Writes nanoseconds in Go's notation: `1h0m0s`, `1.5s`, `100ms`.
+/// Formats nanoseconds in Go's notation: `1h0m0s`, `1.5s`, `100ms`.
 pub fn format_go_duration(nanoseconds: i64) -> String {
     let magnitude = nanoseconds.unsigned_abs();
     let sign = if nanoseconds < 0 { "-" } else { "" };
@@ -185,7 +185,7 @@ fn split_at_first(text: &str, is_end: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(is_end).unwrap_or(text.len()))
 }
 
-/// Package `time` quotes differently from the rest of Go: what is not ASCII is shown byte by byte.
+/// Go's package `time` quotes differently from `strconv`: non-ASCII text is escaped byte by byte.
 fn quote(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_of_go_are_read() {
+    fn go_durations_are_parsed() {
         let second = 1_000_000_000;
         for (text, nanoseconds) in [
             ("0", 0),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_worded_as_go_words_them() {
+    fn errors_have_gos_text() {
         for (text, message) in [
             ("", "time: invalid duration \"\""),
             ("x", "time: invalid duration \"x\""),
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_of_go_are_written() {
+    fn go_durations_are_formatted() {
         let second = 1_000_000_000;
         for (nanoseconds, text) in [
             (0, "0s"),
@@ -327,12 +327,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(nanoseconds in any::<i64>()) {
+        fn output_round_trips(nanoseconds in any::<i64>()) {
             prop_assert_eq!(parse_go_duration(&format_go_duration(nanoseconds)), Ok(nanoseconds));
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in "[-+0-9.hmsnu\u{b5}]{0,24}|.*") {
+        fn no_input_panics(text in "[-+0-9.hmsnu\u{b5}]{0,24}|.*") {
             let _ = parse_go_duration(&text);
         }
     }

@@ -1,7 +1,7 @@
-//! Objects as text in the order of Go's structs.
+//! Serializes objects with the field order of Go structs.
 //!
-//! Answers are compared by structure and need no order. But some messages quote a whole object, and there the
-//! order shows: what a patch has taken apart is sorted by name, what it left alone is as Go wrote it.
+//! Field order does not matter in responses, but some error messages quote a whole object. In those, objects
+//! that a patch modified have sorted keys, all others have Go's field order.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,25 @@ use serde_json::Value;
 use crate::json;
 use crate::types::{FieldType, Type};
 
-/// Which objects inside an object were taken apart.
+/// The nested objects that a patch decoded to maps, which have sorted keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TakenApart(BTreeMap<String, TakenApart>);
 
 impl TakenApart {
-    /// What a merge patch takes apart: every object that it merges into.
+    /// The objects that a merge patch merges into.
     pub fn by_merge_patch(patch: &Value) -> Self {
         let fields = patch.as_object().into_iter().flatten().filter(|(_, value)| value.is_object());
         Self(fields.map(|(name, value)| (name.clone(), Self::by_merge_patch(value))).collect())
     }
 
-    /// What operations at these JSON pointers take apart: every object on the way.
+    /// The objects on the paths of these JSON pointers.
     pub fn by_pointers<'a>(pointers: impl IntoIterator<Item = &'a str>) -> Self {
         let mut root = Self::default();
         for pointer in pointers {
             let mut parts: Vec<&str> = pointer.split('/').skip(1).collect();
             parts.pop();
             let mut node = &mut root;
-            // No object is deeper, and dropping what is deeper would recurse too far.
+            // No object is deeper, and dropping a deeper tree could overflow the stack.
             for part in parts.into_iter().take(json::MAX_DEPTH) {
                 node = node.0.entry(part.replace("~1", "/").replace("~0", "~")).or_default();
             }
@@ -37,7 +37,7 @@ impl TakenApart {
     }
 }
 
-/// An object of a type as compact JSON. The object itself counts as taken apart.
+/// Serializes an object as compact JSON. The root always has sorted keys.
 pub fn to_string(ty: &'static Type, object: &Value, apart: &TakenApart) -> String {
     let mut text = String::new();
     write_object(&mut text, Some(ty), object, Some(apart));
@@ -106,7 +106,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_was_left_alone_is_in_gos_order() {
+    fn unpatched_objects_have_gos_field_order() {
         let ty = type_named("core.v1.ConfigMap").unwrap();
         let object = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "data": {"b": "1", "a": "2"},
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pointer_to_nowhere_does_no_harm() {
+    fn a_dangling_pointer_is_ignored() {
         let ty = type_named("core.v1.ConfigMap").unwrap();
         let apart = TakenApart::by_pointers(["/a".repeat(1_000_000).as_str()]);
         assert_eq!(to_string(ty, &json!({"a": {"a": 1}}), &apart), r#"{"a":{"a":1}}"#);

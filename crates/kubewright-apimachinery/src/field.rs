@@ -1,21 +1,21 @@
-//! Errors about fields, and the paths that name them.
+//! Field errors and field paths, like upstream's package `field`.
 //!
-//! Owns the wording that users see behind `is invalid:`; it is upstream's to the letter, since people and
-//! programs match on it. Which rule is broken is decided elsewhere.
+//! Owns the error texts that follow `is invalid:`. They match upstream exactly, because users and programs
+//! depend on them.
 
 use std::collections::HashSet;
 use std::fmt;
 
 use serde_json::Value;
 
-/// Bytes of a path that is kept without memory of its own: as many as almost every path of a pod has.
+/// Maximum length of an inline path. Covers almost all paths of a Pod.
 const SHORT: usize = 127;
 
-/// Where in an object a field is: `spec.containers[0].name`.
+/// The path of a field: `spec.containers[0].name`.
 #[derive(Clone)]
 pub struct Path(Text);
 
-/// Every check of every field makes a path, and few are ever read: so most take no memory but the stack's.
+/// Validation builds many paths and prints few, so short ones need no allocation.
 #[derive(Clone)]
 enum Text {
     Short { bytes: [u8; SHORT], len: u8 },
@@ -28,7 +28,7 @@ impl Path {
         Self::root().with(&[name])
     }
 
-    /// The object itself. Its name is empty; children stand alone.
+    /// The path of the object itself. Its text is empty and does not prefix children.
     pub fn root() -> Self {
         Self::default()
     }
@@ -71,10 +71,10 @@ impl Path {
         matches!(self.0, Text::Short { len: 0, .. })
     }
 
-    /// The path as users see it.
+    /// The path as text.
     pub fn as_str(&self) -> &str {
         match &self.0 {
-            // Whole texts are put together, so it is one.
+            // Always valid UTF-8: built from whole strings.
             Text::Short { bytes, len } => str::from_utf8(&bytes[..usize::from(*len)]).unwrap_or_default(),
             Text::Long(text) => text,
         }
@@ -115,37 +115,37 @@ impl fmt::Debug for Path {
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Go prints a nil path so.
+        // Go prints a nil path like this.
         f.write_str(if self.is_root() { "<nil>" } else { self.as_str() })
     }
 }
 
-/// What is wrong with a field.
+/// The type of a field error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The value should be somewhere, and is not.
+    /// The referenced value does not exist.
     NotFound,
-    /// The value is missing.
+    /// A required value is missing.
     Required,
-    /// The value stands elsewhere too.
+    /// The value is a duplicate.
     Duplicate,
-    /// The value breaks a rule.
+    /// The value is invalid.
     Invalid,
-    /// The value is none of the known ones.
+    /// The value is not one of the supported values.
     NotSupported,
-    /// The value may not be set here, or now.
+    /// The field must not be set.
     Forbidden,
-    /// Too many bytes or characters.
+    /// The value has too many bytes or characters.
     TooLong,
-    /// Too few bytes or characters.
+    /// The value has too few bytes or characters.
     TooShort,
-    /// Too many items.
+    /// The list has too many items.
     TooMany,
-    /// Too few items.
+    /// The list has too few items.
     TooFew,
-    /// The check itself failed.
+    /// Validation itself failed.
     Internal,
-    /// The value is of another type.
+    /// The value has the wrong type.
     TypeInvalid,
 }
 
@@ -185,16 +185,16 @@ impl ErrorKind {
     }
 }
 
-/// One broken rule.
+/// A validation error of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldError {
-    /// What is wrong.
+    /// The error type.
     pub kind: ErrorKind,
-    /// The field, as users see it.
+    /// The field path.
     pub field: String,
-    /// The value as it is printed, or nothing where upstream leaves it out.
+    /// The formatted value; `None` where upstream omits it.
     pub value: Option<String>,
-    /// The rule.
+    /// The violated constraint.
     pub detail: String,
 }
 
@@ -203,37 +203,37 @@ impl FieldError {
         Self { kind, field: field.to_string(), value, detail: detail.into() }
     }
 
-    /// The value breaks the rule that `detail` states.
+    /// The value is invalid for the reason in `detail`.
     pub fn invalid(field: &Path, value: impl Into<Value>, detail: impl Into<String>) -> Self {
         Self::new(ErrorKind::Invalid, field, Some(printed(&value.into())), detail)
     }
 
-    /// As [`FieldError::invalid`], for a value that upstream prints in its own way.
+    /// Like [`FieldError::invalid`], with a formatted value.
     pub fn invalid_printed(field: &Path, value: impl Into<String>, detail: impl Into<String>) -> Self {
         Self::new(ErrorKind::Invalid, field, Some(value.into()), detail)
     }
 
-    /// The value is missing. The detail may be empty.
+    /// A required value is missing. The detail may be empty.
     pub fn required(field: &Path, detail: impl Into<String>) -> Self {
         Self::new(ErrorKind::Required, field, None, detail)
     }
 
-    /// The value stands elsewhere too.
+    /// The value is a duplicate.
     pub fn duplicate(field: &Path, value: impl Into<Value>) -> Self {
         Self::new(ErrorKind::Duplicate, field, Some(printed(&value.into())), "")
     }
 
-    /// As [`FieldError::duplicate`], of a value that is printed already.
+    /// Like [`FieldError::duplicate`], with a formatted value.
     pub fn duplicate_printed(field: &Path, value: impl Into<String>) -> Self {
         Self::new(ErrorKind::Duplicate, field, Some(value.into()), "")
     }
 
-    /// The value should be somewhere, and is not.
+    /// The referenced value does not exist.
     pub fn not_found(field: &Path, value: impl Into<Value>) -> Self {
         Self::new(ErrorKind::NotFound, field, Some(printed(&value.into())), "")
     }
 
-    /// The value is none of `supported`, which are printed in the order given.
+    /// The value is not one of `supported`, which are printed in the given order.
     pub fn not_supported(field: &Path, value: impl Into<Value>, supported: &[&str]) -> Self {
         let quoted: Vec<String> = supported.iter().map(|s| quote(s)).collect();
         let detail = if quoted.is_empty() {
@@ -244,33 +244,33 @@ impl FieldError {
         Self::new(ErrorKind::NotSupported, field, Some(printed(&value.into())), detail)
     }
 
-    /// The value may not be set here, or now.
+    /// The field must not be set.
     pub fn forbidden(field: &Path, detail: impl Into<String>) -> Self {
         Self::new(ErrorKind::Forbidden, field, None, detail)
     }
 
-    /// More than `max` bytes.
+    /// The value has more than `max` bytes.
     pub fn too_long(field: &Path, max: usize) -> Self {
         Self::new(ErrorKind::TooLong, field, None, format!("may not be more than {max} byte{}", plural(max)))
     }
 
-    /// More than `max` items.
+    /// The list has more than `max` items.
     pub fn too_many(field: &Path, actual: usize, max: usize) -> Self {
         let detail = format!("must have at most {max} item{}", plural(max));
         Self::new(ErrorKind::TooMany, field, Some(actual.to_string()), detail)
     }
 
-    /// The value is of another type.
+    /// The value has the wrong type.
     pub fn type_invalid(field: &Path, value: impl Into<Value>, detail: impl Into<String>) -> Self {
         Self::new(ErrorKind::TypeInvalid, field, Some(printed(&value.into())), detail)
     }
 
-    /// The check itself failed.
+    /// Validation itself failed.
     pub fn internal(field: &Path, detail: impl Into<String>) -> Self {
         Self::new(ErrorKind::Internal, field, None, detail)
     }
 
-    /// The message without the field, as causes in a Status have it.
+    /// The message without the field path, as in the causes of a Status.
     pub fn body(&self) -> String {
         let mut body = self.kind.text().to_owned();
         if let Some(value) = &self.value {
@@ -291,10 +291,10 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// Broken rules in the order in which they were found.
+/// Errors in the order of their discovery.
 pub type ErrorList = Vec<FieldError>;
 
-/// Many errors as one line: one as it is, several in brackets, each once.
+/// Formats errors as one line: a single one as is, several in brackets without duplicates.
 pub fn aggregate(errors: &[FieldError]) -> String {
     let mut messages: Vec<String> = errors.iter().map(FieldError::to_string).collect();
     let mut seen = HashSet::new();
@@ -308,7 +308,7 @@ fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// A value as error messages print it: strings quoted as Go does, everything else as JSON.
+/// A value as error messages show it: strings quoted like in Go, everything else as JSON.
 pub fn printed(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),
@@ -316,7 +316,7 @@ pub fn printed(value: &Value) -> String {
     }
 }
 
-/// A string as Go's `%q` prints it.
+/// Quotes a string like Go's `%q`.
 pub fn quote(text: &str) -> String {
     use std::fmt::Write as _;
     let mut quoted = String::with_capacity(text.len() + 2);
@@ -352,14 +352,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_reads_as_users_write_it() {
+    fn paths_have_upstreams_notation() {
         let path = Path::new("spec").child("containers").index(0).child("env").key("a");
         assert_eq!(path.as_str(), "spec.containers[0].env[a]");
         assert_eq!(Path::root().child("spec").as_str(), "spec");
     }
 
     #[test]
-    fn errors_have_upstreams_words() {
+    fn field_errors_have_upstreams_text() {
         let at = Path::new("spec").child("x");
         assert_eq!(
             FieldError::invalid(&at, "a\"b", "must be nice").to_string(),
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn several_errors_stand_in_brackets_and_each_once() {
+    fn several_errors_are_bracketed_and_deduplicated() {
         let at = Path::new("a");
         let one = FieldError::required(&at, "");
         let two = FieldError::forbidden(&at, "no");
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_quoted_as_go_does() {
+    fn strings_are_quoted_like_in_go() {
         assert_eq!(quote("a\tb\u{1}é\u{7f}"), "\"a\\tb\\x01é\\x7f\"");
     }
 }

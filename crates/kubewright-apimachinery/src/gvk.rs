@@ -1,4 +1,4 @@
-//! Group, version and kind: how Kubernetes names the type of an object.
+//! Group, version and kind.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::status::Qualified;
 /// Group, version and kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Gvk<'a> {
-    /// API group, empty for core.
+    /// API group; empty for the core group.
     pub group: &'a str,
     /// API version.
     pub version: &'a str,
@@ -17,18 +17,18 @@ pub struct Gvk<'a> {
 }
 
 impl<'a> Gvk<'a> {
-    /// What an object says of itself in `apiVersion` and `kind`; absent parts are empty.
+    /// Reads `apiVersion` and `kind` of an object; missing parts are empty.
     pub fn of(object: &'a Value) -> Self {
         let (group, version) = split_api_version(object.str_at("apiVersion"));
         Self { group, version, kind: object.str_at("kind") }
     }
 
-    /// Group and kind, as messages name an invalid object.
+    /// Group and kind, as used in messages about invalid objects.
     pub fn qualified_kind(self) -> Qualified<'a> {
         Qualified { group: self.group, name: self.kind }
     }
 
-    /// `apiVersion` of objects of this kind.
+    /// The `apiVersion` of objects of this kind.
     pub fn api_version(self) -> String {
         if self.group.is_empty() {
             self.version.to_owned()
@@ -49,7 +49,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_object_tells_its_kind() {
+    fn group_version_and_kind_are_read_from_an_object() {
         let object = json!({"apiVersion": "apps/v1", "kind": "Deployment"});
         let gvk = Gvk::of(&object);
         assert_eq!(gvk, Gvk { group: "apps", version: "v1", kind: "Deployment" });

@@ -1,13 +1,12 @@
-//! JSON as Kubernetes reads and writes it.
+//! JSON parsing and serialization compatible with Kubernetes.
 //!
-//! [`parse`] answers what `sigs.k8s.io/json` answers: the last of two equal fields wins, but every repeated
-//! field is reported, integers stay integers while they fit an `i64`, broken text becomes U+FFFD, and a
-//! syntax error is worded as Go's `encoding/json` words it, because clients see that text.
-//! [`Document`] is the same input as it was written, for errors that depend on the order of the fields.
-//! [`to_string`] is the way back: numbers and escapes as Go prints them.
+//! [`parse`] behaves like `sigs.k8s.io/json`: the last of several equal keys wins, and all duplicates are
+//! reported; integers stay integers if they fit an `i64`; invalid UTF-8 becomes U+FFFD; syntax errors have
+//! the text of Go's `encoding/json`, because clients see it. [`Document`] keeps the original field order, for
+//! errors that depend on it. [`to_string`] formats numbers and escapes like Go.
 //!
-//! Nothing here recurses over the input while reading it; depth is limited by [`ParseOptions::max_depth`].
-//! Nothing here knows a schema.
+//! Parsing does not recurse; [`ParseOptions::max_depth`] limits the nesting. This module has no notion of
+//! schemas.
 
 mod document;
 mod parser;
@@ -21,21 +20,22 @@ pub use quote::quote;
 pub use write::{to_string, to_vec, write_to, write_with_text};
 pub use write::{write_escaped, write_string};
 
-/// How deep arrays and objects may nest. Upstream allows 10,000; dropping, cloning and writing a [`Value`]
-/// recurse, and this is what the smallest stack that we run on holds in a debug build. See docs/differences.md.
+/// Default nesting limit. Upstream allows 10,000. Dropping, cloning and writing a [`Value`] recurse, and this
+/// limit fits the smallest stack we run on in a debug build. See docs/differences.md.
 pub const MAX_DEPTH: usize = 400;
 
-/// How many strict errors upstream reports before it stops collecting.
+/// Maximum number of strict errors that upstream collects.
 pub const MAX_STRICT_ERRORS: usize = 100;
 
-/// How [`parse`] reads.
+/// Options of [`parse`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParseOptions {
-    /// How deep arrays and objects may nest. Dropping, cloning and comparing a [`Value`] recurse, so a
-    /// caller on a small stack may want less than the default, which is [`MAX_DEPTH`].
+    /// Maximum nesting depth, [`MAX_DEPTH`] by default. Dropping, cloning and comparing a [`Value`] recurse,
+    /// so callers on a small stack may need a lower limit.
     pub max_depth: usize,
-    /// Objects at this place stay text: names of fields, and `[]` for the items of a list. What is in them is
-    /// not checked, so this is for text that [`to_string`] wrote. [`write_with_text`] is the way back.
+    /// Objects at this path are kept as strings. The path consists of field names, and `[]` for list items.
+    /// Their content is not checked, so use this only for output of [`to_string`]. [`write_with_text`] is the
+    /// inverse.
     pub text_at: &'static [&'static str],
 }
 
@@ -45,49 +45,50 @@ impl Default for ParseOptions {
     }
 }
 
-/// What [`parse`] read.
+/// The result of [`parse`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parsed {
-    /// The value; of repeated fields it holds the last.
+    /// The value. Of duplicate fields it contains the last one.
     pub value: Value,
-    /// The paths of the fields that came more than once, such as `spec.containers[0].name`: in the order in
-    /// which the repetition was written, each path once, at most [`MAX_STRICT_ERRORS`].
+    /// The paths of duplicate fields, such as `spec.containers[0].name`, in document order, without
+    /// repetitions, at most [`MAX_STRICT_ERRORS`].
     pub duplicates: Vec<String>,
 }
 
 impl Parsed {
-    /// The duplicates as the server words them: `duplicate field "spec.replicas"`.
+    /// The duplicates as error messages: `duplicate field "spec.replicas"`.
     pub fn strict_errors(&self) -> impl Iterator<Item = String> + '_ {
         self.duplicates.iter().map(|path| format!("duplicate field {}", quote(path)))
     }
 }
 
-/// Why [`parse`] refused the input. The texts are upstream's.
+/// Why [`parse`] failed. The texts are upstream's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// The input is not JSON.
+    /// The input is not valid JSON.
     #[error("{message}")]
     Syntax {
-        /// What was found, and where in the grammar.
+        /// The problem and its syntactic context.
         message: String,
-        /// How many bytes were read before the offending one.
+        /// The number of bytes before the invalid one.
         offset: usize,
     },
-    /// The input is JSON, but has a number that no `f64` can hold.
+    /// A number is out of range for `f64`.
     #[error("json: cannot unmarshal number {literal} into Go value of type float64")]
     Number {
-        /// The number as it was written.
+        /// The number as in the input.
         literal: String,
     },
 }
 
-/// Reads one JSON value; anything but white space after it is an error.
+/// Parses one JSON value. Only white space may follow it.
 pub fn parse(bytes: &[u8], options: ParseOptions) -> Result<Parsed, ParseError> {
     let (value, duplicates) = parser::parse(bytes, options)?;
     Ok(Parsed { value, duplicates })
 }
 
-/// Whether a value nests deeper than `levels`: a scalar has none, a list or object one more than what it holds.
+/// Whether a value nests deeper than `levels`. A scalar has depth 0, a list or object one more than its
+/// deepest element.
 pub fn is_deeper_than(value: &Value, levels: usize) -> bool {
     match value {
         Value::Array(items) => levels == 0 || items.iter().any(|item| is_deeper_than(item, levels - 1)),
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_every_kind_are_read() {
+    fn values_of_every_type_are_parsed() {
         assert_eq!(
             value(" {\"a\" : [1, -2.5, true,false , null,\"x\"],\t\"b\":{ }, \"c\":[ ]}\r\n"),
             json!({"a": [1, -2.5, true, false, null, "x"], "b": {}, "c": []})
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_integer_stays_one_while_it_fits_an_i64() {
+    fn integers_stay_integers_if_they_fit_an_i64() {
         assert_eq!(value("9223372036854775807"), json!(i64::MAX));
         assert_eq!(value("-9223372036854775808"), json!(i64::MIN));
         assert_eq!(value("-0"), json!(0));
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_too_big_for_a_float_is_an_error_unless_the_syntax_is_wrong_too() {
+    fn a_number_out_of_range_is_reported_only_if_the_syntax_is_valid() {
         assert_eq!(error("[1e999]"), "json: cannot unmarshal number 1e999 into Go value of type float64");
         assert_eq!(
             error("[1e999,-1e400]"),
@@ -148,14 +149,14 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_repeated_fields_wins_and_each_is_reported_once() {
+    fn the_last_duplicate_field_wins_and_each_is_reported_once() {
         let text = r#"{"spec":{"a":1,"a":2,"a":3},"kind":"x"}"#;
         assert_eq!(value(text), json!({"spec": {"a": 3}, "kind": "x"}));
         assert_eq!(duplicates(text), ["spec.a"]);
     }
 
     #[test]
-    fn a_repeated_field_is_named_by_its_whole_path_in_the_order_written() {
+    fn duplicate_fields_are_reported_with_their_path_in_document_order() {
         assert_eq!(
             duplicates(r#"{"s":{"c":[{},{"n":1,"n":1}],"x":1},"s":{"y":1,"y":2},"k":1,"k":1}"#),
             ["s.c[1].n", "s", "s.y", "k"]
@@ -164,13 +165,13 @@ mod tests {
     }
 
     #[test]
-    fn strict_errors_quote_the_path_as_go_does() {
+    fn strict_errors_quote_the_path_like_in_go() {
         let parsed = parse(br#"{"a":{"x\"y":1,"x\"y":2}}"#, ParseOptions::default()).unwrap();
         assert_eq!(parsed.strict_errors().collect::<Vec<_>>(), [r#"duplicate field "a.x\"y""#]);
     }
 
     #[test]
-    fn at_most_a_hundred_repeated_fields_are_reported() {
+    fn at_most_a_hundred_duplicate_fields_are_reported() {
         let fields: Vec<String> = (0..150).map(|i| format!("\"f{i}\":1,\"f{i}\":1")).collect();
         assert_eq!(duplicates(&format!("{{{}}}", fields.join(","))).len(), MAX_STRICT_ERRORS);
     }
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_that_is_not_utf8_becomes_one_replacement_character() {
+    fn every_invalid_utf8_byte_becomes_one_replacement_character() {
         let read = |bytes: &[u8]| parse(bytes, ParseOptions::default()).unwrap().value;
         assert_eq!(read(b"\"a\xe2\x82z\""), json!("a\u{fffd}\u{fffd}z"));
         assert_eq!(read(b"\"\\n\xff\xc3\xa9\""), json!("\n\u{fffd}é"));
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn syntax_errors_are_worded_as_go_words_them() {
+    fn syntax_errors_have_gos_text() {
         for (text, message) in [
             ("", "unexpected end of JSON input"),
             ("  ", "unexpected end of JSON input"),
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_at_a_place_stay_text_and_are_written_as_they_are() {
+    fn objects_at_the_text_path_are_kept_as_text() {
         const AT: &[&str] = &["a", "[]", "b"];
         let text = r#"{"a":[{"b":{"x":"}\"","y":[{}]},"c":{}},{"b":7}],"b":{"b":{}}}"#;
         let options = ParseOptions { text_at: AT, ..ParseOptions::default() };
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_syntax_error_says_where() {
+    fn syntax_errors_have_an_offset() {
         let error = parse(b"{\"a\": x}", ParseOptions::default()).unwrap_err();
         assert!(matches!(error, ParseError::Syntax { offset: 6, .. }), "{error:?}");
     }
@@ -285,8 +286,8 @@ mod tests {
         assert_eq!(error("[".repeat(5_000_000)), "invalid character '[' exceeded max depth");
     }
 
-    /// JSON that both readers see alike: no integer beyond `i64`, which Go turns into a float, and only
-    /// floats that serde_json reads exactly.
+    /// JSON that serde_json and [`parse`] read alike: no integers beyond `i64`, which Go converts to floats,
+    /// and only floats that serde_json parses exactly.
     fn any_json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -306,7 +307,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn valid_input_is_read_as_serde_json_reads_it(value in any_json()) {
+        fn valid_input_is_parsed_like_in_serde_json(value in any_json()) {
             let pretty = serde_json::to_string_pretty(&value).unwrap();
             let reference: Value = serde_json::from_str(&pretty).unwrap();
             let parsed = parse(pretty.as_bytes(), ParseOptions::default()).unwrap();
@@ -315,14 +316,14 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read_back(value in any_json()) {
+        fn output_round_trips(value in any_json()) {
             let text = to_string(&value);
             let once = parse(text.as_bytes(), ParseOptions::default()).unwrap().value;
             prop_assert_eq!(to_string(&once), text);
         }
 
         #[test]
-        fn every_float_is_read_back_exactly(float in any::<f64>()) {
+        fn every_float_round_trips(float in any::<f64>()) {
             prop_assume!(float.is_finite());
             let text = to_string(&Value::from(float));
             let read = parse(text.as_bytes(), ParseOptions::default()).unwrap().value;
@@ -330,19 +331,19 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_valid_exactly_when_serde_json_says_so(
+        fn parse_and_serde_json_agree_on_validity(
             bytes in "[\\[\\]{}:,\"a\\\\u0-9eE.+ -]{0,12}|(true|false|null|[\\[\\], ]){0,4}",
         ) {
             let ours = parse(bytes.as_bytes(), ParseOptions::default());
             let theirs = serde_json::from_str::<Value>(&bytes);
-            // serde_json refuses lone surrogates; Go replaces them.
+            // serde_json rejects lone surrogates; Go replaces them.
             if !bytes.contains("\\u") {
                 prop_assert_eq!(ours.is_ok(), theirs.is_ok(), "{:?} {:?}", ours, theirs);
             }
         }
 
         #[test]
-        fn no_input_makes_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        fn no_input_panics(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
             let _ = parse(&bytes, ParseOptions::default());
         }
     }

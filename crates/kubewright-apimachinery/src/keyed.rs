@@ -1,6 +1,6 @@
-//! Elements of a list, found by the values of their keys: of lists that are maps.
+//! Index of list elements by their keys, for lists of type `map`.
 //!
-//! Looking for one element after the other would take time in proportion to the square of the length.
+//! Avoids quadratic lookups in long lists.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::json;
 
-/// The elements of a list by their keys. Of several with the same keys the first counts; one that lacks a key, or
-/// has a key that is no scalar, is not found.
+/// List elements indexed by their keys. Of several elements with the same keys, the first one wins. Elements
+/// with missing or non-scalar keys are not indexed.
 #[derive(Debug)]
 pub struct Keyed<'a, 'k> {
     keys: &'k [String],
@@ -28,13 +28,13 @@ impl<'a, 'k> Keyed<'a, 'k> {
         Self { keys, elements: found }
     }
 
-    /// The element with the same keys.
+    /// The indexed element with the same keys as `element`.
     pub fn find(&self, element: &Value) -> Option<&'a Value> {
         self.elements.get(&text(element, self.keys)?).copied()
     }
 }
 
-/// The values of the keys, so that no two sets of them have the same text.
+/// A unique encoding of the key values.
 fn text(element: &Value, keys: &[String]) -> Option<Vec<u8>> {
     let fields = element.as_object()?;
     let mut text = Vec::new();
@@ -50,7 +50,7 @@ fn text(element: &Value, keys: &[String]) -> Option<Vec<u8>> {
     (!keys.is_empty()).then_some(text)
 }
 
-/// Whether some value stands twice in a list.
+/// Whether the list contains a value more than once.
 pub fn has_duplicates(items: &[Value]) -> bool {
     let mut seen = HashSet::with_capacity(items.len());
     !items.iter().all(|item| seen.insert(json::to_vec(item)))
@@ -76,14 +76,14 @@ mod tests {
     }
 
     #[test]
-    fn of_elements_with_the_same_keys_the_first_counts() {
+    fn the_first_of_several_elements_with_the_same_keys_wins() {
         let items = [json!({"a": 1, "at": 0}), json!({"a": 1, "at": 1})];
         let keys = ["a".to_owned()];
         assert_eq!(Keyed::new(&items, &keys).find(&json!({"a": 1})), Some(&items[0]));
     }
 
     #[test]
-    fn without_keys_nothing_is_found() {
+    fn elements_without_keys_are_not_found() {
         let items = [json!({"a": 1})];
         assert_eq!(Keyed::new(&items, &[]).find(&json!({"a": 1})), None);
     }

@@ -1,10 +1,10 @@
-//! What all Kubernetes objects have in common, whatever their kind.
+//! Types and functions shared by all Kubernetes objects.
 //!
-//! JSON as Go writes it, names, field errors and Status, quantities, durations and times, label and field selectors,
-//! and the three kinds of patches. No kind has rules here: those of built-in kinds are in `kubewright-apis`, those of
-//! custom resources in `kubewright-apiextensions`.
+//! JSON compatible with Go, names, field errors and Status, quantities, durations and times, label and field
+//! selectors, and the three patch types. Rules of specific kinds are in `kubewright-apis` (built-in kinds)
+//! and `kubewright-apiextensions` (custom resources).
 //!
-//! Nothing here does I/O, reads a clock, draws a random number or is async: the same input gives the same output.
+//! All functions are deterministic: no I/O, no clock, no random numbers, no async.
 
 pub mod decode;
 pub mod duration;

@@ -1,7 +1,7 @@
-//! Validation of `metadata`, whatever the kind.
+//! Validation of object metadata.
 //!
-//! What differs between kinds is in [`Rules`]; who knows the kinds hands them in. On update upstream validates metadata
-//! several times, once for every layer that cares, and the causes of a Status list each finding as often.
+//! Callers pass the differences between kinds as [`Rules`]. On update, upstream validates metadata in several
+//! layers, so the causes of a Status can contain the same error several times; this module reproduces that.
 
 pub mod bytes;
 mod owners;
@@ -15,20 +15,20 @@ use crate::object::Fields as _;
 
 pub use rules::{Check, NameRule, Rules};
 
-/// What an immutable field says when it is changed.
+/// The detail of errors about changed immutable fields.
 pub const IMMUTABLE: &str = "field is immutable";
 
-/// The most that keys and values of annotations may have together, in bytes.
+/// Maximum total size of annotation keys and values, in bytes.
 pub const MAX_ANNOTATIONS: usize = 256 * 1024;
 
 const MAX_FIELD_MANAGER: usize = 128;
 const MAX_SUBRESOURCE: usize = 256;
 
-/// Checks the metadata of an object that is about to be created. Its name has been generated.
+/// Validates the metadata of an object on create, after name generation.
 pub fn create(rules: &Rules, namespaced: bool, object: &Value) -> ErrorList {
     let errors = checked_new(rules, namespaced, object.at("metadata"));
     if errors.is_empty() {
-        // The rule for all kinds, that a name is a segment of a path, comes only after the rules of the kind hold.
+        // Upstream checks that the name is a valid path segment only if the rules of the kind pass.
         return object_meta(
             object.at("metadata"),
             namespaced,
@@ -39,13 +39,14 @@ pub fn create(rules: &Rules, namespaced: bool, object: &Value) -> ErrorList {
     errors
 }
 
-/// Checks the metadata of an object that is about to replace `old`, or that has a subresource replaced. `checks` are
-/// those of the kind's strategy for this write.
+/// Validates the metadata of an object on update, also through a subresource. `checks` are those of the
+/// kind's strategy.
 pub fn update(rules: &Rules, checks: &[Check], namespaced: bool, new: &Value, old: &Value) -> ErrorList {
     let meta = new.at("metadata");
     let path = Path::new("metadata");
     let mut errors = object_meta(meta, namespaced, &NameRule::PathSegment, &path);
-    // Upstream checks changes for every kind, and once more for those that ask for it: each error comes twice then.
+    // Upstream validates changes for every kind and again for kinds that ask for it, so each error is
+    // reported twice.
     let changes = changes(meta, old.at("metadata"), &path);
     errors.extend(changes.iter().cloned());
     for check in checks {
@@ -60,7 +61,7 @@ pub fn update(rules: &Rules, checks: &[Check], namespaced: bool, new: &Value, ol
     errors
 }
 
-/// Checks the name of who manages fields, in an object or in a request.
+/// Validates the name of a field manager.
 pub fn field_manager(manager: &str, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     if manager.len() > MAX_FIELD_MANAGER {
@@ -75,7 +76,7 @@ pub fn field_manager(manager: &str, path: &Path) -> ErrorList {
     errors
 }
 
-/// Checks keys and values of labels.
+/// Validates label keys and values.
 pub fn labels(labels: &Value, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     for (key, value) in labels.as_object().into_iter().flatten() {
@@ -86,12 +87,12 @@ pub fn labels(labels: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// Checks keys of annotations, and the size of all.
+/// Validates annotation keys and the total size.
 pub fn annotations(annotations: &Value, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut size = 0;
     for (key, value) in annotations.as_object().into_iter().flatten() {
-        // Case does not matter here, unlike in labels.
+        // Unlike label keys, annotation keys are case-insensitive.
         errors.extend(invalid(path, key, names::label_key(&key.to_lowercase())));
         size += key.len() + value.as_str().unwrap_or_default().len();
     }
@@ -101,7 +102,7 @@ pub fn annotations(annotations: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// Checks whole metadata, of an object or of a template in one.
+/// Validates the whole metadata of an object or template.
 pub fn object_meta(meta: &Value, namespaced: bool, name_rule: &NameRule, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let generate_name = meta.str_at("generateName");
@@ -134,7 +135,7 @@ pub fn object_meta(meta: &Value, namespaced: bool, name_rule: &NameRule, path: &
     errors
 }
 
-/// Checks the name of a finalizer in `spec.finalizers` or `metadata.finalizers`: short ones must be known.
+/// Validates a finalizer name. Names without a slash must be known ones.
 pub fn kube_finalizer(finalizer: &str, path: &Path) -> Option<FieldError> {
     let known = matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion");
     (!finalizer.contains('/') && !known).then(|| {
@@ -146,7 +147,7 @@ pub fn kube_finalizer(finalizer: &str, path: &Path) -> Option<FieldError> {
     })
 }
 
-/// One error for each message about a value.
+/// Creates one error for each message about a value.
 pub fn invalid<'a>(
     path: &'a Path,
     value: &'a str,
@@ -155,7 +156,7 @@ pub fn invalid<'a>(
     messages.into_iter().map(move |message| FieldError::invalid(path, value, message))
 }
 
-/// Says that a field may not change, where it did. What is empty equals what is absent.
+/// Returns an error if the field changed. Empty and absent values are equal.
 pub fn immutable(new: &Value, old: &Value, path: &Path) -> Option<FieldError> {
     let is_empty = |value: &Value| match value {
         Value::Array(items) => items.is_empty(),
@@ -181,7 +182,7 @@ fn kube_finalizers(rules: &Rules, meta: &Value) -> ErrorList {
     named.filter_map(|(i, finalizer)| kube_finalizer(finalizer, &path.index(i))).collect()
 }
 
-/// What may not change when an object is updated, and what must hold then.
+/// Validates the changes of an update.
 fn changes(new: &Value, old: &Value, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     if old.has("deletionTimestamp") {
@@ -277,7 +278,7 @@ fn managed_fields(entries: &[Value], path: &Path) -> ErrorList {
     errors
 }
 
-/// What Go's `unicode.IsPrint` says, for all that people type: no controls and no space but the ASCII one.
+/// Approximates Go's `unicode.IsPrint`: no control characters, and no spaces other than U+0020.
 fn printable(c: char) -> bool {
     let invisible = matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
         || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e000}'..='\u{f8ff}');

@@ -1,10 +1,8 @@
-//! The formats of names: what may be a label key, a DNS name, a port name.
+//! Name formats: label keys, DNS names, port names and others.
 //!
-//! Every check returns the messages upstream gives for the value, and none if the value is right; the caller
-//! puts them into a field error. Lengths are in bytes, whatever the message says. The matchers are written
-//! out by hand and accept exactly what the expression in the message accepts.
-//!
-//! Which resource wants which format is not decided here.
+//! Each function returns upstream's error messages, or none if the value is valid. Lengths are in bytes, even
+//! if the message says characters. The hand-written matchers accept exactly the regular expression in the
+//! message.
 
 mod ip;
 
@@ -13,9 +11,9 @@ pub use ip::{
     parse_ip_sloppy,
 };
 
-/// The longest DNS label, label value and name part of a label key.
+/// Maximum length of a DNS label, a label value and the name part of a label key.
 pub const LABEL_MAX_LENGTH: usize = 63;
-/// The longest DNS subdomain, and the longest name of most objects.
+/// Maximum length of a DNS subdomain and of most object names.
 pub const SUBDOMAIN_MAX_LENGTH: usize = 253;
 
 const DNS1123_LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
@@ -28,12 +26,12 @@ const LABEL_KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const LABEL_KEY_MESSAGE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and \
     end with an alphanumeric character";
 
-/// A DNS label as RFC 1123 has it.
+/// A DNS label according to RFC 1123.
 pub fn dns1123_label(value: &str) -> Vec<String> {
     check_dns1123_label(value, max_length_error)
 }
 
-/// [`dns1123_label`] as declarative validation words it (`k8s-short-name`).
+/// [`dns1123_label`] with the messages of declarative validation (`k8s-short-name`).
 pub fn short_name(value: &str) -> Vec<String> {
     check_dns1123_label(value, max_bytes_error)
 }
@@ -58,7 +56,7 @@ pub fn dns1123_subdomain(value: &str) -> Vec<String> {
     check_dns1123_subdomain(value, max_length_error)
 }
 
-/// [`dns1123_subdomain`] as declarative validation words it (`k8s-long-name`).
+/// [`dns1123_subdomain`] with the messages of declarative validation (`k8s-long-name`).
 pub fn long_name(value: &str) -> Vec<String> {
     check_dns1123_subdomain(value, max_bytes_error)
 }
@@ -74,7 +72,7 @@ fn check_dns1123_subdomain(value: &str, too_long: fn(usize) -> String) -> Vec<St
     errors
 }
 
-/// [`long_name`] that also takes upper case (`k8s-long-name-caseless`).
+/// [`long_name`] that also accepts upper case (`k8s-long-name-caseless`).
 pub fn long_name_caseless(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > SUBDOMAIN_MAX_LENGTH {
@@ -88,7 +86,7 @@ pub fn long_name_caseless(value: &str) -> Vec<String> {
     errors
 }
 
-/// A DNS subdomain whose labels may also have underscores, as DNS search paths do.
+/// A DNS subdomain with underscores allowed, as in DNS search paths.
 pub fn dns1123_subdomain_with_underscore(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > SUBDOMAIN_MAX_LENGTH {
@@ -107,7 +105,7 @@ pub fn dns1123_subdomain_with_underscore(value: &str) -> Vec<String> {
     errors
 }
 
-/// A DNS label as RFC 1035 has it: it starts with a letter.
+/// A DNS label according to RFC 1035, which starts with a letter.
 pub fn dns1035_label(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > LABEL_MAX_LENGTH {
@@ -121,7 +119,7 @@ pub fn dns1035_label(value: &str) -> Vec<String> {
     errors
 }
 
-/// A DNS subdomain after `*.`.
+/// A wildcard DNS subdomain: `*.` and a DNS subdomain.
 pub fn wildcard_dns1123_subdomain(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > SUBDOMAIN_MAX_LENGTH {
@@ -137,7 +135,7 @@ pub fn wildcard_dns1123_subdomain(value: &str) -> Vec<String> {
     errors
 }
 
-/// A label key, also called a qualified name: a name, perhaps after a DNS subdomain and a slash.
+/// A label key (qualified name): a name with an optional DNS subdomain prefix.
 pub fn label_key(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     let parts: Vec<&str> = value.split('/').collect();
@@ -187,7 +185,7 @@ pub fn label_value(value: &str) -> Vec<String> {
     errors
 }
 
-/// What can be one segment of a URL path. Neither the empty string nor any length is refused.
+/// A URL path segment. Accepts the empty string and any length.
 pub fn path_segment_name(value: &str) -> Vec<String> {
     if matches!(value, "." | "..") {
         return vec![format!("may not be '{value}'")];
@@ -195,13 +193,13 @@ pub fn path_segment_name(value: &str) -> Vec<String> {
     path_segment_prefix(value)
 }
 
-/// What can begin a [`path_segment_name`].
+/// The prefix of a [`path_segment_name`].
 pub fn path_segment_prefix(value: &str) -> Vec<String> {
     let contained = ["/", "%"].into_iter().filter(|part| value.contains(part));
     contained.map(|part| format!("may not contain '{part}'")).collect()
 }
 
-/// A key of a config map or secret.
+/// A key of a ConfigMap or Secret.
 pub fn config_map_key(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > SUBDOMAIN_MAX_LENGTH {
@@ -215,7 +213,7 @@ pub fn config_map_key(value: &str) -> Vec<String> {
     errors
 }
 
-/// The name of an environment variable, as it was before Kubernetes 1.30 relaxed it.
+/// The name of an environment variable before Kubernetes 1.30 relaxed the format.
 pub fn env_var_name(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     let is_inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
@@ -229,7 +227,7 @@ pub fn env_var_name(value: &str) -> Vec<String> {
     errors
 }
 
-/// The name of an environment variable: any printable ASCII but `=`.
+/// The name of an environment variable: printable ASCII except `=`.
 pub fn relaxed_env_var_name(value: &str) -> Vec<String> {
     if value.is_empty() {
         return vec!["environment variable name must be non-empty".to_owned()];
@@ -252,7 +250,7 @@ pub fn http_header_name(value: &str) -> Vec<String> {
     vec![regex_error(message, "[-A-Za-z0-9]+", &["X-Header-Name"])]
 }
 
-/// An identifier of C.
+/// A C identifier.
 pub fn c_identifier(value: &str) -> Vec<String> {
     let is_inner = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     if is_all(value, is_inner) && !value.starts_with(|c: char| c.is_ascii_digit()) {
@@ -284,12 +282,12 @@ pub fn port_name(value: &str) -> Vec<String> {
     errors
 }
 
-/// The number of a port.
+/// A port number.
 pub fn port_number(value: i64) -> Vec<String> {
     in_range(value, 1, 65535)
 }
 
-/// A user or group id of Unix.
+/// A Unix user or group ID.
 pub fn user_id(value: i64) -> Vec<String> {
     in_range(value, 0, i64::from(i32::MAX))
 }
@@ -311,7 +309,7 @@ pub fn percent(value: &str) -> Vec<String> {
     vec![regex_error(message, "[0-9]+%", &["1%", "93%"])]
 }
 
-/// An integer as a person would write it: no plus sign, no leading zero.
+/// An integer in canonical form: no plus sign, no leading zeros.
 pub fn decimal_integer(value: &str) -> Vec<String> {
     if value.is_empty() {
         return vec!["must be non-empty".to_owned()];
@@ -323,8 +321,8 @@ pub fn decimal_integer(value: &str) -> Vec<String> {
     vec!["must be a valid decimal integer in canonical form".to_owned()]
 }
 
-/// A path after a domain, such as `acme.io/foo`: the offending part and the message. The caller asks for a
-/// value before this, as upstream then says `Required value`.
+/// A domain-prefixed path, such as `acme.io/foo`. Returns the invalid part with each message. The caller must
+/// check that the value is not empty.
 pub fn domain_prefixed_path(value: &str) -> Vec<(String, String)> {
     let (host, path) = value.split_once('/').unwrap_or_default();
     if host.is_empty() || path.is_empty() {
@@ -339,7 +337,7 @@ pub fn domain_prefixed_path(value: &str) -> Vec<(String, String)> {
     errors
 }
 
-/// A [`label_key`] that has a domain. The caller asks for a value before this.
+/// A [`label_key`] with a domain prefix. The caller must check that the value is not empty.
 pub fn domain_prefixed_key(value: &str) -> Vec<String> {
     let mut errors = label_key(value);
     if errors.is_empty() && !value.contains('/') {
@@ -348,7 +346,8 @@ pub fn domain_prefixed_key(value: &str) -> Vec<String> {
     errors
 }
 
-/// A domain of at least three labels; the messages are one text. The caller asks for a value before this.
+/// A domain of at least three labels. All messages are joined to one. The caller must check that the value is
+/// not empty.
 pub fn fully_qualified_name(value: &str) -> Vec<String> {
     let errors = dns1123_subdomain(value);
     if !errors.is_empty() {
@@ -360,8 +359,8 @@ pub fn fully_qualified_name(value: &str) -> Vec<String> {
     Vec::new()
 }
 
-/// A domain of at least two labels, perhaps with a dot at the end: the offending part and the message. The
-/// caller asks for a value before this.
+/// A domain of at least two labels with an optional trailing dot. Returns the invalid part with each message.
+/// The caller must check that the value is not empty.
 pub fn fully_qualified_domain_name(value: &str) -> Vec<(String, String)> {
     let value = value.strip_suffix('.').unwrap_or(value);
     let errors = dns1123_subdomain(value);
@@ -381,8 +380,8 @@ pub fn fully_qualified_domain_name(value: &str) -> Vec<(String, String)> {
     Vec::new()
 }
 
-/// What to check instead of a `generateName`, to which a suffix will be added: a dash at the end is no
-/// mistake there. (Upstream replaces the last two bytes by one, and so does this.)
+/// Replaces the trailing dash of a `generateName` for validation, because a suffix will follow. Like
+/// upstream, replaces the last two bytes by one.
 pub fn mask_trailing_dash(name: &str) -> String {
     match name.len().checked_sub(2).and_then(|end| name.get(..end)) {
         Some(start) if name.ends_with('-') => format!("{start}a"),
@@ -395,12 +394,12 @@ pub fn max_length_error(length: usize) -> String {
     format!("must be no more than {length} characters")
 }
 
-/// The same, as newer checks word it.
+/// Like [`max_length_error`], in the wording of newer checks.
 fn max_bytes_error(length: usize) -> String {
     format!("must be no more than {length} bytes")
 }
 
-/// A message with the expression it stands for and examples of what is right.
+/// A message with its regular expression and valid examples.
 pub fn regex_error(message: &str, regex: &str, examples: &[&str]) -> String {
     if examples.is_empty() {
         return format!("{message} (regex used for validation is '{regex}')");
@@ -409,7 +408,7 @@ pub fn regex_error(message: &str, regex: &str, examples: &[&str]) -> String {
     format!("{message} (e.g. {}regex used for validation is '{regex}')", examples.join(" or "))
 }
 
-/// Config map keys and variable names become file names.
+/// ConfigMap keys and variable names become file names, so `..` is rejected.
 fn parent_directory_error(value: &str) -> Option<String> {
     match value {
         "." | ".." => Some(format!("must not be '{value}'")),
@@ -435,7 +434,7 @@ fn is_lower_alphanumeric(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit()
 }
 
-/// One byte or more, the first and last of the narrower kind.
+/// Whether the value is not empty, starts and ends with `is_end` and contains only `is_inner`.
 fn is_word(value: &str, is_end: impl Fn(u8) -> bool, is_inner: impl Fn(u8) -> bool) -> bool {
     match value.as_bytes() {
         [] => false,
@@ -446,7 +445,7 @@ fn is_word(value: &str, is_end: impl Fn(u8) -> bool, is_inner: impl Fn(u8) -> bo
     }
 }
 
-/// One byte or more, all of a kind.
+/// Whether the value is not empty and all bytes match.
 fn is_all(value: &str, is_kind: impl Fn(u8) -> bool) -> bool {
     !value.is_empty() && value.bytes().all(is_kind)
 }
@@ -475,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dns_label_error_has_the_expression_and_examples() {
+    fn a_dns_label_error_contains_the_regex_and_examples() {
         insta::assert_snapshot!(dns1123_label("A").join("; "), @"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')");
         assert_eq!(dns1123_label("a.b"), ["must not contain dots"]);
         assert_eq!(dns1123_label(&"a".repeat(64)), ["must be no more than 63 characters"]);
@@ -511,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_key_error_says_which_part_is_wrong() {
+    fn a_label_key_error_names_the_invalid_part() {
         assert_eq!(label_key("/a"), ["prefix part must be non-empty"]);
         assert_eq!(label_key("a/")[0], "name part must be non-empty");
         assert_eq!(label_key("a/").len(), 2);
@@ -528,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_segment_is_anything_that_stays_one_segment() {
+    fn a_path_segment_contains_no_slash_or_percent_sign() {
         check(path_segment_name, &["", "a", "system:x", "..."], &[".", ".."]);
         assert_eq!(path_segment_name("."), ["may not be '.'"]);
         assert_eq!(path_segment_name("a/%"), ["may not contain '/'", "may not contain '%'"]);
@@ -536,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn config_map_keys_and_variables_are_file_names() {
+    fn config_map_keys_and_variables_must_be_valid_file_names() {
         check(config_map_key, &["a", ".a", "A_b-c.d"], &["", "a/b", "a b", "."]);
         assert_eq!(config_map_key(".."), ["must not be '..'"]);
         assert_eq!(config_map_key("..a"), ["must not start with '..'"]);
@@ -545,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn identifiers_and_header_names_follow_their_languages() {
+    fn identifiers_and_header_names_are_validated() {
         check(c_identifier, &["a", "_", "A0_b"], &["", "0a", "a-b"]);
         check(http_header_name, &["X-A", "-"], &["", "a b", "a_b"]);
     }
@@ -568,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_their_ranges() {
+    fn ports_and_user_ids_have_ranges() {
         assert!(port_number(1).is_empty() && port_number(65535).is_empty());
         assert_eq!(port_number(0), ["must be between 1 and 65535, inclusive"]);
         assert_eq!(user_id(-1), ["must be between 0 and 2147483647, inclusive"]);
@@ -577,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn domains_before_paths_and_keys_are_checked() {
+    fn domain_prefixes_are_validated() {
         assert!(domain_prefixed_path("acme.io/foo/bar~1").is_empty());
         for wrong in ["acme.io", "/a", "acme.io/", "A.io/x", "acme.io/a b"] {
             assert!(!domain_prefixed_path(wrong).is_empty(), "{wrong}");
@@ -591,7 +590,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dash_at_the_end_of_a_generated_name_is_masked() {
+    fn the_trailing_dash_of_a_generate_name_is_masked() {
         assert_eq!(mask_trailing_dash("my-name-"), "my-nama");
         assert_eq!(mask_trailing_dash("-"), "-");
         assert_eq!(mask_trailing_dash("é-"), "é-");

@@ -1,9 +1,8 @@
 //! Suggestions for misspelt names.
 //!
-//! Owns how far a name may be from a known one to be taken for it. A wrong suggestion misleads, so a name that is far
-//! from every known one gets none.
+//! Returns no suggestion if no known name is close, because a wrong suggestion misleads.
 
-/// The known name that is closest to `word`, if it is close enough to be a misspelling.
+/// The known name closest to `word`, if it is close enough to be a misspelling.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = (word.chars().count() / 3).max(1);
     known
@@ -14,7 +13,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, known)| known)
 }
 
-/// The number of letters to add, drop, replace or swap with their neighbour.
+/// Edit distance: insertions, deletions, replacements and transpositions.
 fn distance(one: &str, other: &str) -> usize {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=other.len()).collect()];
@@ -38,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_mistake_leads_to_what_was_meant() {
+    fn a_typo_suggests_the_closest_name() {
         let known = ["deployments", "daemonsets", "pods"];
         assert_eq!(nearest("deployment", known), Some("deployments"));
         assert_eq!(nearest("deploymetns", known), Some("deployments"));
@@ -46,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn another_word_leads_nowhere() {
+    fn a_distant_name_has_no_suggestion() {
         assert_eq!(nearest("secrets", ["deployments", "pods"]), None);
         assert_eq!(nearest("", ["deployments"]), None);
     }

@@ -1,14 +1,14 @@
-//! Reading and writing fields of objects that are plain JSON.
+//! Field access for objects that are plain JSON.
 //!
-//! Rules over built-in kinds are written against [`Value`]; these methods keep them short. A missing field, a
-//! `null` and a value of another type all read as absent: decoding has already refused what has the wrong type.
+//! A missing field, `null` and a value of another type all read as absent: decoding has already rejected
+//! wrong types.
 
 use serde_json::{Map, Value};
 
 static NULL: Value = Value::Null;
 static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
 
-/// Short access to fields of a [`Value`].
+/// Field access by dotted paths.
 pub trait Fields {
     /// The value at a dotted path (`spec.template.spec`), or null.
     fn at(&self, path: &str) -> &Value;
@@ -22,17 +22,17 @@ pub trait Fields {
     fn list_at(&self, path: &str) -> &[Value];
     /// The map at a path, or the empty one.
     fn map_at(&self, path: &str) -> &Map<String, Value>;
-    /// Something other than null is at a path.
+    /// Whether a value other than null is at a path.
     fn has(&self, path: &str) -> bool;
-    /// The object at a path, created with its parents where it is absent.
+    /// The object at a path. Creates it and its parents if absent.
     fn object_mut(&mut self, path: &str) -> &mut Map<String, Value>;
-    /// The list at a path, if it is there.
+    /// The list at a path, if present.
     fn list_mut(&mut self, path: &str) -> Option<&mut Vec<Value>>;
-    /// The value at a path, if it is there and not null.
+    /// The value at a path, if present and not null.
     fn at_mut(&mut self, path: &str) -> Option<&mut Value>;
-    /// Sets the value at a path if nothing, or null, is there. Parents are created.
+    /// Sets the value at a path if it is absent or null. Creates parents.
     fn default_at(&mut self, path: &str, value: impl Into<Value>);
-    /// Sets the value at a path. Parents are created.
+    /// Sets the value at a path. Creates parents.
     fn set_at(&mut self, path: &str, value: impl Into<Value>);
     /// Removes the value at a path.
     fn remove_at(&mut self, path: &str) -> Option<Value>;
@@ -87,7 +87,7 @@ impl Fields for Value {
         let mut value = self;
         for name in names(path) {
             let fields = own(value);
-            // Looked up twice, so that the name is copied only where it is missing.
+            // Two lookups, so that the name is cloned only if it is missing.
             if !fields.contains_key(name) {
                 fields.insert(name.to_owned(), Value::Null);
             }
@@ -129,7 +129,7 @@ impl Fields for Value {
     }
 }
 
-/// The names of a dotted path. They are short, so that looking at each byte is the fastest way to the next dot.
+/// Splits a dotted path. The names are short, so a byte-wise scan is fastest.
 fn names(path: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(path);
     std::iter::from_fn(move || {
@@ -144,7 +144,7 @@ fn names(path: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The value as an object; anything else becomes an empty one.
+/// The value as an object. Any other value is replaced by an empty object.
 fn own(value: &mut Value) -> &mut Map<String, Value> {
     if !value.is_object() {
         *value = Value::Object(Map::new());
@@ -155,7 +155,7 @@ fn own(value: &mut Value) -> &mut Map<String, Value> {
     }
 }
 
-/// Equal as upstream's `equality.Semantic` has it: an empty list or map is as good as none.
+/// Equality like upstream's `equality.Semantic`: empty and absent lists and maps are equal.
 pub fn semantically_equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
@@ -187,7 +187,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn absent_null_and_wrong_types_read_as_nothing() {
+    fn absent_null_and_wrong_types_read_as_absent() {
         let object = json!({"spec": {"a": null, "b": 3, "c": "x"}});
         assert!(!object.has("spec.a"));
         assert!(!object.has("spec.z.y"));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_lists_and_maps_are_as_good_as_none() {
+    fn empty_and_absent_lists_and_maps_are_equal() {
         let one = json!({"a": [], "b": {"c": null}, "d": 1});
         assert!(semantically_equal(&one, &json!({"b": {}, "d": 1})));
         assert!(semantically_equal(&json!({"d": 1}), &json!({"a": [], "d": 1})));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_is_set_only_where_nothing_is() {
+    fn a_default_does_not_override_a_value() {
         let mut object = json!({"spec": {"a": 1, "b": null}});
         object.default_at("spec.a", 2);
         object.default_at("spec.b", 2);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn removing_leaves_parents_in_place() {
+    fn removing_keeps_the_parents() {
         let mut object = json!({"spec": {"a": 1}});
         assert_eq!(object.remove_at("spec.a"), Some(json!(1)));
         assert_eq!(object.remove_at("spec.a.b"), None);

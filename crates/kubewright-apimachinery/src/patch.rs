@@ -1,11 +1,11 @@
-//! Patches: how the server makes a new object of an old one and a client's wishes.
+//! Patches: JSON patch, JSON merge patch and strategic merge patch.
 //!
-//! Each kind is decoded and applied as the library that kube-apiserver uses does it, and its errors are that
-//! library's. Decoding has two steps, because the server has: the check that `fieldValidation` asks for,
-//! which finds unknown and repeated fields and is stricter about types, and the decoding proper. The server
-//! runs the first only for `Warn`, which is the default, and `Strict`.
+//! Each type behaves like the library that kube-apiserver uses, including error messages. As in the server,
+//! decoding has two steps: the `fieldValidation` check, which finds unknown and duplicate fields and is
+//! stricter about types, and the decoding itself. The server runs the check only for `Warn` (the default) and
+//! `Strict`.
 //!
-//! A patch knows nothing of the kind of its object; the result is decoded and validated elsewhere.
+//! The result is decoded and validated elsewhere.
 
 pub mod json_patch;
 pub mod merge_patch;

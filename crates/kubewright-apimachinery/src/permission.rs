@@ -1,29 +1,30 @@
-//! One permission of RBAC: a verb on a resource of an API group.
+//! An RBAC permission: a verb on a resource of an API group.
 //!
-//! Owns how a missing permission is reported to the author of an operator: as the `#[rbac(...)]` attribute that grants
-//! it. Whether a caller has a permission is decided elsewhere.
+//! Formats a missing permission for the author of an operator, as the `#[rbac(...)]` attribute that grants
+//! it.
 
 use std::fmt;
 
-/// A verb on a resource. Its `Display` is `create deployments.apps`; [`Permission::attribute`] is what to write to get it.
+/// A verb on a resource. Its `Display` is `create deployments.apps`; [`Permission::attribute`] returns the
+/// attribute that grants it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Permission {
     /// API group; empty for the core group.
     pub group: String,
-    /// Plural, with a subresource as `pods/log`.
+    /// Plural resource name; with a subresource as `pods/log`.
     pub resource: String,
     /// Verb.
     pub verb: String,
 }
 
 impl Permission {
-    /// A verb on a resource of a group.
+    /// Creates a permission.
     pub fn new(group: impl Into<String>, resource: impl Into<String>, verb: impl Into<String>) -> Self {
         Self { group: group.into(), resource: resource.into(), verb: verb.into() }
     }
 
-    /// The permission that a 403 names, if its message is that of an authorizer. Other refusals, such as those of
-    /// admission and quota, name none.
+    /// The missing permission in the message of a 403 from an authorizer. Returns `None` for other 403s, such
+    /// as those of admission and quota.
     ///
     /// ```
     /// use kubewright_apimachinery::permission::Permission;
@@ -66,7 +67,7 @@ impl fmt::Display for Permission {
     }
 }
 
-/// The attributes that grant permissions, one for each resource, in order.
+/// The attributes that grant the permissions, sorted, one for each resource.
 pub fn attributes<'a>(permissions: impl IntoIterator<Item = &'a Permission>) -> Vec<String> {
     let mut sorted: Vec<&Permission> = permissions.into_iter().collect();
     sorted.sort();
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_of_an_authorizer_names_its_permission() {
+    fn a_forbidden_error_of_an_authorizer_contains_the_permission() {
         let message = "deployments.apps \"web\" is forbidden: User \"system:serviceaccount:a:b\" cannot get resource \
                        \"deployments/scale\" in API group \"apps\" in the namespace \"a\": RBAC: no role";
         let permission = Permission::refused(message).unwrap();
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn other_refusals_name_none() {
+    fn other_forbidden_errors_contain_no_permission() {
         for message in [
             "",
             "pods \"a\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1",

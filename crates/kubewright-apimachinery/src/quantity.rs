@@ -1,11 +1,10 @@
-//! Amounts of resources: `500m`, `1Gi`, `1e3`.
+//! Resource quantities: `500m`, `1Gi`, `1e3`.
 //!
-//! A [`Quantity`] is exact: an integer times a power of ten, never a float. It remembers in which of the
-//! three notations it was written and prints itself in the canonical form of that notation, which is what
-//! the server stores and answers: no fraction, and the largest suffix that loses nothing.
+//! A [`Quantity`] is exact: an integer times a power of ten. It keeps its notation and formats itself in
+//! canonical form, which the server stores and returns: no fraction, and the largest suffix without loss.
 //!
-//! Upstream's numbers have no limit; here an amount has at most 38 significant digits. That is checked where
-//! amounts are read, and arithmetic beyond it is approximate instead of wrapping.
+//! Upstream has arbitrary precision; here a quantity has at most 38 significant digits. Parsing rejects more,
+//! and arithmetic beyond the limit is approximate.
 
 mod parse;
 
@@ -17,47 +16,48 @@ use serde_json::Value;
 
 pub use parse::ParseError;
 
-/// An exact amount and its notation. Equality and order are those of the amounts: `1Ki` equals `1024`.
+/// An exact quantity and its notation. Equality and order ignore the notation: `1Ki` equals `1024`.
 #[derive(Debug, Clone)]
 pub struct Quantity {
     mantissa: i128,
     exponent: i32,
     notation: Notation,
-    /// Upstream holds small amounts as a scaled `i64` and others as a big decimal, and
-    /// [`Quantity::as_i64`] shows which.
+    /// Whether upstream stores the value as a scaled `i64` and not as a big decimal. Affects
+    /// [`Quantity::as_i64`].
     small: bool,
-    /// Upstream keeps the text of what it takes for canonical already, which is not always so: `1.500`.
+    /// The original text, where upstream assumes that it is canonical. It sometimes is not: `1.500`.
     text: Option<Box<str>>,
 }
 
-/// How a quantity is written.
+/// The notation of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notation {
     /// `12e6`
     DecimalExponent,
-    /// `12Mi`, that is 12 times 2^20
+    /// `12Mi`: 12 times 2^20
     BinarySi,
-    /// `12M`, that is 12 times 10^6
+    /// `12M`: 12 times 10^6
     DecimalSi,
 }
 
 impl Quantity {
-    /// A whole amount.
+    /// Creates an integer quantity.
     pub fn new(value: i64, notation: Notation) -> Self {
         Self { mantissa: i128::from(value), exponent: 0, notation, small: true, text: None }
     }
 
-    /// So many thousandths.
+    /// Creates a quantity from thousandths.
     pub fn from_milli(value: i64, notation: Notation) -> Self {
         Self { exponent: -3, ..Self::new(value, notation) }
     }
 
-    /// Reads a quantity. What is finer than a billionth is rounded away from zero.
+    /// Parses a quantity. Rounds away from zero to a billionth.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         parse::parse(text)
     }
 
-    /// Reads a quantity from a field: a string, perhaps with space around it, or a number; `null` is zero.
+    /// Reads a quantity from a field: a string, surrounded by optional white space, or a number; `null` is
+    /// zero.
     pub fn from_json(value: &Value) -> Result<Self, ParseError> {
         match value {
             Value::Null => Ok(Self::new(0, Notation::DecimalSi)),
@@ -67,12 +67,12 @@ impl Quantity {
         }
     }
 
-    /// How it is written.
+    /// The notation.
     pub fn notation(&self) -> Notation {
         self.notation
     }
 
-    /// Whether it is nothing.
+    /// Whether the quantity is zero.
     pub fn is_zero(&self) -> bool {
         self.mantissa == 0
     }
@@ -86,17 +86,17 @@ impl Quantity {
         }
     }
 
-    /// The amount rounded away from zero to an integer, at most what an `i64` holds.
+    /// The value rounded away from zero to an integer, saturating at the range of `i64`.
     pub fn value(&self) -> i64 {
         self.scaled_value(0)
     }
 
-    /// The amount in thousandths, rounded as [`Quantity::value`] is.
+    /// The value in thousandths, rounded like [`Quantity::value`].
     pub fn milli_value(&self) -> i64 {
         self.scaled_value(-3)
     }
 
-    /// The amount in units of `10^scale`, rounded as [`Quantity::value`] is.
+    /// The value in units of `10^scale`, rounded like [`Quantity::value`].
     pub fn scaled_value(&self, scale: i32) -> i64 {
         let shift = i64::from(self.exponent) - i64::from(scale);
         let scaled = if shift >= 0 {
@@ -112,8 +112,8 @@ impl Quantity {
         i64::try_from(scaled).unwrap_or(if scaled < 0 { i64::MIN } else { i64::MAX })
     }
 
-    /// The amount, if upstream calls it an integer: it is not written with a fraction, even one that is zero,
-    /// and fits.
+    /// The value, if upstream treats it as an integer: written without a fraction (not even a zero one), and
+    /// in range.
     pub fn as_i64(&self) -> Option<i64> {
         if !self.small || self.exponent < 0 {
             return None;
@@ -121,7 +121,7 @@ impl Quantity {
         i64::try_from(scale_up(self.mantissa, i64::from(self.exponent))?).ok()
     }
 
-    /// The nearest float, about.
+    /// The value as a float, approximately.
     #[expect(clippy::cast_precision_loss, reason = "the result is an approximation")]
     pub fn to_f64(&self) -> f64 {
         self.mantissa as f64 * 10_f64.powi(self.exponent)
@@ -133,7 +133,7 @@ impl Quantity {
             return signs;
         }
         let shift = i64::from(self.exponent) - i64::from(exponent);
-        // If the one with the greater exponent does not fit at the other's scale, it is farther from zero.
+        // If the mantissa overflows at the other's scale, its absolute value is larger.
         if shift >= 0 {
             match scale_up(self.mantissa, shift) {
                 Some(scaled) => scaled.cmp(&mantissa),
@@ -147,8 +147,8 @@ impl Quantity {
         }
     }
 
-    /// The mantissa and decimal exponent of the canonical form: no trailing zeros but what makes the
-    /// exponent a multiple of three.
+    /// The mantissa and decimal exponent of the canonical form: the exponent is a multiple of three and the
+    /// mantissa has no other trailing zeros.
     fn canonical_decimal(&self) -> (String, i64) {
         let (mut mantissa, mut exponent) = (self.mantissa, i64::from(self.exponent));
         while mantissa % 10 == 0 {
@@ -160,8 +160,8 @@ impl Quantity {
         (format!("{mantissa}{padding}"), exponent - zeros)
     }
 
-    /// The canonical mantissa and how many factors of 1024 were taken out of it; `None` if that notation
-    /// would lose something or is not used for amounts so small.
+    /// The canonical mantissa and the power of 1024; `None` if binary notation would lose precision or the
+    /// value is too small for it.
     fn canonical_binary(&self) -> Option<(i128, usize)> {
         if self.compare(-1024, 0).is_gt() && self.compare(1024, 0).is_lt() {
             return None;
@@ -194,7 +194,7 @@ impl fmt::Display for Quantity {
         if self.notation == Notation::BinarySi
             && let Some((mantissa, factors)) = self.canonical_binary()
         {
-            // Upstream leaves a suffix out if it has none so big.
+            // Upstream writes no suffix if the value exceeds the largest one.
             let suffix = BINARY.get(factors).copied().unwrap_or_default();
             return f.pad(&format!("{mantissa}{suffix}"));
         }
@@ -227,8 +227,7 @@ impl Ord for Quantity {
     }
 }
 
-/// The sum, in the notation of the first amount that is not zero. If it needs more than 38 digits, it is
-/// about the sum.
+/// The sum, in the notation of the first non-zero operand. Approximate if it needs more than 38 digits.
 impl Add for &Quantity {
     type Output = Quantity;
 
@@ -252,7 +251,7 @@ impl Add for &Quantity {
     }
 }
 
-/// The difference; see the sum.
+/// The difference; see [`Add`].
 impl Sub for &Quantity {
     type Output = Quantity;
 
@@ -340,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_upstream_takes_for_canonical_is_kept() {
+    fn text_that_upstream_considers_canonical_is_kept() {
         for text in ["1.500", "100.035k", "+5", "01Ki", "1025Ki", "500m", "4Ki", "1e03"] {
             assert_eq!(q(text).to_string(), text);
         }
@@ -349,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_finer_than_a_billionth_is_rounded_up() {
+    fn fractions_below_a_billionth_are_rounded_up() {
         for (text, canonical) in [
             ("3.001n", "4n"),
             ("-3.001n", "-4n"),
@@ -366,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_worded_as_upstream_words_them() {
+    fn errors_have_upstreams_text() {
         let format =
             "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
         let suffix = "unable to parse quantity's suffix";
@@ -388,7 +387,7 @@ mod tests {
             ("1KiKi", suffix),
             ("1e99999999999999999999", suffix),
             ("1234567890123456789012345678901234567890", "unable to parse numeric part of quantity"),
-            // With the zeros of its canonical form it would not be read again.
+            // Its canonical form has more digits and could not be parsed again.
             ("234567890123456789012345678901234567.8", "unable to parse numeric part of quantity"),
         ] {
             assert_eq!(Quantity::parse(text).expect_err(text).to_string(), message, "{text:?}");
@@ -396,14 +395,14 @@ mod tests {
     }
 
     #[test]
-    fn oddities_that_upstream_reads_as_zero_are_zero() {
+    fn a_missing_number_parses_as_zero() {
         for text in ["-", "+", ".", "Ki", "m", "+.k"] {
             assert!(q(text).is_zero(), "{text}");
         }
     }
 
     #[test]
-    fn amounts_compare_across_notations() {
+    fn quantities_compare_across_notations() {
         assert_eq!(q("1Ki"), q("1024"));
         assert_eq!(q("1000m"), q("1"));
         assert_eq!(q("1e3"), q("1k"));
@@ -413,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_take_the_notation_of_the_first_amount_that_is_not_zero() {
+    fn sums_have_the_notation_of_the_first_non_zero_quantity() {
         assert_eq!((&q("1Gi") + &q("1024Mi")).to_string(), "2Gi");
         assert_eq!((&q("0") + &q("1Gi")).to_string(), "1Gi");
         assert_eq!((&q("100m") + &q("1")).to_string(), "1100m");
@@ -437,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn an_amount_written_with_a_fraction_is_no_integer() {
+    fn a_quantity_written_with_a_fraction_is_not_an_integer() {
         assert_eq!(q("5k").as_i64(), Some(5000));
         assert_eq!(q("1Gi").as_i64(), Some(1 << 30));
         assert_eq!(q("1000m").as_i64(), None);
@@ -460,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_made_from_integers_are_canonical() {
+    fn quantities_from_integers_are_canonical() {
         assert_eq!(Quantity::new(2048, Notation::BinarySi).to_string(), "2Ki");
         assert_eq!(Quantity::from_milli(1500, Notation::DecimalSi).to_string(), "1500m");
         assert_eq!(Quantity::new(2_000_000, Notation::DecimalExponent).to_string(), "2e6");
@@ -468,7 +467,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_canonical_form_is_canonical_and_keeps_the_amount(
+        fn the_canonical_form_is_stable_and_keeps_the_value(
             text in "-?[1-9][0-9]{0,11}(\\.[0-9]{1,6})?(n|u|m||k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|e-?[0-9]|E1[0-9])",
         ) {
             let quantity = q(&text);
@@ -481,7 +480,7 @@ mod tests {
         }
 
         #[test]
-        fn sums_can_be_taken_back(a in any::<i64>(), b in any::<i64>(), scale in 0..2) {
+        fn subtraction_inverts_addition(a in any::<i64>(), b in any::<i64>(), scale in 0..2) {
             let notation = Notation::DecimalSi;
             let (a, b) = if scale == 0 {
                 (Quantity::new(a, notation), Quantity::from_milli(b, notation))
@@ -494,14 +493,14 @@ mod tests {
         }
 
         #[test]
-        fn the_order_is_that_of_the_numbers(a in -999_999_i64..999_999, b in -999_999_i64..999_999) {
+        fn quantities_are_ordered_by_value(a in -999_999_i64..999_999, b in -999_999_i64..999_999) {
             let milli = Quantity::from_milli(a, Notation::DecimalSi);
             let whole = Quantity::new(b, Notation::BinarySi);
             prop_assert_eq!(milli.cmp(&whole), a.cmp(&(b * 1000)));
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in "[-+0-9.eEinumkKMGTP]{0,40}|.*") {
+        fn no_input_panics(text in "[-+0-9.eEinumkKMGTP]{0,40}|.*") {
             if let Ok(quantity) = Quantity::parse(&text) {
                 let _ = (quantity.to_string(), quantity.value(), quantity.milli_value(), quantity.as_i64());
             }

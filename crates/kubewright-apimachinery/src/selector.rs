@@ -1,9 +1,9 @@
-//! Selectors: which objects a list or watch wants, by their labels and by some of their fields.
+//! Label and field selectors.
 //!
-//! A selector is a list of requirements that all must hold; an empty one selects everything. The texts of
-//! errors are upstream's, because the server answers a bad query with them.
+//! A selector is a conjunction of requirements; an empty one selects everything. The error texts are
+//! upstream's, because the server returns them for invalid queries.
 //!
-//! Which fields a resource can be selected by is not decided here.
+//! The selectable fields of a resource are defined elsewhere.
 
 mod field;
 mod label;

@@ -1,6 +1,6 @@
-//! Failures as the API answers them: a `Status` with code, reason, message and details.
+//! API errors: a `Status` with code, reason, message and details.
 //!
-//! Owns the wording of whole-request failures; [`crate::field`] owns that of single fields.
+//! Owns the texts of request errors; [`crate::field`] owns those of fields.
 
 use std::borrow::Cow;
 
@@ -11,50 +11,50 @@ use crate::field::{ErrorList, aggregate, quote};
 /// A failed request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApiError {
-    /// HTTP status.
+    /// HTTP status code.
     pub code: u16,
-    /// Machine-readable; empty where upstream gives none.
+    /// Machine-readable reason; empty where upstream sets none.
     pub reason: Cow<'static, str>,
-    /// For people.
+    /// Human-readable message.
     pub message: String,
-    /// What it is about.
+    /// Details about the object.
     pub details: Option<Box<Details>>,
 }
 
-/// What a failure is about.
+/// Details of an API error.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Details {
     /// Name of the object.
     pub name: String,
     /// API group.
     pub group: String,
-    /// The resource, or the kind where the object is invalid.
+    /// The resource; for invalid objects the kind.
     pub kind: String,
-    /// Uid of the object.
+    /// UID of the object.
     pub uid: String,
-    /// Single reasons.
+    /// The individual causes.
     pub causes: Vec<Cause>,
-    /// When to try again; 0 is not said.
+    /// Seconds to wait before retrying; 0 if not set.
     pub retry_after_seconds: u32,
 }
 
-/// One reason of a failure.
+/// One cause of an API error.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cause {
-    /// Machine-readable.
+    /// Machine-readable reason.
     pub reason: String,
-    /// For people.
+    /// Human-readable message.
     pub message: String,
     /// The field, or empty.
     pub field: String,
 }
 
-/// A resource or kind with its group, as messages name it.
+/// A resource or kind with its group, as used in messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Qualified<'a> {
-    /// API group, empty for core.
+    /// API group; empty for the core group.
     pub group: &'a str,
-    /// Plural of the resource, or the kind.
+    /// Plural resource name, or the kind.
     pub name: &'a str,
 }
 
@@ -66,7 +66,7 @@ impl std::fmt::Display for Qualified<'_> {
 }
 
 impl ApiError {
-    /// A failure without details.
+    /// Creates an error without details.
     pub fn new(code: u16, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self { code, reason: reason.into(), message: message.into(), details: None }
     }
@@ -79,37 +79,37 @@ impl ApiError {
         self
     }
 
-    /// With single reasons.
+    /// Sets the causes.
     #[must_use]
     pub fn with_causes(mut self, causes: Vec<Cause>) -> Self {
         self.details.get_or_insert_default().causes = causes;
         self
     }
 
-    /// With the time after which to try again.
+    /// Sets the retry delay.
     #[must_use]
     pub fn with_retry_after(mut self, seconds: u32) -> Self {
         self.details.get_or_insert_default().retry_after_seconds = seconds;
         self
     }
 
-    /// No such object.
+    /// The object does not exist.
     pub fn not_found(what: Qualified<'_>, name: &str) -> Self {
         Self::new(404, "NotFound", format!("{what} {} not found", quote(name))).about(what, name)
     }
 
-    /// The name is taken.
+    /// The object already exists.
     pub fn already_exists(what: Qualified<'_>, name: &str) -> Self {
         Self::new(409, "AlreadyExists", format!("{what} {} already exists", quote(name))).about(what, name)
     }
 
-    /// The object has changed, or a precondition does not hold.
+    /// The object was modified, or a precondition failed.
     pub fn conflict(what: Qualified<'_>, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {what} {}: {why}", quote(name));
         Self::new(409, "Conflict", message).about(what, name)
     }
 
-    /// Not allowed, whoever asks or by whom.
+    /// The request is not allowed.
     pub fn forbidden(what: Qualified<'_>, name: &str, why: &str) -> Self {
         let message = match (what.name, name) {
             ("", _) => format!("forbidden: {why}"),
@@ -119,7 +119,7 @@ impl ApiError {
         Self::new(403, "Forbidden", message).about(what, name)
     }
 
-    /// The object breaks rules.
+    /// The object is invalid.
     pub fn invalid(kind: Qualified<'_>, name: &str, errors: &ErrorList) -> Self {
         let mut message = format!("{kind} {} is invalid", quote(name));
         if !errors.is_empty() {
@@ -132,12 +132,12 @@ impl ApiError {
         Self::new(422, "Invalid", message).about(kind, name).with_causes(causes)
     }
 
-    /// The request makes no sense.
+    /// The request is malformed.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }
 
-    /// The server failed.
+    /// An internal server error.
     pub fn internal(message: impl std::fmt::Display) -> Self {
         let text = message.to_string();
         Self::new(500, "InternalError", format!("Internal error occurred: {text}")).with_causes(vec![Cause {
@@ -147,7 +147,7 @@ impl ApiError {
         }])
     }
 
-    /// The server took too long, or is not there yet.
+    /// The server timed out or is not ready.
     pub fn timeout(message: &str, retry_after_seconds: u32) -> Self {
         Self::new(504, "Timeout", format!("Timeout: {message}")).with_retry_after(retry_after_seconds)
     }
@@ -157,7 +157,7 @@ impl ApiError {
         Self::new(410, "Expired", message)
     }
 
-    /// The HTTP method does not fit.
+    /// The path does not support the HTTP method.
     pub fn method_not_allowed() -> Self {
         let mut error = Self::new(
             405,
@@ -168,7 +168,7 @@ impl ApiError {
         error
     }
 
-    /// The resource does not know the verb.
+    /// The resource does not support the verb.
     pub fn method_not_supported(what: Qualified<'_>, verb: &str) -> Self {
         let message = format!("{verb} is not supported on resources of kind {:?}", what.to_string());
         let mut error = Self::new(405, "MethodNotAllowed", message);
@@ -177,7 +177,7 @@ impl ApiError {
         error
     }
 
-    /// The `Status` object that clients are sent.
+    /// The `Status` object of the response.
     pub fn to_value(&self) -> Value {
         let mut status = Map::new();
         status.insert("kind".into(), "Status".into());
@@ -240,7 +240,7 @@ mod tests {
     const PODS: Qualified<'_> = Qualified { group: "", name: "pods" };
 
     #[test]
-    fn a_missing_object_is_named_with_its_group() {
+    fn not_found_contains_the_group() {
         let deployments = Qualified { group: "apps", name: "deployments" };
         let error = ApiError::not_found(deployments, "x");
         assert_eq!(error.message, "deployments.apps \"x\" not found");
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_object_lists_its_causes() {
+    fn invalid_lists_its_causes() {
         let errors = vec![FieldError::required(&Path::new("spec").child("containers"), "")];
         let value = ApiError::invalid(Qualified { group: "", name: "Pod" }, "p", &errors).to_value();
         assert_eq!(value["message"], "Pod \"p\" is invalid: spec.containers: Required value");
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn forbidden_without_a_name_reads_well() {
+    fn forbidden_without_a_name_has_upstreams_text() {
         assert_eq!(ApiError::forbidden(PODS, "", "no").message, "pods is forbidden: no");
         assert_eq!(ApiError::forbidden(PODS, "a", "no").message, "pods \"a\" is forbidden: no");
     }

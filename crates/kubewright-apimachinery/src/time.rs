@@ -1,40 +1,40 @@
-//! Times as Kubernetes writes them: RFC 3339 in UTC, with seconds or with microseconds.
+//! Timestamps in RFC 3339 and UTC, with seconds or microseconds.
 //!
-//! Owns the calendar arithmetic (proleptic Gregorian, years 0 to 9999 when parsing) and nothing else: no
-//! clock is read here. What Go's `time.Parse(time.RFC3339, ...)` accepts is accepted, including a fraction
-//! after a comma, an hour of one digit and an offset of up to `24:60`; leap seconds are not.
+//! Implements the calendar (proleptic Gregorian, years 0 to 9999 when parsing) and does not read the clock.
+//! Accepts what Go's `time.Parse(time.RFC3339, ...)` accepts, including a fraction after a comma, a one-digit
+//! hour and an offset of up to `24:60`; rejects leap seconds.
 
 use crate::duration::human_duration;
 use crate::field::quote;
 
-/// The time as seconds since 1970, with the fraction dropped. `None` if it is not RFC 3339.
+/// Parses RFC 3339 to seconds since the Unix epoch. Truncates fractions.
 pub fn parse_rfc3339(text: &str) -> Option<i64> {
     parse(text, Layout::Rfc3339).ok().map(|micros| micros.div_euclid(MICROS))
 }
 
-/// The time as microseconds since 1970, with what is finer dropped. `None` if it is not RFC 3339.
+/// Parses RFC 3339 to microseconds since the Unix epoch. Truncates smaller fractions.
 pub fn parse_rfc3339_micros(text: &str) -> Option<i64> {
     parse(text, Layout::Rfc3339).ok()
 }
 
-/// How long ago a time is, as `kubectl get` prints it: `5m`, `3d2h`; `<unknown>` if there is none. `now` is in seconds
-/// since 1970.
+/// The age of a timestamp as `kubectl get` prints it: `5m`, `3d2h`; `<unknown>` if it is missing. `now` is in
+/// seconds since the Unix epoch.
 pub fn age(timestamp: &str, now: i64) -> String {
     instant(timestamp).map_or_else(|| "<unknown>".to_owned(), |then| human_duration(now - then))
 }
 
-/// As [`parse_rfc3339`], but `None` for Go's zero time, which upstream treats as no time at all.
+/// Like [`parse_rfc3339`], but `None` for Go's zero time, which upstream treats as unset.
 pub fn instant(timestamp: &str) -> Option<i64> {
     const ZERO_TIME: i64 = -62_135_596_800;
     parse_rfc3339(timestamp).filter(|seconds| *seconds != ZERO_TIME)
 }
 
-/// A form that a time must have.
+/// A time format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// Seconds; a fraction may follow.
+    /// Seconds with an optional fraction.
     Rfc3339,
-    /// Seconds and exactly six digits of a fraction.
+    /// Seconds with exactly six fractional digits.
     Rfc3339Micro,
 }
 
@@ -47,7 +47,7 @@ impl Layout {
     }
 }
 
-/// A text that is no time, in Go's words.
+/// A parse error, with Go's text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("parsing time {}{problem}", quote(.text))]
 pub struct ParseError {
@@ -55,7 +55,7 @@ pub struct ParseError {
     problem: String,
 }
 
-/// The time as microseconds since 1970, with what is finer dropped.
+/// Parses to microseconds since the Unix epoch. Truncates smaller fractions.
 pub fn parse(text: &str, layout: Layout) -> Result<i64, ParseError> {
     let mut rest = Rest(text.as_bytes());
     read(&mut rest, layout).map_err(|problem| {
@@ -71,30 +71,30 @@ pub fn parse(text: &str, layout: Layout) -> Result<i64, ParseError> {
     })
 }
 
-/// Seconds since 1970 as `2006-01-02T15:04:05Z`.
+/// Formats seconds since the Unix epoch as `2006-01-02T15:04:05Z`.
 pub fn format_rfc3339(seconds: i64) -> String {
     format!("{}Z", date_and_time(seconds))
 }
 
-/// Microseconds since 1970 as `2006-01-02T15:04:05.000000Z`.
+/// Formats microseconds since the Unix epoch as `2006-01-02T15:04:05.000000Z`.
 pub fn format_rfc3339_micro(micros: i64) -> String {
     format!("{}.{:06}Z", date_and_time(micros.div_euclid(MICROS)), micros.rem_euclid(MICROS))
 }
 
 const MICROS: i64 = 1_000_000;
 const DAY: i64 = 86_400;
-/// Days of 400 years, after which the calendar repeats.
+/// Days in the 400-year cycle of the calendar.
 const CYCLE: i64 = 146_097;
-/// Days from 0000-03-01, where counting starts, to 1970-01-01.
+/// Days from 0000-03-01 to 1970-01-01.
 const EPOCH: i64 = 719_468;
 
-/// What is wrong with a time.
+/// Why a time is invalid.
 enum Problem {
-    /// This part of the layout is not there.
+    /// A part of the layout is missing.
     NotA(&'static str),
-    /// A number is there, but no such day or hour is.
+    /// A number is out of range.
     OutOfRange(&'static str),
-    /// Something follows.
+    /// Text follows the time.
     Extra,
 }
 
@@ -137,11 +137,11 @@ fn read(rest: &mut Rest<'_>, layout: Layout) -> Result<i64, Problem> {
     Ok(seconds * MICROS + micros)
 }
 
-/// What of the text is still to be read.
+/// The remaining input.
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {
-    /// Exactly `count` digits; nothing is read if they are not there.
+    /// Parses exactly `count` digits; consumes nothing on failure.
     fn digits(&mut self, count: usize) -> Option<i64> {
         let digits = self.0.get(..count).filter(|digits| digits.iter().all(u8::is_ascii_digit))?;
         self.0 = &self.0[count..];
@@ -153,7 +153,7 @@ impl Rest<'_> {
         Some(())
     }
 
-    /// A fraction of a second in microseconds, of which there may be none.
+    /// Parses an optional fraction to microseconds.
     fn fraction(&mut self) -> i64 {
         let [b'.' | b',', digits @ ..] = self.0 else { return 0 };
         let count = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -165,7 +165,7 @@ impl Rest<'_> {
         (0..6).fold(0, |micros, at| micros * 10 + digit(at))
     }
 
-    /// A point and exactly six digits.
+    /// Parses a point and exactly six digits.
     fn exact_fraction(&mut self) -> Option<i64> {
         let before = self.0;
         let micros = self.skip(b'.').and_then(|()| self.digits(6));
@@ -176,7 +176,7 @@ impl Rest<'_> {
         micros
     }
 
-    /// `Z`, `+01:00` or `-01:00`, in seconds east of UTC. Nothing is read if it is none of them.
+    /// Parses `Z`, `+01:00` or `-01:00` to seconds east of UTC; consumes nothing on failure.
     fn offset(&mut self) -> Option<i64> {
         let before = self.0;
         let offset = self.read_offset();
@@ -211,7 +211,7 @@ fn date_and_time(seconds: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
 }
 
-/// Years are counted from March, so that the leap day is the last of its year.
+/// Years start in March, so that the leap day is the last day of its year.
 fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let month_from_march = (month + 9) % 12;
@@ -248,7 +248,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn known_times_are_read_and_written() {
+    fn known_times_are_parsed_and_formatted() {
         for (text, seconds) in [
             ("1970-01-01T00:00:00Z", 0),
             ("2000-02-29T12:34:56Z", 951_827_696),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_and_fractions_are_taken_as_go_takes_them() {
+    fn offsets_and_fractions_are_parsed_like_in_go() {
         assert_eq!(parse_rfc3339("1970-01-01T01:00:00+01:00"), Some(0));
         assert_eq!(parse_rfc3339("1969-12-31T23:30:00-00:30"), Some(0));
         assert_eq!(parse_rfc3339("1970-01-01T0:00:01.999999999999Z"), Some(1));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_refuses_is_refused() {
+    fn times_that_go_rejects_are_rejected() {
         for text in [
             "",
             "now",
@@ -304,7 +304,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_time_survives_writing_and_reading(micros in -62_167_219_200_000_000_i64..253_402_300_800_000_000) {
+        fn every_time_round_trips(micros in -62_167_219_200_000_000_i64..253_402_300_800_000_000) {
             prop_assert_eq!(parse_rfc3339_micros(&format_rfc3339_micro(micros)), Some(micros));
             let seconds = micros.div_euclid(MICROS);
             prop_assert_eq!(parse_rfc3339(&format_rfc3339(seconds)), Some(seconds));

@@ -1,4 +1,4 @@
-//! How a webhook is reached: what admission and conversion have in common.
+//! Validation of `clientConfig`, shared by admission and conversion webhooks.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::field::{ErrorList, FieldError, Path};
 use crate::names;
 use crate::object::Fields as _;
 
-/// Checks a `clientConfig`, all but its CA bundle.
+/// Validates a `clientConfig`, except for its CA bundle.
 pub fn client_config(config: &Value, path: &Path) -> ErrorList {
     match (config.at("url").as_str(), config.has("service")) {
         (Some(text), false) => url(text, &path.child("url")),
@@ -15,7 +15,7 @@ pub fn client_config(config: &Value, path: &Path) -> ErrorList {
     }
 }
 
-/// Checks a URL, of which Go's parser would refuse more.
+/// Validates a URL. Go's parser rejects more.
 fn url(text: &str, path: &Path) -> ErrorList {
     const FORM: &str = "; desired format: https://host[/path]";
     let mut errors = ErrorList::new();
@@ -51,7 +51,7 @@ fn url(text: &str, path: &Path) -> ErrorList {
 
 fn service(service: &Value, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    // Upstream passes the two in the wrong order, and so names the other one.
+    // Upstream swaps the two arguments and reports the other field.
     for (missing, shown) in [("namespace", "name"), ("name", "namespace")] {
         if service.str_at(missing).is_empty() {
             errors.push(FieldError::required(&path.child(shown), ""));

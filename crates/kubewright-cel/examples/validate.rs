@@ -1,4 +1,4 @@
-//! Validates a custom resource against the CEL rules of its schema, and prints what an API server would answer.
+//! Validates a custom resource against the CEL rules of its schema and prints the API server's errors.
 //!
 //! ```console
 //! cargo run -p kubewright-cel --example validate

@@ -1,21 +1,20 @@
-//! The syntax tree of an expression.
+//! Abstract syntax tree.
 //!
-//! Every node has a number of its own, by which its place in the text, its type and its overloads are looked
-//! up. Macros are expanded already: what `all` and `map` were is a [`Comprehension`] here.
+//! Every node has an ID, which indexes its source position, its type and its overloads. Macros are already
+//! expanded: `all` and `map` appear as a [`Comprehension`].
 
 use std::sync::Arc;
 
-/// The number of a node.
+/// Node ID.
 pub(crate) type Id = usize;
 
-/// A node.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Expr {
     pub(crate) id: Id,
     pub(crate) kind: Kind,
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kind {
     Literal(Literal),
@@ -26,11 +25,11 @@ pub(crate) enum Kind {
     Map(Vec<Entry>),
     Struct(Box<Struct>),
     Comprehension(Box<Comprehension>),
-    /// Stands where something was reported.
+    /// Placeholder for a node with a reported error.
     Error,
 }
 
-/// A value written in the text.
+/// A literal value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Literal {
     Null,
@@ -89,12 +88,12 @@ pub(crate) struct Field {
     pub(crate) optional: bool,
 }
 
-/// A loop over a range, which folds a value.
+/// A loop over a range that folds into an accumulator.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Comprehension {
     pub(crate) range: Expr,
     pub(crate) var: String,
-    /// The value beside a key or an index, in comprehensions of two variables.
+    /// The second iteration variable of two-variable comprehensions.
     pub(crate) second_var: Option<String>,
     pub(crate) accumulator: String,
     pub(crate) init: Expr,
@@ -103,11 +102,11 @@ pub(crate) struct Comprehension {
     pub(crate) result: Expr,
 }
 
-/// The name of what most macros fold into. Nobody can write it in an expression.
+/// Name of the accumulator variable of most macros. Not a valid identifier, so expressions cannot use it.
 pub(crate) const ACCUMULATOR: &str = "@result";
 
 impl Expr {
-    /// `a.b.c` as a name, or with its leading dot.
+    /// `a.b.c` as a qualified name, including a leading dot.
     pub(crate) fn qualified_name(&self) -> Option<String> {
         match &self.kind {
             Kind::Ident(name) => Some(name.clone()),
@@ -119,13 +118,13 @@ impl Expr {
         }
     }
 
-    /// Calls `visit` with this node and all below, parents first.
+    /// Calls `visit` for this node and its descendants, parents first.
     pub(crate) fn walk<'a>(&'a self, visit: &mut impl FnMut(&'a Expr)) {
         visit(self);
         self.each_child(&mut |child| child.walk(visit));
     }
 
-    /// Calls `visit` with each node directly below, as they stand in the text.
+    /// Calls `visit` for the direct children, in source order.
     pub(crate) fn each_child<'a>(&'a self, visit: &mut impl FnMut(&'a Expr)) {
         match &self.kind {
             Kind::Literal(_) | Kind::Ident(_) | Kind::Error => {}

@@ -1,7 +1,7 @@
-//! Types of all nodes, and which overloads calls mean.
+//! Type checker: determines the type of every node and the overload candidates of every call.
 //!
-//! Reports what cel-go's checker reports, with its words and at its places. Qualified names are resolved on
-//! the way: `a.b(c)` becomes a call of `a.b` where there is such a function.
+//! Reports the errors of cel-go's checker with the same wording and positions. It also resolves qualified
+//! names: `a.b(c)` becomes a call of `a.b` if such a function exists.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use super::env::{Env, NoField};
 use super::source::Issues;
 use super::types::{Mapping, Type, most_general};
 
-/// What was found out about a tree.
+/// The result of type checking.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Checked {
-    /// By the number of the node.
+    /// Indexed by node ID.
     types: Vec<Type>,
-    /// By the number of the call.
+    /// Keyed by the ID of the call.
     overloads: HashMap<Id, Vec<&'static str>>,
 }
 
@@ -31,7 +31,7 @@ impl Checked {
     }
 }
 
-/// Checks the tree, whose nodes stand at `positions`.
+/// Checks the tree. `positions` holds the source offsets by node ID.
 pub(crate) fn check(root: &mut Expr, positions: &[usize], env: &Env, issues: &mut Issues) -> Checked {
     let mut checker = Checker {
         env,
@@ -52,7 +52,7 @@ struct Checker<'a> {
     env: &'a Env,
     positions: &'a [usize],
     issues: &'a mut Issues,
-    /// Variables of the loops around, the innermost last.
+    /// Comprehension variables in scope, innermost last.
     scopes: Vec<(String, Type)>,
     types: Vec<Type>,
     overloads: HashMap<Id, Vec<&'static str>>,
@@ -104,7 +104,7 @@ impl Checker<'_> {
         self.types[id] = found;
     }
 
-    /// The type of an element of a list or map; what is inside it if it is optional.
+    /// The type of a list element or map value; the wrapped type if it is optional.
     fn element_type(&mut self, value: &Expr, is_optional: bool) -> Type {
         let found = self.types[value.id].clone();
         if !is_optional {
@@ -119,7 +119,7 @@ impl Checker<'_> {
         found
     }
 
-    /// The type of a list with items of both types.
+    /// The element type of a list that contains both types.
     fn join(&mut self, previous: Option<Type>, found: Type) -> Type {
         match previous {
             None => found,
@@ -278,7 +278,7 @@ impl Checker<'_> {
         result
     }
 
-    /// The types of an overload, its parameters replaced by new ones.
+    /// The overload's types with fresh type parameters.
     fn instance(&mut self, overload: &Overload) -> (Vec<Type>, Type) {
         let mut names = HashMap::new();
         for part in overload.args.iter().chain([&overload.result]) {
@@ -409,7 +409,7 @@ fn type_of_literal(literal: &Literal) -> Type {
     }
 }
 
-/// `(int, string)`, or `list(int).(string)` for members.
+/// `(int, string)`, or `list(int).(string)` for member functions.
 fn signature(types: &[Type], is_member: bool) -> String {
     let (target, args) = if is_member { types.split_at(1) } else { types.split_at(0) };
     let args: Vec<String> = args.iter().map(ToString::to_string).collect();

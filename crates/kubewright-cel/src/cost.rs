@@ -1,20 +1,21 @@
-//! What expressions cost.
+//! Cost of expressions.
 //!
-//! [`runtime`] counts while one runs, [`estimate`] says beforehand what the worst case is. Both follow cel-go
-//! and Kubernetes to the number: a rule that upstream accepts may not be refused here, nor the reverse.
+//! [`estimate`] computes the worst case at compile time, [`runtime`] tracks the actual cost. Both must return
+//! exactly the numbers of cel-go and Kubernetes: otherwise this crate would accept or reject different rules
+//! than an API server.
 
 pub(crate) mod estimate;
 mod functions;
 pub(crate) mod range;
 pub(crate) mod runtime;
 
-/// What going over one character costs.
+/// Cost of traversing one character of a string.
 const PER_CHARACTER: f64 = 0.1;
 
-/// What one character of a regular expression costs for each character it is matched with.
+/// Cost of one regex character per character of the matched string.
 const PER_REGEX_CHARACTER: f64 = 0.25;
 
-/// What one question to the authorizer costs.
+/// Cost of one authorization check.
 const AUTHORIZATION_CHECK: u64 = 350_000;
 
 const SELECT: u64 = 1;
@@ -22,7 +23,7 @@ const LIST: u64 = 10;
 const MAP: u64 = 30;
 const STRUCT: u64 = 40;
 
-/// Functions that cost one whatever they are given: they look at what was parsed before.
+/// Functions with a constant cost of one, because they only access an already parsed value.
 fn costs_one(function: &str) -> bool {
     matches!(
         function,

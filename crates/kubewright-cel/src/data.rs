@@ -1,7 +1,7 @@
-//! Data as values, seen through its schema.
+//! Conversion between JSON and CEL values, guided by a schema.
 //!
-//! Without a schema, JSON is taken as it is. Data that does not fit its schema has no value: rules are only
-//! run on data that was validated before, so users rarely see these errors.
+//! Without a schema, JSON is converted as is. Data that does not match its schema yields an error; rules only
+//! run on data that already passed schema validation, so users rarely see these errors.
 
 use serde_json::Value as Json;
 
@@ -11,7 +11,7 @@ use super::schema::Schema;
 use super::value::{Evaluated, List, ListKind, Map, Value};
 use kubewright_apimachinery::duration::parse_go_duration;
 
-/// The value of `json`.
+/// Converts `json` to a value.
 pub(crate) fn value<'a>(json: &'a Json, schema: Option<&'a Schema>) -> Evaluated<'a> {
     match schema {
         Some(schema) => typed(json, schema),
@@ -19,7 +19,7 @@ pub(crate) fn value<'a>(json: &'a Json, schema: Option<&'a Schema>) -> Evaluated
     }
 }
 
-/// The value of JSON of which nothing is known.
+/// Converts JSON without a schema.
 pub(crate) fn untyped(json: &Json) -> Value<'_> {
     match json {
         Json::Null => Value::Null,
@@ -125,7 +125,7 @@ fn expected(wanted: &str, json: &Json) -> EvalError {
 }
 
 impl Value<'_> {
-    /// The value as JSON. An error for what JSON cannot say.
+    /// Converts the value to JSON. Fails for values that JSON cannot represent.
     pub fn to_json(&self) -> Result<Json, EvalError> {
         Ok(match self {
             Self::Null => Json::Null,

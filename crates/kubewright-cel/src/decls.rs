@@ -1,14 +1,14 @@
-//! The functions that expressions may call: names, overloads and types.
+//! Function declarations: names, overloads and types.
 //!
-//! One table per library, written as signatures. An overload's name decides its cost and is never seen by
-//! users; the order of overloads is upstream's. What functions do is in [`super::library`].
+//! One table of signatures per library. The overload name selects the cost function and does not appear in
+//! messages. The order of overloads is upstream's. The implementations are in [`super::library`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use super::types::Type;
 
-/// One way to call a function.
+/// One signature of a function.
 #[derive(Debug, Clone)]
 pub(crate) struct Overload {
     pub(crate) id: &'static str,
@@ -17,7 +17,7 @@ pub(crate) struct Overload {
     pub(crate) result: Type,
 }
 
-/// The overloads of `function`, if there is such a function, and its name as it is kept.
+/// The name and the overloads of `function`, if it is declared.
 pub(crate) fn lookup(function: &str) -> Option<(&'static str, &'static [Overload])> {
     static FUNCTIONS: LazyLock<HashMap<&'static str, Vec<Overload>>> = LazyLock::new(|| {
         let mut functions: HashMap<_, Vec<Overload>> = HashMap::new();
@@ -31,7 +31,7 @@ pub(crate) fn lookup(function: &str) -> Option<(&'static str, &'static [Overload
     FUNCTIONS.get_key_value(function).map(|(name, overloads)| (*name, overloads.as_slice()))
 }
 
-/// The type that a name stands for where a type is a value, as in `type(x) == int`.
+/// The type that an identifier denotes, as in `type(x) == int`.
 pub(crate) fn type_named(name: &str) -> Option<Type> {
     Some(match name {
         "bool" => Type::Bool,
@@ -52,7 +52,7 @@ pub(crate) fn type_named(name: &str) -> Option<Type> {
     })
 }
 
-/// `function overload (args) -> result`, where a member has its target before the parenthesis.
+/// Parses `function overload (args) -> result`. A member function has its target type before the parenthesis.
 fn declaration(line: &'static str) -> Option<(&'static str, Overload)> {
     let mut words = line.split_whitespace();
     let (function, id) = (words.next()?, words.next()?);
@@ -68,7 +68,7 @@ fn declaration(line: &'static str) -> Option<(&'static str, Overload)> {
     Some((function, Overload { id, is_member: target.is_some(), args, result: type_of(result) }))
 }
 
-/// What stands between commas that are in no parenthesis.
+/// Splits at commas outside parentheses.
 fn split(list: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0;
     list.split(move |c| {
@@ -462,7 +462,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_declares_an_overload_of_known_types() {
+    fn every_declaration_line_parses() {
         for line in TABLES.iter().flat_map(|table| table.lines()).filter(|line| !line.is_empty()) {
             let (_, overload) = declaration(line).unwrap_or_else(|| panic!("{line}"));
             let all = overload.args.iter().chain([&overload.result]);

@@ -1,6 +1,6 @@
-//! What an expression may name: variables and the fields of objects.
+//! The declarations that an expression can use: variables and object types.
 //!
-//! Functions are the same everywhere and are not part of it; see [`super::decls`].
+//! Functions are the same in every environment; see [`super::decls`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,33 +17,34 @@ pub struct Env {
 }
 
 impl Env {
-    /// Nothing but functions and types.
+    /// Creates an environment without variables.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same with a variable.
+    /// Declares a variable.
     #[must_use]
     pub fn with_variable(mut self, name: &str, of: Type) -> Self {
         self.variables.insert(name.to_owned(), of);
         self
     }
 
-    /// The same with an object type. Fields have the names by which expressions select them.
+    /// Declares an object type. The field names must be escaped as CEL requires.
     #[must_use]
     pub fn with_object(mut self, name: &str, fields: impl IntoIterator<Item = (String, Type)>) -> Self {
         self.objects.insert(Arc::from(name), fields.into_iter().collect());
         self
     }
 
-    /// The same with the types that mutations construct: `Object`, `Object.spec` and so on, and `JSONPatch`.
+    /// Declares the types that mutation expressions construct: `Object`, `Object.spec` and so on, and
+    /// `JSONPatch`.
     #[must_use]
     pub fn with_patch_types(mut self) -> Self {
         self.patch_types = true;
         self
     }
 
-    /// The type that `name{...}` constructs, if it may be constructed.
+    /// The type that `name{...}` constructs, if it is constructible.
     pub(crate) fn constructed(&self, name: &str) -> Option<Type> {
         let known = name == "JSONPatch" || name == "Object" || name.starts_with("Object.");
         (self.patch_types && known).then(|| Type::object(name))
@@ -56,17 +57,17 @@ impl Env {
     /// The type of a field of an object.
     pub(crate) fn field_type(&self, object: &str, field: &str) -> Result<&Type, NoField> {
         let fields = self.objects.get(object).ok_or(NoField::NoObject)?;
-        // Words that CEL reserves need no escape behind a dot.
+        // CEL's reserved words need no escaping in a field selection.
         let reserved = || escape::is_reserved(field).then(|| fields.get(&format!("__{field}__"))).flatten();
         fields.get(field).or_else(reserved).ok_or(NoField::Undefined)
     }
 }
 
-/// Why there is no such field.
+/// Why a field lookup failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoField {
-    /// The object is not declared.
+    /// The object type is not declared.
     NoObject,
-    /// The object has no such field.
+    /// The object type has no such field.
     Undefined,
 }

@@ -1,43 +1,43 @@
-//! Why an expression cannot be compiled, or has no value.
+//! Compile and evaluation errors.
 
 use std::borrow::Cow;
 
 use super::types::Type;
 
-/// Why an expression cannot be used. The text is what Kubernetes puts behind the expression.
+/// Why an expression does not compile. Kubernetes appends this text to the expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
-    /// It is no expression, or its types do not fit. The text is cel-go's, with the place.
+    /// A syntax or type error. The text is cel-go's and includes the position.
     #[error("compilation failed: {0}")]
     Invalid(String),
-    /// Its value is of another type than wanted.
+    /// The result type differs from the expected one.
     #[error("must evaluate to {wanted} but got {found}")]
     ResultType {
-        /// The type that is wanted.
+        /// The expected type.
         wanted: Type,
-        /// The type that it has.
+        /// The actual type.
         found: Type,
     },
-    /// Its value is of none of the types that are wanted.
+    /// The result type is none of the expected ones.
     #[error("must evaluate to one of {wanted} but got {found}")]
     ResultTypes {
-        /// The types that are wanted, as Go prints them.
+        /// The expected types, as Go prints them.
         wanted: &'static str,
-        /// The type that it has.
+        /// The actual type.
         found: Type,
     },
-    /// A constant part of it has no value.
+    /// A constant subexpression fails to evaluate.
     #[error("program instantiation failed: {0}")]
     Constant(String),
 }
 
-/// Why an expression has no value.
+/// Why the evaluation of an expression failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
-    /// Something in it failed. The text is cel-go's.
+    /// An operation failed. The text is cel-go's.
     #[error("{0}")]
     Failed(Cow<'static, str>),
-    /// It did more work than allowed.
+    /// The evaluation exceeded its cost limit.
     #[error("operation cancelled: actual cost limit exceeded")]
     CostLimitExceeded,
 }
@@ -47,7 +47,7 @@ impl EvalError {
         Self::Failed(message.into())
     }
 
-    /// No function fits the values at hand, and nothing more is told.
+    /// No overload matches the argument types at run time.
     pub(crate) fn no_overload() -> Self {
         Self::new("no such overload")
     }

@@ -1,7 +1,7 @@
-//! Names of properties as expressions write them.
+//! Escaping of property names for CEL identifiers.
 //!
-//! CEL cannot write every name: `a-b` is `a__dash__b`, and `in` is `__in__`. A name that starts with a digit
-//! or has other characters cannot be written at all.
+//! `a-b` becomes `a__dash__b`, and the reserved word `in` becomes `__in__`. Names that start with a digit or
+//! contain other characters are not accessible in CEL.
 
 use std::borrow::Cow;
 
@@ -31,12 +31,12 @@ const RESERVED: [&str; 21] = [
 
 const ESCAPES: [(&str, &str); 4] = [("__", "underscores"), (".", "dot"), ("-", "dash"), ("/", "slash")];
 
-/// Whether CEL reserves the word.
+/// Whether CEL reserves `word`.
 pub(crate) fn is_reserved(word: &str) -> bool {
     RESERVED.contains(&word)
 }
 
-/// The name as expressions write it, if they can.
+/// Escapes a property name; `None` if CEL cannot express it.
 pub fn escape(name: &str) -> Option<Cow<'_, str>> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
@@ -62,7 +62,7 @@ pub fn escape(name: &str) -> Option<Cow<'_, str>> {
     Some(if escaped == name { Cow::Borrowed(name) } else { Cow::Owned(escaped) })
 }
 
-/// The name as the data has it, if it is an escape of one.
+/// Reverts [`escape`]; `None` if `escaped` is not a valid escape.
 pub(crate) fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
     if !escaped.contains("__") {
         return Some(Cow::Borrowed(escaped));
@@ -73,7 +73,7 @@ pub(crate) fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
         let inner = &rest[start + 2..];
         let length = inner.find('_').unwrap_or(inner.len());
         if length == 0 || !inner[length..].starts_with("__") {
-            // Not an escape: the first underscore stays, and the search goes on behind it.
+            // Not an escape sequence: keep the first underscore and continue after it.
             name.push_str(&rest[..=start]);
             rest = &rest[start + 1..];
             continue;
@@ -97,7 +97,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn names_that_cel_cannot_write_are_escaped() {
+    fn property_names_are_escaped() {
         for (name, escaped) in [
             ("a", "a"),
             ("a-b", "a__dash__b"),
@@ -116,9 +116,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_escaped_can_be_read_back(name in "[a-z][a-z_./-]{0,12}") {
+        fn escaped_names_round_trip(name in "[a-z][a-z_./-]{0,12}") {
             let escaped = escape(&name).unwrap();
-            // Three underscores in a row are read in another way than they were written, as upstream.
+            // Names with three consecutive underscores do not round-trip, as upstream.
             prop_assume!(!name.contains("___"));
             let ends = name.ends_with('_') || name.contains("_.") || name.contains("_-") || name.contains("_/");
             prop_assume!(!ends && !name.contains("._") && !name.contains("-_") && !name.contains("/_"));

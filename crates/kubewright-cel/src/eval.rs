@@ -1,7 +1,7 @@
-//! Running a program.
+//! Evaluator.
 //!
-//! Errors are values for a while: `&&` and `||` forget those of one side if the other decides. Running out of
-//! budget is never forgotten. Costs are counted as cel-go's tracker counts them; see [`super::cost::runtime`].
+//! `&&` and `||` drop the error of one side if the other side determines the result. Exceeding the cost limit
+//! is never dropped. Costs are tracked like cel-go does; see [`super::cost::runtime`].
 
 use std::borrow::Cow;
 
@@ -12,12 +12,12 @@ use super::library;
 use super::program::{Bindings, Operation, Prepared, Program, VARIABLES};
 use super::value::{Evaluated, List, Map, Value};
 
-/// What came of running a program.
+/// The result of evaluating a program.
 #[derive(Debug)]
 pub struct Evaluation<'a> {
-    /// The value, or why there is none.
+    /// The value or the error.
     pub value: Result<Value<'a>, EvalError>,
-    /// What it cost, in cel-go's units.
+    /// The actual cost, in cel-go's units.
     pub cost: u64,
 }
 
@@ -27,7 +27,6 @@ pub(super) fn run<'a>(program: &'a Program, bindings: &Bindings<'a>, budget: u64
     Evaluation { value, cost: run.cost }
 }
 
-/// The value of a literal.
 pub(super) fn literal(literal: &Literal) -> Value<'_> {
     match literal {
         Literal::Null => Value::Null,
@@ -43,8 +42,8 @@ pub(super) fn literal(literal: &Literal) -> Value<'_> {
 struct Run<'a, 'b> {
     program: &'a Program,
     bindings: &'b Bindings<'a>,
-    /// Variables of the loops around, the innermost last.
-    /// What a loop made so far may be an error: `all` and `exists` may still decide.
+    /// Comprehension variables in scope, innermost last. The accumulator may hold an error, because a later
+    /// iteration of `all` or `exists` can still determine the result.
     scopes: Vec<(&'a str, Evaluated<'a>)>,
     cost: u64,
     budget: u64,
@@ -70,7 +69,7 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    /// An object that an expression constructs. A field whose optional value is none is left out.
+    /// Constructs an object. Skips fields whose optional value is absent.
     fn construct(&mut self, made: &'a Struct) -> Evaluated<'a> {
         let mut fields = Vec::with_capacity(made.fields.len());
         for field in &made.fields {
@@ -112,7 +111,7 @@ impl<'a> Run<'a, '_> {
             return Err(error.clone());
         }
         match operand {
-            // What is selected of an optional value is optional.
+            // A field of an optional value is optional.
             Value::Optional(inner) => optional_field(inner.as_deref(), &select.field),
             operand => field_of(&operand, &select.field)?.ok_or_else(|| EvalError::no_key(&select.field)),
         }
@@ -176,7 +175,8 @@ impl<'a> Run<'a, '_> {
                 Ok(value) => args.push(value),
                 // With more than two arguments, the first error ends the call.
                 Err(error) if call.args.len() + usize::from(call.target.is_some()) > 2 => return Err(error),
-                // The others are looked at, and the call is paid for, before the error counts.
+                // With up to two arguments, the remaining ones are evaluated and the cost is added before the
+                // error is returned.
                 Err(error) => {
                     args.push(Value::Null);
                     failed = failed.or(Some(error));
@@ -199,7 +199,7 @@ impl<'a> Run<'a, '_> {
         result
     }
 
-    /// `&&` and `||`: `deciding` on either side decides, whatever the other is.
+    /// `&&` and `||`: an operand equal to `deciding` determines the result, even if the other one fails.
     fn logical(&mut self, args: &'a [Expr], deciding: bool) -> Evaluated<'a> {
         let mut failed = None;
         for arg in args {
@@ -216,7 +216,7 @@ impl<'a> Run<'a, '_> {
 
     fn add(&mut self, prepared: &Prepared, call: &'a Call) -> Evaluated<'a> {
         let left = &call.args[0];
-        // What a loop makes is taken out of its variable, so that it can grow in place.
+        // Move the accumulator out of its variable, so that the list can grow in place.
         let a = match &left.kind {
             Kind::Ident(name) if name == super::ast::ACCUMULATOR => {
                 let found = self.scopes.iter_mut().rev().find(|(local, _)| *local == name);
@@ -236,7 +236,7 @@ impl<'a> Run<'a, '_> {
         if is_constant(&args[1])
             && let Kind::List(elements) = &args[1].kind
         {
-            // Upstream looks constants up in a set, which costs nothing.
+            // Upstream evaluates `in` over constants with a set lookup, which is free.
             let cost = self.cost;
             let mut found = false;
             for element in elements {
@@ -295,7 +295,7 @@ impl<'a> Run<'a, '_> {
         self.present(found)
     }
 
-    /// What is there costs something, what is missing does not.
+    /// Adds the cost of a lookup only if the value is present.
     fn present(&mut self, found: Option<Value<'a>>) -> Evaluated<'a> {
         match found {
             Some(value) => {
@@ -306,7 +306,8 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    /// What something is selected from. Where that is no attribute itself, an attribute starts here.
+    /// Evaluates the operand of a selection. If the operand is not an attribute, the selection starts one and
+    /// adds its cost.
     fn operand(&mut self, expr: &'a Expr) -> Evaluated<'a> {
         let value = self.eval(expr)?;
         if !is_attribute(expr) {
@@ -315,7 +316,7 @@ impl<'a> Run<'a, '_> {
         Ok(value)
     }
 
-    /// The value of what is part of another attribute: that it starts is paid for already.
+    /// Evaluates an expression that is part of an attribute whose cost is already counted.
     fn within_attribute(&mut self, expr: &'a Expr) -> Evaluated<'a> {
         let value = self.eval(expr);
         if is_attribute(expr) {
@@ -380,7 +381,7 @@ impl<'a> Run<'a, '_> {
         result
     }
 
-    /// What came of `expr`, where an error may be overlooked later.
+    /// Evaluates `expr`; the caller may drop the inner error. The outer error ends the evaluation.
     fn tried(&mut self, expr: &'a Expr) -> Result<Evaluated<'a>, EvalError> {
         match self.eval(expr) {
             Err(EvalError::CostLimitExceeded) => Err(EvalError::CostLimitExceeded),
@@ -416,7 +417,7 @@ impl<'a> Run<'a, '_> {
         Ok(())
     }
 
-    /// One round of a loop. Whether there may be another.
+    /// Runs one iteration. Returns whether to continue.
     fn step(
         &mut self,
         c: &'a Comprehension,
@@ -441,7 +442,7 @@ fn target(call: &Call) -> Result<&Expr, EvalError> {
     call.target.as_ref().ok_or_else(EvalError::no_overload)
 }
 
-/// Whether upstream knows the value when it compiles the expression.
+/// Whether upstream folds the expression to a constant at compile time.
 pub(super) fn is_constant(expr: &Expr) -> bool {
     match &expr.kind {
         Kind::Literal(_) => true,
@@ -460,7 +461,7 @@ pub(super) fn is_constant(expr: &Expr) -> bool {
     }
 }
 
-/// Whether upstream reads the expression as a path from a variable or a value.
+/// Whether upstream evaluates the expression as an attribute: a path from a variable or a value.
 fn is_attribute(expr: &Expr) -> bool {
     match &expr.kind {
         Kind::Ident(_) => true,
@@ -470,7 +471,7 @@ fn is_attribute(expr: &Expr) -> bool {
     }
 }
 
-/// What a cost is counted by, where there may be no value.
+/// The value used for cost tracking; a placeholder if the evaluation failed.
 fn valued<'b, 'a>(value: &'b Evaluated<'a>) -> &'b Value<'a> {
     value.as_ref().unwrap_or(&Value::Null)
 }
@@ -478,7 +479,7 @@ fn valued<'b, 'a>(value: &'b Evaluated<'a>) -> &'b Value<'a> {
 fn field_of<'a>(operand: &Value<'a>, field: &str) -> Result<Option<Value<'a>>, EvalError> {
     match operand {
         Value::Map(map) => map.field(field).transpose(),
-        // As cel-go has it: null has no fields.
+        // As in cel-go, null has no fields.
         Value::Optional(None) | Value::Null => Ok(None),
         Value::Optional(Some(inner)) => field_of(inner, field),
         Value::Authorization(value) => Ok(value.field(field).map(Value::Authorization)),
@@ -495,7 +496,7 @@ fn optional_field<'a>(operand: Option<&Value<'a>>, field: &str) -> Evaluated<'a>
     }
 }
 
-/// The item at a place, if there is one. An error if a place can never be such a value.
+/// The item at `index`, if present. Fails if the index has an invalid type.
 fn item_of<'a>(operand: &Value<'a>, index: &Value<'a>) -> Result<Option<Value<'a>>, EvalError> {
     match operand {
         Value::List(list) => match place(index) {
@@ -510,10 +511,10 @@ fn item_of<'a>(operand: &Value<'a>, index: &Value<'a>) -> Result<Option<Value<'a
     }
 }
 
-/// What a value is as a place in a list.
+/// An index converted to a list position.
 enum Place {
     At(usize),
-    /// No list has an item there.
+    /// Out of range for every list.
     Outside,
     NoNumber,
 }

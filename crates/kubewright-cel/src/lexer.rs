@@ -1,11 +1,11 @@
-//! The words of an expression.
+//! Lexer.
 //!
-//! Takes the longest word at each place, as cel-go's generated lexer does, and reports what is none with the
-//! same text. Literals are cut out here and read by the parser.
+//! Takes the longest token at each position, like cel-go's generated lexer, and reports unrecognized input
+//! with the same text. The parser decodes the literals.
 
 use super::source::{Issues, Source};
 
-/// What a word is, in the order and with the names of cel-go's grammar.
+/// Token types, in the order and with the names of cel-go's grammar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Equals,
@@ -47,7 +47,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The name of the kind in lists of what was expected.
+    /// The name of the token type in lists of expected tokens.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Equals => "'=='",
@@ -90,17 +90,17 @@ impl Kind {
     }
 }
 
-/// A word at its place.
+/// A token and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
-    /// Where it starts, in characters.
+    /// Start offset in characters.
     pub(crate) start: usize,
-    /// Where the next one may start.
+    /// End offset in characters, exclusive.
     pub(crate) end: usize,
 }
 
-/// All words of the text; the last is [`Kind::End`]. What is no word is reported and left out.
+/// Splits the text into tokens; the last one is [`Kind::End`]. Unrecognized input is reported and skipped.
 pub(crate) fn tokens(source: &Source, issues: &mut Issues) -> Vec<Token> {
     let chars = source.chars();
     let mut tokens = Vec::new();
@@ -110,13 +110,13 @@ pub(crate) fn tokens(source: &Source, issues: &mut Issues) -> Vec<Token> {
             at = end;
             continue;
         }
-        match word(chars, at) {
+        match token_at(chars, at) {
             Ok((kind, end)) => {
                 tokens.push(Token { kind, start: at, end });
                 at = end;
             }
             Err(failed) => {
-                // The character that cannot follow is shown too, and skipped with the rest.
+                // The message includes the first character that does not match, and the lexer skips it too.
                 let end = (failed + 1).min(chars.len());
                 let text: String = chars[at..end].iter().collect();
                 issues.report(at, format!("Syntax error: token recognition error at: '{text}'"));
@@ -128,7 +128,7 @@ pub(crate) fn tokens(source: &Source, issues: &mut Issues) -> Vec<Token> {
     tokens
 }
 
-/// The white space and comments between two words. What is no word was left out with all of it.
+/// The white space and comments between two tokens, without unrecognized input.
 pub(crate) fn hidden_text(chars: &[char], from: usize, to: usize) -> String {
     let mut text = String::new();
     let mut at = from;
@@ -138,13 +138,13 @@ pub(crate) fn hidden_text(chars: &[char], from: usize, to: usize) -> String {
                 text.extend(&chars[at..end]);
                 at = end;
             }
-            None => at = word(chars, at).map_or_else(|failed| failed + 1, |(_, end)| end),
+            None => at = token_at(chars, at).map_or_else(|failed| failed + 1, |(_, end)| end),
         }
     }
     text
 }
 
-/// The end of white space or of a comment.
+/// The end of the white space or comment at `at`.
 fn hidden(chars: &[char], at: usize) -> Option<usize> {
     let is_space = |c: &char| matches!(c, '\t' | ' ' | '\r' | '\n' | '\u{c}');
     if is_space(&chars[at]) {
@@ -153,11 +153,11 @@ fn hidden(chars: &[char], at: usize) -> Option<usize> {
     chars[at..].starts_with(&['/', '/']).then(|| at + chars[at..].iter().take_while(|c| **c != '\n').count())
 }
 
-/// The kind of the word at `at` and where it ends, or the first character that cannot follow.
-fn word(chars: &[char], at: usize) -> Result<(Kind, usize), usize> {
+/// The type and the end of the token at `at`, or the position of the first character that does not match.
+fn token_at(chars: &[char], at: usize) -> Result<(Kind, usize), usize> {
     if let Some(found) = string(chars, at) {
         match found {
-            // `b` and `r` before a string that does not end are names.
+            // `b` and `r` before an unterminated string are identifiers.
             Err(failed) if !matches!(chars[at], 'b' | 'B' | 'r' | 'R') => return Err(failed),
             Err(_) => {}
             Ok(found) => return Ok(found),
@@ -266,7 +266,7 @@ fn number(chars: &[char], at: usize) -> (Kind, usize) {
     }
 }
 
-/// A string or bytes, if what starts here looks like one.
+/// A string or bytes literal, if one starts here.
 fn string(chars: &[char], at: usize) -> Option<Result<(Kind, usize), usize>> {
     let mut open = at;
     let is_bytes = matches!(chars[open], 'b' | 'B');
@@ -284,7 +284,7 @@ fn string(chars: &[char], at: usize) -> Option<Result<(Kind, usize), usize>> {
     Some(short.map(|end| (kind, end)))
 }
 
-/// Where a string ends that is closed by `count` times `quote`.
+/// The end of a string that is closed by `count` quotes.
 fn quoted(chars: &[char], from: usize, quote: char, count: usize, is_raw: bool) -> Result<usize, usize> {
     let mut at = from;
     while let Some(c) = chars.get(at) {
@@ -299,7 +299,7 @@ fn quoted(chars: &[char], from: usize, quote: char, count: usize, is_raw: bool) 
     Err(at)
 }
 
-/// Where an escape ends.
+/// The end of an escape sequence.
 fn escape(chars: &[char], at: usize) -> Result<usize, usize> {
     let all = |count: usize, is_digit: fn(&char) -> bool, from: usize| {
         let length = chars[from.min(chars.len())..].iter().take(count).take_while(|c| is_digit(c)).count();
@@ -319,7 +319,7 @@ fn escape(chars: &[char], at: usize) -> Result<usize, usize> {
 mod tests {
     use super::*;
 
-    fn words(text: &str) -> Vec<String> {
+    fn lex(text: &str) -> Vec<String> {
         let source = Source::new(text);
         let mut issues = Issues::new(source.clone());
         let found = tokens(&source, &mut issues);
@@ -336,18 +336,18 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_word_is_taken() {
+    fn the_longest_token_wins() {
         assert_eq!(
-            words("1.5e3 0x1Fu 1.x .5"),
+            lex("1.5e3 0x1Fu 1.x .5"),
             ["Float:1.5e3", "Uint:0x1Fu", "Int:1", "Dot:.", "Identifier:x", "Float:.5"]
         );
-        assert_eq!(words("inx in true_ true"), ["Identifier:inx", "In:in", "Identifier:true_", "True:true"]);
-        assert_eq!(words("b'a' r'\\d' '''x'y'''"), ["Bytes:b'a'", "String:r'\\d'", "String:'''x'y'''"]);
-        assert_eq!(words("a // b\n<= c"), ["Identifier:a", "LessEquals:<=", "Identifier:c"]);
+        assert_eq!(lex("inx in true_ true"), ["Identifier:inx", "In:in", "Identifier:true_", "True:true"]);
+        assert_eq!(lex("b'a' r'\\d' '''x'y'''"), ["Bytes:b'a'", "String:r'\\d'", "String:'''x'y'''"]);
+        assert_eq!(lex("a // b\n<= c"), ["Identifier:a", "LessEquals:<=", "Identifier:c"]);
     }
 
     #[test]
-    fn what_is_no_word_is_shown_with_the_character_that_stopped_it() {
+    fn unrecognized_input_is_reported_with_the_first_invalid_character() {
         assert_eq!(errors("a & b"), "ERROR: <input>:1:3: Syntax error: token recognition error at: '& '");
         assert_eq!(errors("'abc"), "ERROR: <input>:1:1: Syntax error: token recognition error at: ''abc'");
         assert_eq!(errors("#"), "ERROR: <input>:1:1: Syntax error: token recognition error at: '#'");

@@ -1,12 +1,12 @@
-//! Common Expression Language, as Kubernetes uses it.
+//! Common Expression Language (CEL), as Kubernetes uses it.
 //!
-//! An [`Env`] declares variables, [`Program::compile`] checks an expression against it, and
-//! [`Program::eval`] runs it with [`Bindings`] and a budget. [`rules`] compiles and runs the validation rules of a
-//! structural schema (`x-kubernetes-validations`).
+//! An [`Env`] declares variables, [`Program::compile`] type-checks an expression against it, and
+//! [`Program::eval`] runs it with [`Bindings`] and a cost limit. [`rules`] compiles and runs the validation
+//! rules of a structural schema (`x-kubernetes-validations`).
 //!
-//! Error messages and their positions, the function libraries and all costs are those of cel-go and Kubernetes.
-//! Expressions cannot loop forever: their cost is limited before and while they run. This crate does no I/O, reads no
-//! clock and knows no API server.
+//! Error messages and their positions, function libraries and costs match cel-go and Kubernetes. Every
+//! expression terminates: its cost is limited at compile time and at run time. This crate does no I/O and
+//! does not read the clock.
 //!
 //! ```
 //! use kubewright_cel::{Env, Program, Type};
@@ -56,13 +56,13 @@ pub use program::{Bindings, Program};
 pub use types::Type;
 pub use value::{Extension, List, Map, Value};
 
-/// What one expression of a rule or policy may cost when it runs.
+/// Cost limit of one expression of a rule or policy.
 pub const PER_CALL_LIMIT: u64 = 1_000_000;
 
-/// What all rules of a custom resource, or all expressions of a policy, may cost together.
+/// Total cost limit of all rules of a custom resource, or of all expressions of a policy.
 pub const RUNTIME_BUDGET: i64 = 10_000_000;
 
-/// What all match conditions of one webhook or policy may cost together.
+/// Total cost limit of all match conditions of one webhook or policy.
 pub const MATCH_CONDITIONS_BUDGET: i64 = 2_500_000;
 
 #[cfg(test)]

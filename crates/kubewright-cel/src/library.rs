@@ -1,8 +1,8 @@
-//! What functions do.
+//! Function implementations.
 //!
-//! A [`Function`] looks at its arguments, the target of a member first, and answers `None` if it has no
-//! overload for them. Functions are pure; costs are counted elsewhere. Operators that must not evaluate all
-//! of their operands are part of the evaluator.
+//! A [`Function`] receives its arguments, for member functions the target first, and returns `None` if no
+//! overload matches them. Functions are pure and do not track costs. Short-circuiting operators are part of
+//! the evaluator.
 
 pub(crate) mod authz;
 pub(crate) mod convert;
@@ -25,10 +25,10 @@ use super::value::{Evaluated, Value};
 
 pub(crate) use operators::add;
 
-/// A function. `None` if it has no overload for the values.
+/// A function implementation. Returns `None` if no overload matches the arguments.
 pub(crate) type Function = for<'a> fn(&[Value<'a>]) -> Option<Evaluated<'a>>;
 
-/// The function of that name.
+/// The implementation of the function `name`.
 pub(crate) fn lookup(name: &str) -> Option<Function> {
     operators::lookup(name)
         .or_else(|| convert::lookup(name))
@@ -45,7 +45,7 @@ pub(crate) fn lookup(name: &str) -> Option<Function> {
         .or_else(|| authz::lookup(name))
 }
 
-/// Calls `function`, with cel-go's error where it has no overload for the values.
+/// Calls `function`. Returns cel-go's error if no overload matches the arguments.
 pub(crate) fn call<'a>(name: &str, function: Function, args: &[Value<'a>]) -> Evaluated<'a> {
     function(args).unwrap_or_else(|| {
         let types: Vec<&str> = args.iter().map(Value::type_name).collect();

@@ -1,23 +1,23 @@
-//! Macros: calls that are rewritten before anything else looks at them.
+//! Macro expansion.
 //!
-//! Owns the shapes of the comprehensions they become. The nodes made here stand where the call's parenthesis
-//! stands; errors point at the argument that is wrong.
+//! Rewrites calls such as `all` and `map` to comprehensions during parsing. The new nodes have the position
+//! of the call's opening parenthesis; errors point at the invalid argument.
 
 use super::ast::{ACCUMULATOR, Comprehension, Element, Expr, Id, Kind, Literal, Select};
 use super::parser::{Positions, call};
 use super::source::Issues;
 
-/// The name of what macros folded into once. Loops may not use it.
+/// The accumulator name of older cel-go versions. Not allowed as an iteration variable.
 const OLD_ACCUMULATOR: &str = "__result__";
 
-/// The variable of a loop that never runs, which only binds a name.
+/// Iteration variable of a comprehension that never iterates and only binds a name.
 const UNUSED: &str = "#unused";
 
 const SORT_INPUT: &str = "@__sortBy_input__";
 
 const OPTIONAL_TARGET: &str = "@target";
 
-/// The call, or what it stands for if it is a macro.
+/// Expands the call if it is a macro; otherwise returns it unchanged.
 pub(crate) fn expand(
     positions: &mut Positions,
     issues: &mut Issues,
@@ -100,7 +100,7 @@ impl Maker<'_> {
         self.node(Kind::List(elements))
     }
 
-    /// `step` where `condition` holds, else what was folded so far.
+    /// `condition ? step : accumulator`.
     fn filtered(&mut self, condition: Option<Expr>, step: Expr) -> Expr {
         match condition {
             None => step,
@@ -126,7 +126,7 @@ impl Maker<'_> {
         })))
     }
 
-    /// `body` with `name` bound to `value`: a loop that never runs.
+    /// Binds `name` to `value` in `body`, with a comprehension that never iterates.
     fn bind(&mut self, name: &str, value: Expr, body: Expr) -> Expr {
         let range = self.list(Vec::new());
         let condition = self.literal(Literal::Bool(false));
@@ -153,7 +153,7 @@ struct Fold {
 
 type Vars = (String, Option<String>);
 
-/// The variables of a loop and what follows them.
+/// The iteration variables and the remaining arguments.
 fn variables(args: Vec<Expr>, count: usize, problem: &str) -> Result<(Vars, Vec<Expr>), (Id, String)> {
     let name = |arg: &Expr| match &arg.kind {
         Kind::Ident(name) => Ok(name.clone()),
@@ -180,7 +180,7 @@ fn only(mut rest: Vec<Expr>) -> Expr {
     rest.pop().unwrap_or(Expr { id: 0, kind: Kind::Error })
 }
 
-/// A condition, if there is one, and the last argument.
+/// The optional condition and the last argument.
 fn condition_and_last(mut rest: Vec<Expr>) -> (Option<Expr>, Expr) {
     let last = only(rest.split_off(rest.len() - 1));
     (rest.pop(), last)
@@ -294,7 +294,7 @@ fn transform_map_entry(make: &mut Maker<'_>, range: Option<Expr>, args: Vec<Expr
     Ok(insert(make, range, vars, condition, vec![entry]))
 }
 
-/// `target.optMap(name, body)`: the target is looked at once, and the body only sees a value that is there.
+/// `target.optMap(name, body)`: evaluates the target once, and the body only if the target has a value.
 fn optional(
     make: &mut Maker<'_>,
     target: Option<Expr>,

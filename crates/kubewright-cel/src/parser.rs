@@ -1,33 +1,33 @@
-//! From words to a syntax tree.
+//! Parser: tokens to syntax tree.
 //!
-//! Accepts exactly cel-go's grammar with optional syntax. A text outside of it makes [`parse`] give up at
-//! once; [`super::antlr`] then reads it again and words the errors. Errors of meaning, such as a reserved
-//! name, are reported here and do not stop the parser.
+//! Accepts exactly cel-go's grammar with optional syntax. [`parse`] stops at the first syntax error;
+//! [`super::antlr`] then parses the text again to produce cel-go's error messages. Other errors, such as
+//! reserved identifiers, are reported here and do not stop the parser.
 
 mod literal;
 
 use super::antlr;
 use super::ast::{Call, Element, Entry, Expr, Field, Id, Kind, Literal, Select, Struct};
 use super::escape::is_reserved;
-use super::lexer::{self, Kind as Token, Token as Word};
+use super::lexer::{self, Kind as TokenKind, Token};
 use super::macros;
 use super::source::{Issues, Source};
 
-/// How deep expressions may be nested, and how long a chain of equal operators may be.
+/// Maximum nesting depth, and maximum length of a chain of equal operators.
 const MAX_DEPTH: usize = 250;
 
-/// How long an expression may be.
+/// Maximum length of an expression in characters.
 const MAX_LENGTH: usize = 100_000;
 
-/// A tree, and where its nodes stand in the text.
+/// A syntax tree and the source positions of its nodes.
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub(crate) root: Expr,
-    /// By the number of the node.
+    /// Indexed by node ID.
     pub(crate) positions: Vec<usize>,
 }
 
-/// The tree of `text`, or what is wrong with it.
+/// Parses `text`.
 pub(crate) fn parse(text: &str) -> Result<Parsed, Issues> {
     let source = Source::new(text);
     let mut issues = Issues::new(source.clone());
@@ -38,10 +38,10 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, Issues> {
         ));
         return Err(issues);
     }
-    let words = lexer::tokens(&source, &mut issues);
+    let tokens = lexer::tokens(&source, &mut issues);
     let mut parser = Parser {
         source: &source,
-        words: &words,
+        tokens: &tokens,
         at: 0,
         depth: 0,
         positions: Positions::default(),
@@ -52,7 +52,7 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, Issues> {
     match root {
         Ok(root) if issues.is_empty() => return Ok(Parsed { root, positions }),
         Ok(_) => {}
-        Err(Fault::Syntax) => antlr::report(&source, &words, &mut issues),
+        Err(Fault::Syntax) => antlr::report(&source, &tokens, &mut issues),
         Err(Fault::TooDeep) => {
             issues.report_nowhere(format!("expression recursion limit exceeded: {MAX_DEPTH}"));
         }
@@ -61,12 +61,12 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, Issues> {
     Err(issues)
 }
 
-/// Where nodes stand in the text, by their number.
+/// Source positions, indexed by node ID.
 #[derive(Debug, Default)]
 pub(crate) struct Positions(Vec<usize>);
 
 impl Positions {
-    /// A new number, for a node at `offset`.
+    /// Allocates an ID for a node at `offset`.
     pub(crate) fn next(&mut self, offset: usize) -> Id {
         self.0.push(offset);
         self.0.len() - 1
@@ -77,13 +77,13 @@ impl Positions {
     }
 }
 
-/// Why there is no tree.
+/// Why parsing failed.
 #[derive(Debug)]
 enum Fault {
     Syntax,
-    /// Too many brackets within each other.
+    /// The nesting is too deep.
     TooDeep,
-    /// Too many operators in a row.
+    /// A chain of operators is too long.
     TooLong,
 }
 
@@ -91,7 +91,7 @@ type Parse<T> = Result<T, Fault>;
 
 struct Parser<'a> {
     source: &'a Source,
-    words: &'a [Word],
+    tokens: &'a [Token],
     at: usize,
     depth: usize,
     positions: Positions,
@@ -101,7 +101,7 @@ struct Parser<'a> {
 impl Parser<'_> {
     fn start(&mut self) -> Parse<Expr> {
         let root = self.expr()?;
-        self.expect(Token::End)?;
+        self.expect(TokenKind::End)?;
         Ok(root)
     }
 
@@ -110,11 +110,11 @@ impl Parser<'_> {
         if self.depth >= MAX_DEPTH {
             return Err(Fault::TooDeep);
         }
-        let mut result = self.logical(Token::Or, "_||_")?;
-        if let Some(question) = self.accept(Token::Question) {
+        let mut result = self.logical(TokenKind::Or, "_||_")?;
+        if let Some(question) = self.accept(TokenKind::Question) {
             let id = self.node_at(&question);
-            let then = self.logical(Token::Or, "_||_")?;
-            self.expect(Token::Colon)?;
+            let then = self.logical(TokenKind::Or, "_||_")?;
+            self.expect(TokenKind::Colon)?;
             let otherwise = self.expr()?;
             result = call(id, "_?_:_", None, vec![result, then, otherwise]);
         }
@@ -122,25 +122,25 @@ impl Parser<'_> {
         Ok(result)
     }
 
-    /// A chain of `||` or `&&` as a balanced tree.
-    fn logical(&mut self, operator: Token, function: &str) -> Parse<Expr> {
+    /// Parses a chain of `||` or `&&` into a balanced tree.
+    fn logical(&mut self, operator: TokenKind, function: &str) -> Parse<Expr> {
         let mut terms = vec![Some(self.term(operator)?)];
         let mut ids = Vec::new();
-        while let Some(word) = self.accept(operator) {
+        while let Some(token) = self.accept(operator) {
             let term = self.term(operator)?;
-            ids.push(self.node_at(&word));
+            ids.push(self.node_at(&token));
             terms.push(Some(term));
         }
         Ok(balanced(&mut terms, &ids, function))
     }
 
-    fn term(&mut self, operator: Token) -> Parse<Expr> {
-        if operator == Token::Or { self.logical(Token::And, "_&&_") } else { self.binary(0) }
+    fn term(&mut self, operator: TokenKind) -> Parse<Expr> {
+        if operator == TokenKind::Or { self.logical(TokenKind::And, "_&&_") } else { self.binary(0) }
     }
 
-    /// A chain of operators that bind at least as strongly as `level`.
+    /// Parses operators with at least the precedence `level`.
     fn binary(&mut self, level: usize) -> Parse<Expr> {
-        const LEVELS: [fn(Token) -> Option<&'static str>; 3] = [relation, sum, product];
+        const LEVELS: [fn(TokenKind) -> Option<&'static str>; 3] = [relation, sum, product];
         let Some(operator) = LEVELS.get(level) else { return self.unary() };
         let mut left = self.binary(level + 1)?;
         let mut length = 0;
@@ -149,8 +149,8 @@ impl Parser<'_> {
             if length > MAX_DEPTH {
                 return Err(Fault::TooLong);
             }
-            let word = self.next();
-            let id = self.node_at(&word);
+            let token = self.next();
+            let id = self.node_at(&token);
             let right = self.binary(level + 1)?;
             left = call(id, function, None, vec![left, right]);
         }
@@ -159,9 +159,11 @@ impl Parser<'_> {
 
     fn unary(&mut self) -> Parse<Expr> {
         let (operator, function) = match self.peek() {
-            Token::Exclam => (Token::Exclam, "!_"),
-            // A sign before a number is part of it.
-            Token::Minus if !matches!(self.peek_second(), Token::Int | Token::Float) => (Token::Minus, "-_"),
+            TokenKind::Exclam => (TokenKind::Exclam, "!_"),
+            // A minus sign before a number literal belongs to the literal.
+            TokenKind::Minus if !matches!(self.peek_second(), TokenKind::Int | TokenKind::Float) => {
+                (TokenKind::Minus, "-_")
+            }
             _ => return self.member(),
         };
         let first = self.next();
@@ -181,13 +183,13 @@ impl Parser<'_> {
         let mut operand = self.primary()?;
         for _ in 0..=MAX_DEPTH {
             operand = match self.peek() {
-                Token::Dot => self.after_dot(operand)?,
-                Token::LeftBracket => {
+                TokenKind::Dot => self.after_dot(operand)?,
+                TokenKind::LeftBracket => {
                     let open = self.next();
-                    let optional = self.accept(Token::Question).is_some();
+                    let optional = self.accept(TokenKind::Question).is_some();
                     let id = self.node_at(&open);
                     let index = self.expr()?;
-                    self.expect(Token::RightBracket)?;
+                    self.expect(TokenKind::RightBracket)?;
                     call(id, if optional { "_[?_]" } else { "_[_]" }, None, vec![operand, index])
                 }
                 _ => return Ok(operand),
@@ -198,23 +200,23 @@ impl Parser<'_> {
 
     fn after_dot(&mut self, operand: Expr) -> Parse<Expr> {
         let dot = self.next();
-        let optional = self.accept(Token::Question).is_some();
-        let word = self.next();
-        match word.kind {
-            Token::Identifier => {}
-            Token::EscapedIdentifier => {
-                self.issues.report(word.start, "unsupported syntax: '`'");
-                return Ok(self.error_at(&word));
+        let optional = self.accept(TokenKind::Question).is_some();
+        let token = self.next();
+        match token.kind {
+            TokenKind::Identifier => {}
+            TokenKind::EscapedIdentifier => {
+                self.issues.report(token.start, "unsupported syntax: '`'");
+                return Ok(self.error_at(&token));
             }
             _ => return Err(Fault::Syntax),
         }
-        let name = self.text(&word);
+        let name = self.text(&token);
         if optional {
             let id = self.node_at(&dot);
-            let field = Expr { id: self.node_at(&word), kind: Kind::Literal(Literal::String(name)) };
+            let field = Expr { id: self.node_at(&token), kind: Kind::Literal(Literal::String(name)) };
             return Ok(call(id, "_?._", None, vec![operand, field]));
         }
-        let Some(open) = self.accept(Token::LeftParen) else {
+        let Some(open) = self.accept(TokenKind::LeftParen) else {
             let id = self.node_at(&dot);
             let select = Select { operand, field: name, test_only: false };
             return Ok(Expr { id, kind: Kind::Select(Box::new(select)) });
@@ -226,19 +228,19 @@ impl Parser<'_> {
 
     fn primary(&mut self) -> Parse<Expr> {
         match self.peek() {
-            Token::LeftParen => {
+            TokenKind::LeftParen => {
                 self.next();
                 let inner = self.expr()?;
-                self.expect(Token::RightParen)?;
+                self.expect(TokenKind::RightParen)?;
                 Ok(inner)
             }
-            Token::LeftBracket => self.list(),
-            Token::LeftBrace => {
+            TokenKind::LeftBracket => self.list(),
+            TokenKind::LeftBrace => {
                 let open = self.next();
                 let id = self.node_at(&open);
                 Ok(Expr { id, kind: Kind::Map(self.entries()?) })
             }
-            Token::Dot | Token::Identifier => self.named(),
+            TokenKind::Dot | TokenKind::Identifier => self.named(),
             _ => self.literal(),
         }
     }
@@ -247,17 +249,17 @@ impl Parser<'_> {
         let open = self.next();
         let id = self.node_at(&open);
         let mut elements = Vec::new();
-        while self.accept(Token::RightBracket).is_none() {
+        while self.accept(TokenKind::RightBracket).is_none() {
             if !elements.is_empty() {
-                self.expect(Token::Comma)?;
-                if self.accept(Token::RightBracket).is_some() {
+                self.expect(TokenKind::Comma)?;
+                if self.accept(TokenKind::RightBracket).is_some() {
                     break;
                 }
-            } else if self.accept(Token::Comma).is_some() {
-                self.expect(Token::RightBracket)?;
+            } else if self.accept(TokenKind::Comma).is_some() {
+                self.expect(TokenKind::RightBracket)?;
                 break;
             }
-            let optional = self.accept(Token::Question).is_some();
+            let optional = self.accept(TokenKind::Question).is_some();
             elements.push(Element { value: self.expr()?, optional });
         }
         Ok(Expr { id, kind: Kind::List(elements) })
@@ -265,39 +267,39 @@ impl Parser<'_> {
 
     fn entries(&mut self) -> Parse<Vec<Entry>> {
         let mut entries = Vec::new();
-        self.separated(Token::RightBrace, |parser| {
-            let optional = parser.accept(Token::Question).is_some();
+        self.separated(TokenKind::RightBrace, |parser| {
+            let optional = parser.accept(TokenKind::Question).is_some();
             let key = parser.expr()?;
-            parser.expect(Token::Colon)?;
+            parser.expect(TokenKind::Colon)?;
             entries.push(Entry { key, value: parser.expr()?, optional });
             Ok(())
         })?;
         Ok(entries)
     }
 
-    /// What stands between commas up to `close`; one more comma may come last.
-    fn separated(&mut self, close: Token, mut item: impl FnMut(&mut Self) -> Parse<()>) -> Parse<()> {
-        if self.peek() != close && self.peek() != Token::Comma {
+    /// Parses comma-separated items up to `close`. Allows a trailing comma.
+    fn separated(&mut self, close: TokenKind, mut item: impl FnMut(&mut Self) -> Parse<()>) -> Parse<()> {
+        if self.peek() != close && self.peek() != TokenKind::Comma {
             item(self)?;
-            while self.peek() == Token::Comma && self.peek_second() != close {
+            while self.peek() == TokenKind::Comma && self.peek_second() != close {
                 self.next();
                 item(self)?;
             }
         }
-        self.accept(Token::Comma);
+        self.accept(TokenKind::Comma);
         self.expect(close)?;
         Ok(())
     }
 
     fn named(&mut self) -> Parse<Expr> {
-        let start = self.words[self.at].clone();
+        let start = self.tokens[self.at].clone();
         if self.is_struct() {
             return self.made_struct();
         }
-        let dot = self.accept(Token::Dot).map_or("", |_| ".");
-        let word = self.expect(Token::Identifier)?;
-        let name = self.text(&word);
-        let open = self.accept(Token::LeftParen);
+        let dot = self.accept(TokenKind::Dot).map_or("", |_| ".");
+        let token = self.expect(TokenKind::Identifier)?;
+        let name = self.text(&token);
+        let open = self.accept(TokenKind::LeftParen);
         if is_reserved(&name) {
             self.issues.report(start.start, format!("reserved identifier: {name}"));
             if open.is_some() {
@@ -307,52 +309,52 @@ impl Parser<'_> {
         }
         let name = format!("{dot}{name}");
         let Some(open) = open else {
-            return Ok(Expr { id: self.node_at(&word), kind: Kind::Ident(name) });
+            return Ok(Expr { id: self.node_at(&token), kind: Kind::Ident(name) });
         };
         let id = self.node_at(&open);
         let args = self.arguments()?;
         Ok(macros::expand(&mut self.positions, self.issues, id, name, None, args))
     }
 
-    /// Whether a name with dots and then a brace follows.
+    /// Whether a qualified name and an opening brace follow.
     fn is_struct(&self) -> bool {
-        let mut words = self.words[self.at..].iter().map(|word| word.kind).peekable();
-        words.next_if_eq(&Token::Dot);
+        let mut tokens = self.tokens[self.at..].iter().map(|token| token.kind).peekable();
+        tokens.next_if_eq(&TokenKind::Dot);
         loop {
-            if words.next() != Some(Token::Identifier) {
+            if tokens.next() != Some(TokenKind::Identifier) {
                 return false;
             }
-            match words.next() {
-                Some(Token::LeftBrace) => return true,
-                Some(Token::Dot) => {}
+            match tokens.next() {
+                Some(TokenKind::LeftBrace) => return true,
+                Some(TokenKind::Dot) => {}
                 _ => return false,
             }
         }
     }
 
     fn made_struct(&mut self) -> Parse<Expr> {
-        let mut name = self.accept(Token::Dot).map_or_else(String::new, |_| ".".to_owned());
+        let mut name = self.accept(TokenKind::Dot).map_or_else(String::new, |_| ".".to_owned());
         let open = loop {
-            let word = self.expect(Token::Identifier)?;
-            name.push_str(&self.text(&word));
-            if let Some(open) = self.accept(Token::LeftBrace) {
+            let token = self.expect(TokenKind::Identifier)?;
+            name.push_str(&self.text(&token));
+            if let Some(open) = self.accept(TokenKind::LeftBrace) {
                 break open;
             }
-            self.expect(Token::Dot)?;
+            self.expect(TokenKind::Dot)?;
             name.push('.');
         };
         let id = self.node_at(&open);
         let mut fields = Vec::new();
-        self.separated(Token::RightBrace, |parser| {
-            let optional = parser.accept(Token::Question).is_some();
-            let word = parser.next();
-            if word.kind == Token::EscapedIdentifier {
-                parser.issues.report(word.start, "unsupported syntax: '`'");
-            } else if word.kind != Token::Identifier {
+        self.separated(TokenKind::RightBrace, |parser| {
+            let optional = parser.accept(TokenKind::Question).is_some();
+            let token = parser.next();
+            if token.kind == TokenKind::EscapedIdentifier {
+                parser.issues.report(token.start, "unsupported syntax: '`'");
+            } else if token.kind != TokenKind::Identifier {
                 return Err(Fault::Syntax);
             }
-            let name = parser.text(&word);
-            let colon = parser.expect(Token::Colon)?;
+            let name = parser.text(&token);
+            let colon = parser.expect(TokenKind::Colon)?;
             let id = parser.node_at(&colon);
             fields.push(Field { id, name, value: parser.expr()?, optional });
             Ok(())
@@ -362,33 +364,33 @@ impl Parser<'_> {
 
     fn arguments(&mut self) -> Parse<Vec<Expr>> {
         let mut args = Vec::new();
-        if self.accept(Token::RightParen).is_some() {
+        if self.accept(TokenKind::RightParen).is_some() {
             return Ok(args);
         }
         loop {
             args.push(self.expr()?);
-            if self.accept(Token::RightParen).is_some() {
+            if self.accept(TokenKind::RightParen).is_some() {
                 return Ok(args);
             }
-            self.expect(Token::Comma)?;
+            self.expect(TokenKind::Comma)?;
         }
     }
 
     fn literal(&mut self) -> Parse<Expr> {
-        let start = self.words[self.at].clone();
-        let sign = self.accept(Token::Minus).map_or("", |_| "-");
-        let word = self.next();
-        let text = self.text(&word);
-        let read = match word.kind {
-            Token::Int => literal::int(sign, &text),
-            Token::Float => literal::double(sign, &text),
+        let start = self.tokens[self.at].clone();
+        let sign = self.accept(TokenKind::Minus).map_or("", |_| "-");
+        let token = self.next();
+        let text = self.text(&token);
+        let read = match token.kind {
+            TokenKind::Int => literal::int(sign, &text),
+            TokenKind::Float => literal::double(sign, &text),
             _ if !sign.is_empty() => return Err(Fault::Syntax),
-            Token::Uint => literal::uint(&text),
-            Token::String => literal::string(&text),
-            Token::Bytes => literal::bytes(&text),
-            Token::True => Ok(Literal::Bool(true)),
-            Token::False => Ok(Literal::Bool(false)),
-            Token::Null => Ok(Literal::Null),
+            TokenKind::Uint => literal::uint(&text),
+            TokenKind::String => literal::string(&text),
+            TokenKind::Bytes => literal::bytes(&text),
+            TokenKind::True => Ok(Literal::Bool(true)),
+            TokenKind::False => Ok(Literal::Bool(false)),
+            TokenKind::Null => Ok(Literal::Null),
             _ => return Err(Fault::Syntax),
         };
         let id = self.node_at(&start);
@@ -401,44 +403,44 @@ impl Parser<'_> {
         }
     }
 
-    fn peek(&self) -> Token {
-        self.words[self.at].kind
+    fn peek(&self) -> TokenKind {
+        self.tokens[self.at].kind
     }
 
-    fn peek_second(&self) -> Token {
-        self.words.get(self.at + 1).map_or(Token::End, |word| word.kind)
+    fn peek_second(&self) -> TokenKind {
+        self.tokens.get(self.at + 1).map_or(TokenKind::End, |token| token.kind)
     }
 
-    fn next(&mut self) -> Word {
-        let word = self.words[self.at].clone();
-        if word.kind != Token::End {
+    fn next(&mut self) -> Token {
+        let token = self.tokens[self.at].clone();
+        if token.kind != TokenKind::End {
             self.at += 1;
         }
-        word
+        token
     }
 
-    fn accept(&mut self, kind: Token) -> Option<Word> {
+    fn accept(&mut self, kind: TokenKind) -> Option<Token> {
         (self.peek() == kind).then(|| self.next())
     }
 
-    fn expect(&mut self, kind: Token) -> Parse<Word> {
+    fn expect(&mut self, kind: TokenKind) -> Parse<Token> {
         self.accept(kind).ok_or(Fault::Syntax)
     }
 
-    fn text(&self, word: &Word) -> String {
-        self.source.chars()[word.start..word.end].iter().collect()
+    fn text(&self, token: &Token) -> String {
+        self.source.chars()[token.start..token.end].iter().collect()
     }
 
-    fn node_at(&mut self, word: &Word) -> Id {
-        self.positions.next(word.start)
+    fn node_at(&mut self, token: &Token) -> Id {
+        self.positions.next(token.start)
     }
 
-    fn error_at(&mut self, word: &Word) -> Expr {
-        Expr { id: self.node_at(word), kind: Kind::Error }
+    fn error_at(&mut self, token: &Token) -> Expr {
+        Expr { id: self.node_at(token), kind: Kind::Error }
     }
 }
 
-/// A call as a node.
+/// Builds a call node.
 pub(crate) fn call(id: Id, function: &str, target: Option<Expr>, args: Vec<Expr>) -> Expr {
     Expr { id, kind: Kind::Call(Box::new(Call { function: function.to_owned(), target, args })) }
 }
@@ -454,32 +456,32 @@ fn balanced(terms: &mut [Option<Expr>], ids: &[Id], function: &str) -> Expr {
     call(ids[middle], function, None, vec![left, right])
 }
 
-fn relation(word: Token) -> Option<&'static str> {
-    match word {
-        Token::Less => Some("_<_"),
-        Token::LessEquals => Some("_<=_"),
-        Token::Greater => Some("_>_"),
-        Token::GreaterEquals => Some("_>=_"),
-        Token::Equals => Some("_==_"),
-        Token::NotEquals => Some("_!=_"),
-        Token::In => Some("@in"),
+fn relation(token: TokenKind) -> Option<&'static str> {
+    match token {
+        TokenKind::Less => Some("_<_"),
+        TokenKind::LessEquals => Some("_<=_"),
+        TokenKind::Greater => Some("_>_"),
+        TokenKind::GreaterEquals => Some("_>=_"),
+        TokenKind::Equals => Some("_==_"),
+        TokenKind::NotEquals => Some("_!=_"),
+        TokenKind::In => Some("@in"),
         _ => None,
     }
 }
 
-fn sum(word: Token) -> Option<&'static str> {
-    match word {
-        Token::Plus => Some("_+_"),
-        Token::Minus => Some("_-_"),
+fn sum(token: TokenKind) -> Option<&'static str> {
+    match token {
+        TokenKind::Plus => Some("_+_"),
+        TokenKind::Minus => Some("_-_"),
         _ => None,
     }
 }
 
-fn product(word: Token) -> Option<&'static str> {
-    match word {
-        Token::Star => Some("_*_"),
-        Token::Slash => Some("_/_"),
-        Token::Percent => Some("_%_"),
+fn product(token: TokenKind) -> Option<&'static str> {
+    match token {
+        TokenKind::Star => Some("_*_"),
+        TokenKind::Slash => Some("_/_"),
+        TokenKind::Percent => Some("_%_"),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
-//! Expressions that are ready to run.
+//! Compiled programs.
 //!
-//! [`Program::compile`] parses, checks and prepares; after it, only values can go wrong. A program is
-//! immutable and can be run by many at once.
+//! [`Program::compile`] parses, type-checks and plans an expression; afterwards only evaluation errors can
+//! occur. A program is immutable and can be shared between threads.
 
 use super::ast::{Call, Expr, Id, Kind, Literal};
 use super::checker::{self, Checked};
@@ -15,27 +15,27 @@ use super::types::Type;
 use super::validators;
 use super::value::Value;
 
-/// The variable that holds the composed variables of a policy.
+/// The variable that holds the composed variables of an admission policy.
 pub(super) const VARIABLES: &str = "variables";
 
-/// An expression that was compiled.
+/// A compiled expression.
 #[derive(Debug)]
 pub struct Program {
     pub(super) root: Expr,
     pub(super) checked: Checked,
-    /// By the number of the call.
+    /// Indexed by the ID of the call.
     operations: Vec<Option<Prepared>>,
 }
 
-/// A call that is ready to run.
+/// A planned call.
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) operation: Operation,
-    /// The overload that is meant, if there is only one; costs depend on it.
+    /// The resolved overload, if it is unambiguous; empty otherwise. Selects the cost function.
     pub(super) overload: &'static str,
 }
 
-/// What a call does when it runs.
+/// The operation that a call performs.
 #[derive(Debug)]
 pub(super) enum Operation {
     And,
@@ -51,7 +51,7 @@ pub(super) enum Operation {
     OptionalSelect,
     OptionalOr,
     OptionalOrValue,
-    /// A call of `matches`, `find` or `findAll` whose expression is known.
+    /// `matches`, `find` or `findAll` with a constant pattern, compiled in advance.
     Regex(regex::Regex),
     /// A named format.
     Format,
@@ -62,24 +62,24 @@ pub(super) enum Operation {
 #[derive(Debug, Clone, Default)]
 pub struct Bindings<'a> {
     values: Vec<(&'a str, Value<'a>)>,
-    /// Fields of the variable `variables` that have no value.
+    /// Fields of the variable `variables` whose evaluation failed.
     failed: Vec<(&'a str, EvalError)>,
 }
 
 impl<'a> Bindings<'a> {
-    /// No values.
+    /// Creates bindings without values.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same with a value for the variable `name`.
+    /// Binds the variable `name`.
     #[must_use]
     pub fn with(mut self, name: &'a str, value: Value<'a>) -> Self {
         self.values.push((name, value));
         self
     }
 
-    /// The same with the composed variables of a policy: `variables.name` is the value or fails.
+    /// Binds the composed variables of an admission policy. Accessing a failed variable returns its error.
     #[must_use]
     pub fn with_composed(mut self, variables: Vec<(&'a str, Result<Value<'a>, EvalError>)>) -> Self {
         let mut values = Vec::with_capacity(variables.len());
@@ -89,12 +89,12 @@ impl<'a> Bindings<'a> {
                 Err(error) => self.failed.push((name, error)),
             }
         }
-        // Names are unique.
+        // Cannot fail: the names are unique.
         let composed = super::value::Map::built(values).map_or(Value::Null, Value::Map);
         self.with(VARIABLES, composed)
     }
 
-    /// Why a composed variable has no value.
+    /// The error of a composed variable.
     pub(super) fn failure(&self, variable: &str) -> Option<&EvalError> {
         self.failed.iter().find(|(name, _)| *name == variable).map(|(_, error)| error)
     }
@@ -105,7 +105,7 @@ impl<'a> Bindings<'a> {
 }
 
 impl Program {
-    /// Compiles `text`. Its value must be of the type `wanted`, if one is given.
+    /// Compiles `text`. If `wanted` is set, the result must have that type.
     pub fn compile(env: &Env, text: &str, wanted: Option<&Type>) -> Result<Self, CompileError> {
         let parsed = parser::parse(text).map_err(|issues| CompileError::Invalid(issues.to_string()))?;
         let mut root = parsed.root;
@@ -131,17 +131,17 @@ impl Program {
         self.operations.get(call)?.as_ref()
     }
 
-    /// The type of its value.
+    /// The result type.
     pub fn result_type(&self) -> &Type {
         self.checked.type_of(self.root.id)
     }
 
-    /// Whether it looks at the variable `name`.
+    /// Whether the expression references the variable `name`.
     pub fn uses(&self, name: &str) -> bool {
         uses(&self.root, name)
     }
 
-    /// The composed variables of a policy that it names.
+    /// The composed variables of an admission policy that the expression references.
     pub fn composed_variables(&self) -> Vec<&str> {
         let mut names = Vec::new();
         self.root.walk(&mut |expr| {
@@ -154,13 +154,13 @@ impl Program {
         names
     }
 
-    /// Runs it. It is stopped when its work costs more than `budget`.
+    /// Evaluates the program. Fails if the cost exceeds `budget`.
     pub fn eval<'a>(&'a self, bindings: &Bindings<'a>, budget: u64) -> Evaluation<'a> {
         eval::run(self, bindings, budget)
     }
 }
 
-/// Whether a variable is named that no loop around hides.
+/// Whether `expr` references the variable `name` outside comprehensions that shadow it.
 fn uses(expr: &Expr, name: &str) -> bool {
     match &expr.kind {
         Kind::Ident(found) => found == name,
@@ -228,7 +228,7 @@ fn operation(call: &Call, overload: &str) -> Result<Option<Operation>, CompileEr
     }))
 }
 
-/// The expression of `matches`, `find` or `findAll`, if it is a constant.
+/// The pattern of `matches`, `find` or `findAll`, if it is constant.
 fn pattern(call: &Call) -> Option<&str> {
     let place = usize::from(call.target.is_none());
     match &call.args.get(place)?.kind {
@@ -237,7 +237,7 @@ fn pattern(call: &Call) -> Option<&str> {
     }
 }
 
-/// Constants are converted at once upstream, so that a constant that cannot be converted is a mistake.
+/// Evaluates a conversion of a constant at compile time, as upstream does. A failure is a compile error.
 fn constant_conversion(call: &Call, function: Function) -> Result<(), CompileError> {
     if !convert::is_conversion(&call.function) {
         return Ok(());

@@ -1,8 +1,8 @@
 //! Validation rules of custom resources: `x-kubernetes-validations`.
 //!
-//! [`RuleSet`] is what a version of a custom resource is validated with; [`Compiler`] is what a definition is
-//! checked with when it is created. A rule that looks at `oldSelf` runs only where an old value can be found,
-//! and rules stop for good when their work costs too much.
+//! [`RuleSet`] validates custom resources of one version. [`Compiler`] checks the rules of a CRD when it is
+//! created or updated. Transition rules (those that use `oldSelf`) run only if there is a correlatable old
+//! value. When the cost budget is exhausted, no more rules run.
 
 mod checked;
 mod compile;
@@ -19,24 +19,24 @@ use super::RUNTIME_BUDGET;
 use super::schema::Schema;
 use kubewright_apimachinery::field::{ErrorList, Path};
 
-/// All rules of a schema, compiled.
+/// The compiled rules of a schema.
 #[derive(Debug)]
 pub struct RuleSet {
     schema: Schema,
     root: Option<Node>,
 }
 
-/// What rules found.
+/// The result of a validation.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Broken rules, in the order in which they were found.
+    /// Violated rules, in evaluation order.
     pub errors: ErrorList,
-    /// Rules that were broken already and still are: only said, since the value did not change.
+    /// Rules that the unchanged old value already violated (ratcheting).
     pub warnings: Vec<String>,
 }
 
 impl RuleSet {
-    /// Compiles the rules of `openAPIV3Schema`, the schema of a whole resource. What does not compile is told
+    /// Compiles the rules of `openAPIV3Schema`, the root schema of a resource. Compile errors are reported
     /// when an object is validated.
     pub fn compile(schema: &Json) -> Self {
         Self::of(Schema::root(schema))
@@ -47,12 +47,12 @@ impl RuleSet {
         Self { schema, root }
     }
 
-    /// Whether there is no rule at all.
+    /// Whether the schema has no rules.
     pub fn is_empty(&self) -> bool {
         self.root.is_none()
     }
 
-    /// Validates an object that is about to be created, or to replace `old`.
+    /// Validates an object that is created, or updated from `old`.
     pub fn validate(&self, object: &Json, old: Option<&Json>) -> Outcome {
         let correlation = Correlation::root(&self.schema, object, old);
         self.run(object, old, &Path::root(), correlation)
@@ -67,7 +67,7 @@ impl RuleSet {
     }
 }
 
-/// Compiles rules for the check of definitions.
+/// Compiles rules for the validation of CRDs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Compiler;
 

@@ -1,8 +1,8 @@
-//! What CEL needs of a structural schema, and the types it declares.
+//! The parts of a structural schema that CEL uses, and the types it declares.
 //!
-//! A [`Schema`] is read from `openAPIV3Schema` as it stands in a CustomResourceDefinition; that it is
-//! structural is checked elsewhere. A [`DeclType`] adds the bounds by which costs are estimated: how many
-//! elements a value can have at most, and how few bytes it can be written in.
+//! A [`Schema`] is parsed from the `openAPIV3Schema` of a CRD, which must already be validated as structural.
+//! A [`DeclType`] adds the limits for cost estimation: the maximum number of elements of a value and its
+//! minimum serialized size.
 
 mod decl;
 
@@ -25,19 +25,19 @@ pub(crate) struct Schema {
     pub(crate) list_map_keys: Vec<String>,
     pub(crate) map_type: Option<String>,
     pub(crate) items: Option<Box<Schema>>,
-    /// As declared, with what CEL does not see.
+    /// The declared properties, including those that CEL cannot access.
     declared: BTreeMap<String, Schema>,
-    /// As CEL sees it, where that differs: the root of a resource shows little of its metadata.
+    /// The properties that CEL can access, where they differ: the root of a resource exposes only part of its
     resource: Option<BTreeMap<String, Schema>>,
     pub(crate) additional: Option<Box<Schema>>,
-    /// Whether `additionalProperties` stands there, as a schema or as a bool.
+    /// Whether `additionalProperties` is set, as a schema or as a bool.
     pub(crate) has_additional: bool,
     pub(crate) max_items: Option<i64>,
     pub(crate) max_length: Option<i64>,
     pub(crate) max_properties: Option<i64>,
     pub(crate) required: Vec<String>,
     pub(crate) has_default: bool,
-    /// The length in bytes of the longest string of `enum`, if there is an enum.
+    /// The length of the longest `enum` string in bytes, if there is an enum.
     longest_enum: Option<usize>,
     pub(crate) rules: Vec<Rule>,
     pub(crate) all_of: Vec<Schema>,
@@ -46,7 +46,7 @@ pub(crate) struct Schema {
 /// One entry of `x-kubernetes-validations`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Rule {
-    /// The expression itself.
+    /// The CEL expression.
     pub(crate) expression: String,
     pub(crate) message: String,
     pub(crate) message_expression: String,
@@ -56,14 +56,14 @@ pub(crate) struct Rule {
 }
 
 impl Schema {
-    /// The schema of a whole resource.
+    /// Parses the schema of a whole resource.
     pub(crate) fn root(json: &Json) -> Self {
         let mut schema = Self::part(json);
         schema.see_as_resource();
         schema
     }
 
-    /// The schema of something within a resource, which may be a resource itself.
+    /// Parses a subschema. It can be an embedded resource.
     pub(crate) fn part(json: &Json) -> Self {
         let text = |name: &str| json.get(name).and_then(Json::as_str).unwrap_or_default().to_owned();
         let flag = |name: &str| json.get(name).and_then(Json::as_bool).unwrap_or_default();
@@ -109,17 +109,17 @@ impl Schema {
         schema
     }
 
-    /// The properties as they are declared; `None` if there are none.
+    /// The declared properties, if any.
     pub(crate) fn declared(&self) -> Option<&BTreeMap<String, Schema>> {
         (!self.declared.is_empty()).then_some(&self.declared)
     }
 
-    /// The properties as CEL sees them; `None` if there are none, as in maps.
+    /// The properties that CEL can access; `None` if there are none, as in maps.
     pub(crate) fn properties(&self) -> Option<&BTreeMap<String, Schema>> {
         self.resource.as_ref().or_else(|| self.declared())
     }
 
-    /// The schema of the entry `name`, if CEL can see it.
+    /// The schema of the property `name`, if CEL can access it.
     pub(crate) fn property(&self, name: &str) -> Option<&Schema> {
         match self.properties() {
             Some(properties) => properties.get(name),
@@ -127,14 +127,14 @@ impl Schema {
         }
     }
 
-    /// Whether there is a rule here or below.
+    /// Whether this schema or a subschema has rules.
     pub(crate) fn has_rules(&self) -> bool {
         !self.rules.is_empty()
             || self.items.iter().chain(&self.additional).any(|schema| schema.has_rules())
             || self.declared.values().any(Schema::has_rules)
     }
 
-    /// Shows `apiVersion`, `kind` and the names in `metadata`, and nothing else of them.
+    /// Declares `apiVersion`, `kind` and `metadata` with its two names, unless the schema already does.
     fn see_as_resource(&mut self) {
         let string = || Self { type_name: "string".to_owned(), ..Self::default() };
         let is_string = |of: &BTreeMap<String, Schema>, name: &str| {

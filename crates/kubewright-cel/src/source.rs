@@ -1,14 +1,14 @@
-//! The text of an expression, and what is wrong with it.
+//! The source text of an expression and its errors.
 //!
-//! Owns the way positions and errors are shown, to the letter as cel-go shows them: users match on it.
-//! Offsets count characters, not bytes. What is an error is decided elsewhere.
+//! Formats positions and errors exactly like cel-go, because users match on the text. Offsets count
+//! characters, not bytes.
 
 use std::fmt;
 
-/// How many errors are shown before the rest is only counted.
+/// Maximum number of errors in a message. The rest is only counted.
 const MAX_SHOWN: usize = 100;
 
-/// The text of an expression as characters, with the offsets at which lines start.
+/// The source text as characters, with the start offsets of its lines.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
     chars: Vec<char>,
@@ -46,15 +46,15 @@ struct Location {
     column: usize,
 }
 
-/// One thing that is wrong with an expression.
+/// An error in an expression.
 #[derive(Debug, Clone)]
 struct Issue {
-    /// `None` where cel-go has no position to tell.
+    /// `None` where cel-go reports no position.
     location: Option<Location>,
     message: String,
 }
 
-/// What is wrong with an expression, in the order in which it was found.
+/// The errors of an expression, in the order of their discovery.
 #[derive(Debug, Clone)]
 pub(crate) struct Issues {
     source: Source,
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_shown_under_its_line() {
+    fn an_error_points_at_its_column() {
         let mut issues = Issues::new(Source::new("a &&\n\tbé.x"));
         issues.report(8, "second");
         issues.report(0, "first");
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_beyond_a_hundred_are_counted() {
+    fn errors_beyond_a_hundred_are_only_counted() {
         let mut issues = Issues::new(Source::new("x"));
         for _ in 0..102 {
             issues.report(0, "no");

@@ -1,4 +1,4 @@
-//! Expressions from text to value.
+//! End-to-end tests: from source text to value.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -11,7 +11,7 @@ fn environment() -> Env {
     Env::new().with_variable("x", Type::Dyn)
 }
 
-/// What `text` is worth, or why it is worth nothing. `x` is a bit of everything.
+/// Evaluates `text` and shows the value or the error. The variable `x` has fields of many types.
 fn value(text: &str) -> String {
     let x = json!({"i": 5, "d": 1.5, "s": "abc", "l": [3, 1, 2], "m": {"a": 1, "b": 2}, "n": null});
     let bindings = Bindings::new().with("x", Value::from(&x));
@@ -31,7 +31,7 @@ fn holds(texts: &[&str]) {
 }
 
 #[test]
-fn numbers_are_computed_and_never_overflow_silently() {
+fn integer_overflow_is_an_error() {
     holds(&[
         "1 + 2 * 3 == 7",
         "7 / 2 == 3 && -7 % 3 == -1",
@@ -52,7 +52,7 @@ fn numbers_are_computed_and_never_overflow_silently() {
 }
 
 #[test]
-fn errors_are_forgotten_where_the_other_side_decides() {
+fn logical_operators_drop_errors_when_the_other_side_decides() {
     holds(&[
         "true || 1 / 0 > 1",
         "1 / 0 > 1 || true",
@@ -68,7 +68,7 @@ fn errors_are_forgotten_where_the_other_side_decides() {
 }
 
 #[test]
-fn macros_go_over_lists_and_maps() {
+fn macros_iterate_over_lists_and_maps() {
     holds(&[
         "x.l.map(i, i * 2) == [6, 2, 4] && x.l.filter(i, i > 1) == [3, 2] && x.l.map(i, i > 1, i + 1) == [4, 3]",
         "x.m.all(k, x.m[k] > 0) && x.l.exists_one(i, i == 3) && x.l.existsOne(i, v, i == 0 && v == 3)",
@@ -81,7 +81,7 @@ fn macros_go_over_lists_and_maps() {
 }
 
 #[test]
-fn what_may_be_missing_is_optional() {
+fn optional_values_can_be_absent() {
     holds(&[
         "x.?m.?a.orValue(0) == 1 && x.?z.?a.orValue(7) == 7 && !x.?z.y.hasValue() && x.l[?9].orValue(4) == 4",
         "x.?m.optMap(m, m.a + 1).value() == 2 && x.?m.optFlatMap(m, m.?z) == optional.none()",
@@ -93,7 +93,7 @@ fn what_may_be_missing_is_optional() {
 }
 
 #[test]
-fn strings_have_their_functions() {
+fn string_functions_work() {
     holds(&[
         "'aXb'.lowerAscii() == 'axb' && 'äb'.charAt(1) == 'b' && 'abcb'.indexOf('b', 2) == 3 && 'abcb'.lastIndexOf('b') == 3",
         "'a,b'.split(',') == ['a', 'b'] && ['a', 'b'].join('-') == 'a-b' && ' a '.trim() == 'a' && 'hello'.substring(1, 3) == 'el'",
@@ -113,7 +113,7 @@ fn strings_have_their_functions() {
 }
 
 #[test]
-fn kubernetes_has_its_own_libraries() {
+fn kubernetes_libraries_work() {
     holds(&[
         "[1, 2].isSorted() && [1, 2].sum() == 3 && [2, 1].min() == 1 && [1, 2, 1].lastIndexOf(1) == 2 && [].sum() == 0",
         "quantity('1Gi').isGreaterThan(quantity('1G')) && quantity('1k').add(5).asInteger() == 1005 && sign(quantity('-1')) == -1",
@@ -129,7 +129,7 @@ fn kubernetes_has_its_own_libraries() {
 }
 
 #[test]
-fn times_and_conversions_are_known() {
+fn timestamps_and_conversions_work() {
     holds(&[
         "timestamp('2024-02-29T12:00:00Z') + duration('24h') == timestamp('2024-03-01T12:00:00Z')",
         "timestamp('2024-02-29T12:00:00Z').getMonth() == 1 && timestamp('2024-02-29T23:30:00Z').getDate('+01:00') == 1",
@@ -145,7 +145,7 @@ fn times_and_conversions_are_known() {
 }
 
 #[test]
-fn types_are_checked_before_anything_runs() {
+fn type_errors_are_found_at_compile_time() {
     assert_eq!(
         value("'a' + 1"),
         "compilation failed: ERROR: <input>:1:5: found no matching overload for '_+_' applied to '(string, int)'"
@@ -177,7 +177,7 @@ fn types_are_checked_before_anything_runs() {
 }
 
 #[test]
-fn the_worst_case_is_known_beforehand() {
+fn worst_case_costs_are_estimated_at_compile_time() {
     let cost = |schema: &serde_json::Value, text: &str| {
         let decl = DeclType::of(&Schema::part(schema)).unwrap();
         let mut env = Env::new();
@@ -197,7 +197,7 @@ fn the_worst_case_is_known_beforehand() {
 }
 
 #[test]
-fn the_work_of_an_expression_is_counted() {
+fn runtime_costs_are_counted() {
     let x = json!({"l": [1, 2, 3]});
     let cost = |text: &str| {
         let program = Program::compile(&environment(), text, None).unwrap();
@@ -211,7 +211,7 @@ fn the_work_of_an_expression_is_counted() {
 }
 
 #[test]
-fn what_is_compiled_can_be_shared() {
+fn programs_are_send_and_sync() {
     fn is_shared<T: Send + Sync>() {}
     is_shared::<Program>();
     is_shared::<rules::RuleSet>();
@@ -219,7 +219,7 @@ fn what_is_compiled_can_be_shared() {
 
 proptest! {
     #[test]
-    fn no_text_makes_anything_panic(words in prop::collection::vec(prop::sample::select(vec![
+    fn no_input_panics(words in prop::collection::vec(prop::sample::select(vec![
         "x", ".", "?", "[", "]", "(", ")", "{", "}", ",", ":", "-", "!", "+", "*", "==", "in", "&&", "||", "1", "2u", "1.5",
         "'a'", "b'a'", "true", "null", ".all(", ".map(i,", "has(", "x.l", "size(", "type(", "\"", "`", "é", "\n",
     ]), 0..14)) {

@@ -1,7 +1,8 @@
-//! Types of expressions: how they are written, and which may stand for which.
+//! Types of expressions: formatting and assignability.
 //!
-//! Owns unification: [`Mapping`] remembers what type parameters were found to be. Follows cel-go's checker,
-//! including what it lets pass (`dyn` fits everything, `null` fits messages, times and opaque types).
+//! Owns unification: [`Mapping`] records the substitutions of type parameters. Follows cel-go's checker,
+//! including its leniency (`dyn` is assignable to everything, `null` to messages, timestamps, durations and
+//! opaque types).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,43 +11,43 @@ use std::sync::Arc;
 /// The type of an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Type {
-    /// Anything: checked when the expression runs.
+    /// Any type; checked at run time.
     Dyn,
     /// The type of `null`.
     Null,
     /// `true` or `false`.
     Bool,
-    /// A signed number of 64 bits.
+    /// A signed 64-bit integer.
     Int,
-    /// An unsigned number of 64 bits.
+    /// An unsigned 64-bit integer.
     Uint,
-    /// A floating point number.
+    /// A 64-bit floating-point number.
     Double,
-    /// A string of Unicode characters.
+    /// A Unicode string.
     String,
     /// A sequence of bytes.
     Bytes,
-    /// A length of time.
+    /// A duration.
     Duration,
-    /// A point in time.
+    /// A timestamp.
     Timestamp,
     /// A list with items of one type.
     List(Box<Type>),
     /// A map with keys and values of one type each.
     Map(Box<Type>, Box<Type>),
-    /// An object with declared fields, by its name.
+    /// An object type with declared fields, by name.
     Object(Arc<str>),
-    /// A type of a library, with parameters.
+    /// An opaque type of a library, with type parameters.
     Opaque(Arc<str>, Vec<Type>),
     /// The type of a type.
     Type(Option<Box<Type>>),
-    /// A parameter of a function's type.
+    /// A type parameter of a function signature.
     Param(Arc<str>),
-    /// What something has that was reported already.
+    /// The type of an expression with a reported error.
     Error,
 }
 
-/// The name of the type of optional values.
+/// The name of the optional type.
 const OPTIONAL: &str = "optional_type";
 
 impl Type {
@@ -60,17 +61,17 @@ impl Type {
         Self::Map(Box::new(key), Box::new(value))
     }
 
-    /// An object with declared fields.
+    /// An object type.
     pub fn object(name: &str) -> Self {
         Self::Object(Arc::from(name))
     }
 
-    /// A value that may be missing.
+    /// An optional value.
     pub fn optional(value: Type) -> Self {
         Self::Opaque(Arc::from(OPTIONAL), vec![value])
     }
 
-    /// What is inside an optional value.
+    /// The wrapped type of an optional type.
     pub(crate) fn optional_value(&self) -> Option<&Type> {
         match self {
             Self::Opaque(name, params) if &**name == OPTIONAL => params.first(),
@@ -86,7 +87,7 @@ impl Type {
         matches!(self, Self::Dyn | Self::Error)
     }
 
-    /// The name that a value of this type tells by `type()`, and that its type has in expressions.
+    /// The type name that `type()` returns, and its identifier in expressions.
     pub(crate) fn runtime_name(&self) -> &str {
         match self {
             Self::Dyn => "dyn",
@@ -107,7 +108,7 @@ impl Type {
         }
     }
 
-    /// The types inside this one.
+    /// The type parameters.
     pub(crate) fn params(&self) -> Vec<&Type> {
         match self {
             Self::List(item) => vec![item],
@@ -118,7 +119,7 @@ impl Type {
         }
     }
 
-    /// The same type with each type inside it changed.
+    /// Applies `change` to each type parameter.
     fn with_params(&self, mut change: impl FnMut(&Type) -> Type) -> Type {
         match self {
             Self::List(item) => Self::list(change(item)),
@@ -129,7 +130,7 @@ impl Type {
         }
     }
 
-    /// This type with the parameters' names replaced.
+    /// Replaces type parameter names.
     pub(crate) fn renamed(&self, names: &HashMap<Arc<str>, Type>) -> Type {
         match self {
             Self::Param(name) => names.get(name).cloned().unwrap_or_else(|| self.clone()),
@@ -137,7 +138,7 @@ impl Type {
         }
     }
 
-    /// Whether values of both types are of one kind, with `dyn` on either side matching all.
+    /// Whether both are the same kind of type; `dyn` matches every type.
     pub(crate) fn is_equivalent(&self, other: &Type) -> bool {
         if matches!(self, Self::Dyn | Self::Param(_)) || matches!(other, Self::Dyn | Self::Param(_)) {
             return matches!((self, other), (Self::Dyn, Self::Dyn) | (Self::Param(_), Self::Param(_)));
@@ -170,12 +171,12 @@ impl fmt::Display for Type {
     }
 }
 
-/// What type parameters were found to be.
+/// The substitutions of type parameters.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Mapping(HashMap<Arc<str>, Type>);
 
 impl Mapping {
-    /// Whether a value of type `from` may stand where `to` is wanted. Remembers what parameters must be if so.
+    /// Whether a value of type `from` is assignable to `to`. Records the required substitutions on success.
     pub(crate) fn is_assignable(&mut self, from: &Type, to: &Type) -> bool {
         let mut tried = self.clone();
         let fits = tried.assign(from, to);
@@ -185,7 +186,7 @@ impl Mapping {
         fits
     }
 
-    /// As [`Self::is_assignable`], for all at once.
+    /// Like [`Self::is_assignable`], for several types. Records substitutions only if all are assignable.
     pub(crate) fn are_assignable(&mut self, from: &[Type], to: &[Type]) -> bool {
         let mut tried = self.clone();
         let fits = from.len() == to.len() && from.iter().zip(to).all(|(from, to)| tried.assign(from, to));
@@ -195,8 +196,7 @@ impl Mapping {
         fits
     }
 
-    /// The type with parameters replaced by what they were found to be; by `dyn` if they are free and
-    /// `free_to_dyn` is set.
+    /// Applies the substitutions. With `free_to_dyn`, unbound parameters become `dyn`.
     pub(crate) fn substitute(&self, of: &Type, free_to_dyn: bool) -> Type {
         match of {
             Type::Param(name) => match self.0.get(name) {
@@ -224,7 +224,7 @@ impl Mapping {
         }
         match (from, to) {
             (Type::Null, other) | (other, Type::Null) => other.is_nullable(),
-            // A type is a type: what it is of cannot affect which overload is meant.
+            // All types of types are compatible: their parameter cannot affect overload resolution.
             (Type::Type(_), Type::Type(_)) => true,
             (Type::Object(a), Type::Object(b)) => a == b,
             _ => {
@@ -236,7 +236,7 @@ impl Mapping {
         }
     }
 
-    /// Takes `found` for the parameter `name`, if that agrees with what is known of it.
+    /// Binds the parameter `name` to `found`, if compatible with its current binding.
     fn bind(&mut self, name: &Arc<str>, found: &Type) -> Bound {
         if matches!(found, Type::Param(other) if other == name) {
             return Bound::Fits;
@@ -261,7 +261,7 @@ impl Mapping {
         Bound::Fits
     }
 
-    /// Whether the parameter `name` does not stand within `within`.
+    /// Whether the parameter `name` does not occur in `within`.
     fn is_absent(&self, name: &Arc<str>, within: &Type) -> bool {
         match within {
             Type::Param(other) if other == name => false,
@@ -273,13 +273,13 @@ impl Mapping {
 
 enum Bound {
     Fits,
-    /// The parameter is something else already.
+    /// The parameter has another binding.
     Known,
-    /// The parameter stands within the type itself.
+    /// The parameter occurs in the type itself.
     Occurs,
 }
 
-/// The more general of two types that unify.
+/// The more general of two unified types.
 pub(crate) fn most_general(a: &Type, b: &Type) -> Type {
     if is_as_general(a, b) { a.clone() } else { b.clone() }
 }
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_written_as_cel_go_writes_them() {
+    fn types_are_formatted_like_in_cel_go() {
         let map = Type::map(Type::String, Type::list(Type::Timestamp));
         assert_eq!(map.to_string(), "map(string, list(timestamp))");
         assert_eq!(Type::optional(Type::Null).to_string(), "optional_type(null)");
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_stays_what_it_was_found_to_be() {
+    fn a_type_parameter_keeps_its_binding() {
         let mut mapping = Mapping::default();
         let list = Type::list(param("A"));
         assert!(mapping.are_assignable(&[Type::list(Type::Int), Type::Int], &[list.clone(), param("A")]));
@@ -329,13 +329,13 @@ mod tests {
     }
 
     #[test]
-    fn a_type_within_itself_is_refused() {
+    fn a_recursive_type_is_rejected() {
         let mut mapping = Mapping::default();
         assert!(!mapping.is_assignable(&Type::list(param("A")), &param("A")));
     }
 
     #[test]
-    fn null_fits_messages_and_times_only() {
+    fn null_is_assignable_to_messages_and_times_only() {
         let mut mapping = Mapping::default();
         assert!(mapping.is_assignable(&Type::Null, &Type::object("x")));
         assert!(mapping.is_assignable(&Type::Duration, &Type::Null));

@@ -1,4 +1,4 @@
-//! Mistakes that types do not show: constants that cannot be read, and lists of mixed types.
+//! Checks beyond types: invalid constants, and lists of mixed types.
 
 use super::ast::{Expr, Id, Kind, Literal};
 use super::checker::Checked;
@@ -8,7 +8,7 @@ use super::library::{self, go_regex};
 use super::source::Issues;
 use super::types::Type;
 
-/// Reports the mistakes of a tree that was checked.
+/// Reports the errors of a type-checked tree.
 pub(crate) fn validate(root: &Expr, positions: &[usize], checked: &Checked, issues: &mut Issues) {
     let mut validator = Validator { positions, checked, issues };
     validator.constants(root, "duration");
@@ -45,7 +45,8 @@ impl Validator<'_> {
 
     fn patterns(&mut self, root: &Expr) {
         root.walk(&mut |expr| {
-            // Upstream looks at the first argument only: the text, where `matches` is called as a function.
+            // Upstream checks only the first argument; where `matches` is called as a function, that is the
+            // text and not the pattern.
             if let Kind::Call(call) = &expr.kind
                 && call.function == "matches"
                 && let Some(Expr { id, kind: Kind::Literal(Literal::String(pattern)) }) = call.args.first()
@@ -56,7 +57,7 @@ impl Validator<'_> {
         });
     }
 
-    /// Lists and maps that hold values of several types. What `format` takes may.
+    /// Reports lists and maps with values of several types. Arguments of `format` are exempt.
     fn mixed(&mut self, expr: &Expr, is_exempt: bool) {
         let is_exempt = is_exempt || matches!(&expr.kind, Kind::Call(call) if call.function == "format");
         if !is_exempt {
@@ -96,7 +97,7 @@ impl Validator<'_> {
         }
     }
 
-    /// Constant formats whose arguments are written out.
+    /// Checks constant format strings against literal argument lists.
     fn formats(&mut self, root: &Expr) {
         root.walk(&mut |expr| {
             let Kind::Call(call) = &expr.kind else { return };
@@ -119,9 +120,9 @@ impl Validator<'_> {
             .filter_map(|part| if let Part::Clause(clause) = part { Some(*clause) } else { None })
             .collect();
         for (clause, arg) in clauses.iter().zip(args) {
-            if let Some(bad) = self.refused(*clause, arg) {
+            if let Some(bad) = self.unformattable(*clause, arg) {
                 let name = self.checked.type_of(bad).runtime_name().to_owned();
-                self.report(bad, clause.refusal(&name));
+                self.report(bad, clause.unsupported_type(&name));
                 return;
             }
         }
@@ -136,8 +137,8 @@ impl Validator<'_> {
         }
     }
 
-    /// The node whose type the clause cannot write.
-    fn refused(&self, clause: Clause, arg: &Expr) -> Option<Id> {
+    /// The node whose type the clause cannot format.
+    fn unformattable(&self, clause: Clause, arg: &Expr) -> Option<Id> {
         let fits = match (clause, self.checked.type_of(arg.id)) {
             (_, Type::Dyn) => true,
             (Clause::String, found) => !matches!(found, Type::Object(_) | Type::Opaque(..)),
@@ -153,10 +154,10 @@ impl Validator<'_> {
         }
         match &arg.kind {
             Kind::List(elements) if clause == Clause::String => {
-                elements.iter().find_map(|element| self.refused(clause, &element.value))
+                elements.iter().find_map(|element| self.unformattable(clause, &element.value))
             }
             Kind::Map(entries) if clause == Clause::String => entries.iter().find_map(|entry| {
-                self.refused(clause, &entry.key).or_else(|| self.refused(clause, &entry.value))
+                self.unformattable(clause, &entry.key).or_else(|| self.unformattable(clause, &entry.value))
             }),
             _ => None,
         }

@@ -1,7 +1,7 @@
 //! Values of expressions.
 //!
-//! Strings, lists and maps of the data are borrowed and looked at only where an expression looks; what an
-//! expression makes is shared. Owns equality and order, as cel-go and Kubernetes' own data types have them.
+//! Strings, lists and maps of the input are borrowed and converted lazily; values created by expressions are
+//! reference-counted. Owns equality and ordering, as defined by cel-go and Kubernetes.
 
 mod compare;
 mod list;
@@ -26,70 +26,70 @@ use super::library::url::Url;
 use super::types::Type;
 use kubewright_apimachinery::quantity::Quantity;
 
-/// A value, or the error that took its place.
+/// A value or an evaluation error.
 pub(crate) type Evaluated<'a> = Result<Value<'a>, EvalError>;
 
-/// A value of an expression.
+/// A CEL value.
 #[derive(Debug, Clone)]
 pub enum Value<'a> {
     /// `null`.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A signed number.
+    /// A signed 64-bit integer.
     Int(i64),
-    /// An unsigned number.
+    /// An unsigned 64-bit integer.
     Uint(u64),
-    /// A floating point number.
+    /// A 64-bit floating-point number.
     Double(f64),
     /// A string.
     String(Cow<'a, str>),
     /// Bytes.
     Bytes(Arc<[u8]>),
-    /// A length of time in nanoseconds.
+    /// A duration in nanoseconds.
     Duration(i64),
-    /// A point in time.
+    /// A timestamp.
     Timestamp(Timestamp),
     /// A list.
     List(List<'a>),
-    /// A map, or an object.
+    /// A map or an object.
     Map(Map<'a>),
-    /// A value that may be missing.
+    /// An optional value.
     Optional(Option<Arc<Value<'a>>>),
     /// A type, by its name.
     Type(Cow<'a, str>),
-    /// A value of one of Kubernetes' libraries.
+    /// A value of a Kubernetes library.
     Extension(Extension),
-    /// The authorizer, or a check of it.
+    /// The `authorizer` variable, or a check under construction.
     Authorization(Authorization<'a>),
-    /// Data without a schema: it can be compared, and nothing else.
+    /// Data without a schema, which supports only comparison.
     Unknown(&'a Json),
 }
 
-/// Values of Kubernetes' libraries.
+/// A value of a Kubernetes library.
 #[derive(Debug, Clone)]
 pub enum Extension {
-    /// An amount, such as `1Gi`.
+    /// A quantity, such as `1Gi`.
     Quantity(Arc<Quantity>),
     /// An IP address.
     Ip(IpAddr),
-    /// An IP address and the length of its prefix.
+    /// An IP address and its prefix length.
     Cidr(IpAddr, u8),
     /// A URL.
     Url(Arc<Url>),
     /// A semantic version.
     Semver(Arc<Semver>),
-    /// A rule for strings, such as `dns1123Label`.
+    /// A named format, such as `dns1123Label`.
     Format(&'static NamedFormat),
 }
 
 impl<'a> Value<'a> {
-    /// A string.
+    /// Creates a string.
     pub fn string(text: impl Into<Cow<'a, str>>) -> Self {
         Self::String(text.into())
     }
 
-    /// A list of what is given.
+    /// Creates a list.
     pub fn list(items: Vec<Value<'a>>) -> Self {
         Self::List(List::built(items))
     }
@@ -98,7 +98,7 @@ impl<'a> Value<'a> {
         Self::list(items.into_iter().map(Self::string).collect())
     }
 
-    /// A value that is there.
+    /// Creates an optional with a value.
     pub fn some(value: Value<'a>) -> Self {
         Self::Optional(Some(Arc::new(value)))
     }
@@ -125,7 +125,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The size as `size()` tells it and as costs are counted by; `None` for what has none.
+    /// The result of `size()`, which also determines costs; `None` for types without a size.
     pub(crate) fn size(&self) -> Option<usize> {
         Some(match self {
             Self::String(text) => text.chars().count(),
@@ -138,7 +138,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Whether the value is empty or zero.
+    /// Whether this is the zero value of its type.
     pub(crate) fn is_zero(&self) -> bool {
         match self {
             Self::Null => true,
@@ -157,7 +157,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value as an error message shows it.
+    /// The value as error messages show it.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Null => "null".to_owned(),

@@ -1,8 +1,8 @@
-//! Horizontal pod autoscalers: as many replicas as their metrics ask for.
+//! The HorizontalPodAutoscaler controller.
 //!
-//! There are no metrics where nothing is executed: an annotation on the autoscaler says what is measured, see `metrics`.
-//! How fast the number may change is decided by `behaviour`. Both are pure, but for what `behaviour` remembers; here the
-//! scale is read and written, and people are told.
+//! No containers run, so there are no real metrics: an annotation on the autoscaler provides them, see
+//! `metrics`. `behaviour` limits how fast the number of replicas changes. Both are free of I/O; this file
+//! reads and writes the scale and records events.
 
 mod behaviour;
 mod metrics;
@@ -27,15 +27,15 @@ use self::behaviour::{Bounds, History};
 use crate::node::whole;
 use crate::scale::{Found, Target};
 
-/// How often metrics are looked at.
+/// The sync period.
 const PERIOD: Duration = Duration::from_secs(15);
 const ABLE: &str = "AbleToScale";
 const ACTIVE: &str = "ScalingActive";
 const LIMITED: &str = "ScalingLimited";
 
-/// Gives the manager the controller of autoscalers.
+/// Registers the HorizontalPodAutoscaler controller.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
-    // Its own status is no reason to look again.
+    // Ignore updates of the status only.
     let asked = Predicate::<HorizontalPodAutoscaler>::new(|event| match (event.old(), event.new_object()) {
         (Some(old), Some(new)) => {
             old.spec != new.spec || old.metadata.annotations != new.metadata.annotations
@@ -117,7 +117,7 @@ impl Autoscalers {
                 return Ok(());
             };
             let bounds = Bounds { least, most: spec.max_replicas, behaviour: spec.behavior.as_ref() };
-            let verdict = self.histories().entry(cx.key().clone()).or_default().judge(
+            let verdict = self.histories().entry(cx.key().clone()).or_default().apply(
                 current,
                 proposed,
                 &bounds,
@@ -154,7 +154,7 @@ impl Autoscalers {
     }
 }
 
-/// The target and its scale, or why there is none.
+/// The target and its scale, or why it is not available.
 async fn find(spec: &HorizontalPodAutoscalerSpec, cx: &Context) -> Result<Result<(Target, Scale), String>> {
     let reference = &spec.scale_target_ref;
     let key = Key::namespaced(cx.key().namespace().unwrap_or_default(), &reference.name);
@@ -174,7 +174,8 @@ async fn find(spec: &HorizontalPodAutoscalerSpec, cx: &Context) -> Result<Result
     })
 }
 
-/// How many replicas the metrics ask for, and which of them asks; nothing if they cannot be told.
+/// The replicas proposed by the metrics and the name of the deciding metric; `None` if they cannot be
+/// computed.
 async fn measure(
     autoscaler: &HorizontalPodAutoscaler,
     spec: &HorizontalPodAutoscalerSpec,
@@ -214,7 +215,7 @@ async fn measure(
             }
         }
     }
-    // What is not known might ask for more: less is not asked for.
+    // A failed metric might have proposed more: do not scale down.
     if let Some(first) = failures.first()
         && best.as_ref().is_none_or(|(replicas, _)| *replicas < wanted)
     {
@@ -237,14 +238,14 @@ async fn measure(
     Ok(best)
 }
 
-/// A status that is being written.
+/// The status under construction.
 struct Status {
     new: HorizontalPodAutoscalerStatus,
     now: Timestamp,
 }
 
 impl Status {
-    /// Sets a condition. Its time changes only with its status.
+    /// Sets a condition. `lastTransitionTime` changes only with the status.
     fn set(&mut self, type_: &str, value: &str, reason: &str, message: &str) {
         let conditions = self.new.conditions.get_or_insert_default();
         let at = conditions.iter().position(|condition| condition.type_ == type_);

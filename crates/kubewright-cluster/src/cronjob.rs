@@ -1,6 +1,6 @@
-//! The CronJob controller: a Job each time the schedule says so.
+//! The CronJob controller.
 //!
-//! A Job is named after the minute that it is for, so that no time has two.
+//! The name of a Job contains its scheduled minute, so that each time has at most one Job.
 
 mod schedule;
 
@@ -19,13 +19,13 @@ use kubewright_runtime::{Context, Delete, Manager, Outcome, Reconciler, Register
 use self::schedule::Schedule;
 use crate::node::whole;
 use crate::pod::{created, until};
-use crate::{claim, job};
+use crate::{adoption, job};
 
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
-/// Gives the manager the controller of CronJobs.
+/// Registers the CronJob controller.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
-    claim::index::<Job>(manager)?;
+    adoption::index::<Job>(manager)?;
     manager.controller(CronJobs).owns::<Job>().register()
 }
 
@@ -36,11 +36,11 @@ impl Reconciler for CronJobs {
 
     async fn reconcile(&self, cron: &CronJob, cx: &Context) -> Result<Outcome> {
         let (namespace, uid) = (cx.key().namespace().unwrap_or_default(), cron.metadata.uid.as_deref());
-        let jobs = claim::controlled::<Job>(cx.client(), namespace, uid.unwrap_or_default()).await?;
+        let jobs = adoption::controlled::<Job>(cx.client(), namespace, uid.unwrap_or_default()).await?;
         let mut status = cron.status.clone().unwrap_or_default();
-        look(cron, &jobs, &mut status, cx);
+        update_active(cron, &jobs, &mut status, cx);
         clean_up(cron, &jobs, cx).await?;
-        let outcome = act(cron, &jobs, &mut status, cx).await;
+        let outcome = create_due_job(cron, &jobs, &mut status, cx).await;
         status.active = status.active.filter(|active| !active.is_empty());
         let mut wanted = cron.clone();
         wanted.status = Some(status);
@@ -49,8 +49,8 @@ impl Reconciler for CronJobs {
     }
 }
 
-/// Notes which Jobs have ended, and tells people.
-fn look(cron: &CronJob, jobs: &[Arc<Job>], status: &mut CronJobStatus, cx: &Context) {
+/// Removes finished Jobs from the active list and records events.
+fn update_active(cron: &CronJob, jobs: &[Arc<Job>], status: &mut CronJobStatus, cx: &Context) {
     let mut active = status.active.take().unwrap_or_default();
     active.retain(|reference| {
         let Some(job) = jobs.iter().find(|job| job.metadata.uid == reference.uid) else {
@@ -73,7 +73,7 @@ fn look(cron: &CronJob, jobs: &[Arc<Job>], status: &mut CronJobStatus, cx: &Cont
     status.active = Some(active);
 }
 
-/// Deletes the Jobs that are more than the history may be long.
+/// Deletes Jobs beyond the history limits.
 async fn clean_up(cron: &CronJob, jobs: &[Arc<Job>], cx: &Context) -> Result<()> {
     let spec = spec_of(cron.spec.clone());
     for (type_, limit) in
@@ -106,8 +106,13 @@ async fn delete(cron: &CronJob, job: &Job, cx: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Starts a Job if it is time.
-async fn act(cron: &CronJob, jobs: &[Arc<Job>], status: &mut CronJobStatus, cx: &Context) -> Result<Outcome> {
+/// Creates a Job if one is due.
+async fn create_due_job(
+    cron: &CronJob,
+    jobs: &[Arc<Job>],
+    status: &mut CronJobStatus,
+    cx: &Context,
+) -> Result<Outcome> {
     let spec = spec_of(cron.spec.clone());
     if cron.metadata.deletion_timestamp.is_some() || spec.suspend == Some(true) {
         return Ok(Outcome::done());
@@ -187,12 +192,12 @@ async fn act(cron: &CronJob, jobs: &[Arc<Job>], status: &mut CronJobStatus, cx: 
     Ok(next)
 }
 
-/// The spec of a CronJob, which may not be left out since Kubernetes 1.36.
+/// The spec of a CronJob. Not optional since Kubernetes 1.36.
 fn spec_of(spec: impl Into<Option<CronJobSpec>>) -> CronJobSpec {
     spec.into().unwrap_or_default()
 }
 
-/// The Job of a time.
+/// The Job for a scheduled time.
 fn job_of(cron: &CronJob, name: &str, time: Timestamp, zone: &TimeZone) -> Job {
     let template = spec_of(cron.spec.clone()).job_template;
     let meta = template.metadata.unwrap_or_default();
@@ -211,7 +216,7 @@ fn job_of(cron: &CronJob, name: &str, time: Timestamp, zone: &TimeZone) -> Job {
         spec: template.spec,
         status: None,
     };
-    // It cannot fail: the Job is new, and both are in one namespace.
+    // Cannot fail: the Job is new and in the same namespace.
     let _ = set_controller_reference(cron, &mut job);
     job
 }

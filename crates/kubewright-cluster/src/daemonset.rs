@@ -1,8 +1,8 @@
-//! The DaemonSet controller: one pod on each node that it is for.
+//! The DaemonSet controller.
 //!
-//! Which nodes those are is said in `target`, which pods come and go is decided in `plan`, what the set says of itself in
-//! `status`: all pure. Templates are kept as revisions (`history`). A pod is made for its node, and the
-//! scheduler binds it there.
+//! `target` selects the nodes, `plan` decides which pods to create and delete, `status` computes the status:
+//! all pure. Templates are stored as ControllerRevisions (`history`). Each pod has a node affinity for its
+//! node, and the scheduler binds it.
 
 mod plan;
 mod status;
@@ -22,16 +22,16 @@ use kubewright_runtime::{
 use self::plan::{Plan, View};
 use crate::history::{self, History, REVISION, Subject};
 use crate::replicaset::{create_pod, delete_pod, slow_start};
-use crate::{claim, pod};
+use crate::{adoption, pod};
 
-/// No more pods than this are created or deleted in one go.
+/// Maximum number of pods created or deleted in one sync.
 const BURST: usize = 250;
 
-/// Gives the manager the controller of DaemonSets.
+/// Registers the DaemonSet controller.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
-    claim::index::<Pod>(manager)?;
-    claim::index::<ControllerRevision>(manager)?;
-    // Of nodes only counts what says whether a pod may be there.
+    adoption::index::<Pod>(manager)?;
+    adoption::index::<ControllerRevision>(manager)?;
+    // Ignore node updates that do not affect scheduling.
     let moved = Predicate::<Node>::new(|event| match (event.old(), event.new_object()) {
         (Some(old), Some(new)) => {
             let taints = |node: &Node| node.spec.as_ref().and_then(|spec| spec.taints.clone());
@@ -43,7 +43,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
         .controller(DaemonSets)
         .owns::<Pod>()
         .owns::<ControllerRevision>()
-        .watches::<Pod>(|pod, cache| claim::takers::<DaemonSet>(pod, cache, selector))
+        .watches::<Pod>(|pod, cache| adoption::adopters::<DaemonSet>(pod, cache, selector))
         .watches_with::<Node>(Watch::new().filter(moved), |_, cache| {
             let sets = cache.list::<DaemonSet>(&List::all()).unwrap_or_default();
             sets.iter().map(|set| Key::of(&**set)).collect()
@@ -53,7 +53,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
 }
 
 fn selector(set: &DaemonSet) -> Option<LabelSelector> {
-    claim::selector(&set.spec.as_ref()?.selector)
+    adoption::selector(&set.spec.as_ref()?.selector)
 }
 
 struct DaemonSets;
@@ -67,11 +67,11 @@ impl Reconciler for DaemonSets {
             cx.events().warning(set, "SelectingAll").action("Selecting").note(note);
             return Ok(Outcome::done());
         };
-        // Of a set that goes, its revisions may have gone already.
+        // The revisions of a terminating set may already be deleted.
         let Some(spec) = set.spec.as_ref().filter(|_| set.metadata.deletion_timestamp.is_none()) else {
             return Ok(Outcome::done());
         };
-        let pods = claim::claim::<_, Pod>(cx.client(), set, &selector).await?;
+        let pods = adoption::claim::<_, Pod>(cx.client(), set, &selector).await?;
         let collisions = set.status.as_ref().and_then(|status| status.collision_count).unwrap_or_default();
         let subject = Subject { selector: &selector, template: &spec.template, label: REVISION, collisions };
         let Some(history) = history::follow(set, &subject, cx).await? else { return Ok(Outcome::done()) };
@@ -80,13 +80,13 @@ impl Reconciler for DaemonSets {
         let nodes = cx.client().list::<Node>(&List::all()).await?;
         let standings = nodes
             .iter()
-            .filter_map(|node| Some((node.metadata.name.as_deref()?, target::standing(&daemon, node))))
+            .filter_map(|node| Some((node.metadata.name.as_deref()?, target::eligibility(&daemon, node))))
             .collect();
         let view = View::new(set, standings, pods.iter().map(|pod| &**pod), hash, cx.now());
         let done = carry_out(set, &daemon, &plan::plan(&view), cx).await;
         let next = status::next(&view, history.collisions);
         write(set, next.status, cx).await?;
-        forget(set, &pods, &history, cx).await?;
+        truncate_history(set, &pods, &history, cx).await?;
         match done {
             Err(error) if !error.is_namespace_terminating() => Err(error.into()),
             _ => Ok(next.wake.map_or(Outcome::done(), Outcome::requeue_after)),
@@ -133,8 +133,8 @@ async fn write(set: &DaemonSet, status: DaemonSetStatus, cx: &Context) -> Result
     Ok(())
 }
 
-/// Deletes the revisions that are more than the history may be long.
-async fn forget(set: &DaemonSet, pods: &[Arc<Pod>], history: &History, cx: &Context) -> Result<()> {
+/// Deletes revisions beyond the history limit.
+async fn truncate_history(set: &DaemonSet, pods: &[Arc<Pod>], history: &History, cx: &Context) -> Result<()> {
     let limit = set.spec.as_ref().and_then(|spec| spec.revision_history_limit).unwrap_or(10);
     let live: BTreeSet<&str> = pods.iter().filter_map(|pod| history::label(&**pod, REVISION)).collect();
     let is_live = |revision: &ControllerRevision| {

@@ -1,8 +1,8 @@
-//! The Deployment controller: a ReplicaSet for each template, and rollouts from one to the next.
+//! The Deployment controller.
 //!
-//! Sizes are decided in `rolling`, numbers and conditions in `status`, names and annotations of sets in `template`
-//! and `revision`: all pure. Here is the order in which things are done, and the writing. A rollback is a change of the
-//! template like any other: `kubectl rollout undo` writes an old one, whose set is still there.
+//! `rolling` computes sizes, `status` the status, `template` and `revision` the names and annotations of
+//! ReplicaSets: all pure. This file does the reads and writes. A rollback is a normal template change:
+//! `kubectl rollout undo` writes an old template, whose ReplicaSet still exists.
 
 mod revision;
 mod rolling;
@@ -23,25 +23,25 @@ use serde_json::json;
 
 pub(crate) use self::rolling::scaled;
 use self::rolling::{Limits, Resize, size};
-use self::status::{Claim, PROGRESSING};
-use crate::{claim, pod};
+use self::status::{ConditionValue, PROGRESSING};
+use crate::{adoption, pod};
 
-/// Gives the manager the controller of Deployments.
+/// Registers the Deployment controller.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
-    claim::index::<Pod>(manager)?;
-    claim::index::<ReplicaSet>(manager)?;
-    // Who recreates waits for the last of the old pods.
+    adoption::index::<Pod>(manager)?;
+    adoption::index::<ReplicaSet>(manager)?;
+    // The strategy `Recreate` waits for the deletion of the last old pod.
     #[expect(
         clippy::redundant_closure_for_method_calls,
-        reason = "the method alone is for one lifetime only"
+        reason = "the method path is not general enough over lifetimes"
     )]
     let pod_gone = Watch::new().filter(Predicate::new(|event| event.is_delete()));
     manager
         .controller(Deployments)
         .owns::<ReplicaSet>()
         .watches::<ReplicaSet>(|set, cache| {
-            claim::takers::<Deployment>(set, cache, |deployment| {
-                claim::selector(&deployment.spec.as_ref()?.selector)
+            adoption::adopters::<Deployment>(set, cache, |deployment| {
+                adoption::selector(&deployment.spec.as_ref()?.selector)
             })
         })
         .watches_with::<Pod>(pod_gone, recreating)
@@ -49,7 +49,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
         .register()
 }
 
-/// The Deployment of a pod, if it recreates.
+/// The Deployment of a pod, if its strategy is `Recreate`.
 fn recreating(pod: &Pod, cache: &Cache) -> Vec<Key> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     let find = || {
@@ -68,12 +68,13 @@ impl Reconciler for Deployments {
     type Object = Deployment;
 
     async fn reconcile(&self, deployment: &Deployment, cx: &Context) -> Result<Outcome> {
-        let Some(selector) = deployment.spec.as_ref().and_then(|spec| claim::selector(&spec.selector)) else {
+        let Some(selector) = deployment.spec.as_ref().and_then(|spec| adoption::selector(&spec.selector))
+        else {
             let note = "This deployment is selecting all pods. A non-empty selector is required.";
             cx.events().warning(deployment, "SelectingAll").action("Selecting").note(note);
             return Ok(Outcome::done());
         };
-        let sets = claim::claim::<_, ReplicaSet>(cx.client(), deployment, &selector).await?;
+        let sets = adoption::claim::<_, ReplicaSet>(cx.client(), deployment, &selector).await?;
         let sets = sets.into_iter().map(|set| (*set).clone()).collect();
         let mut rollout = Rollout::new(deployment, sets, cx);
         let outcome = rollout.step().await?;
@@ -82,10 +83,10 @@ impl Reconciler for Deployments {
     }
 }
 
-/// One look at a Deployment, and what changes by it.
+/// One sync of a Deployment.
 struct Rollout<'a> {
     before: &'a Deployment,
-    /// As it will be.
+    /// The Deployment with its new status and annotations.
     after: Deployment,
     new: Option<ReplicaSet>,
     old: Vec<ReplicaSet>,
@@ -100,14 +101,15 @@ impl<'a> Rollout<'a> {
         Self { before, after: before.clone(), new, old, cx }
     }
 
-    /// Does what is next. What it did to other objects is done; what it says of the Deployment is in `after`.
+    /// Makes the next changes. Other objects are written immediately; changes of the Deployment are collected
+    /// in `after`.
     async fn step(&mut self) -> Result<Outcome> {
         if self.before.metadata.deletion_timestamp.is_some() {
             self.count();
             return Ok(Outcome::done());
         }
         let now = self.cx.now();
-        status::note_pause(self.before, self.status(), now);
+        status::set_paused(self.before, self.status(), now);
         if self.new.is_some() {
             self.adopt_revision().await?;
         }
@@ -135,8 +137,8 @@ impl<'a> Rollout<'a> {
         self.count();
         let all: Vec<&ReplicaSet> = self.old.iter().chain(self.new.as_ref()).collect();
         let mut next = self.after.status.clone().unwrap_or_default();
-        status::note_progress(self.before, &old_status, &mut next, self.new.as_ref(), &all, now);
-        let late = status::late_in(self.before, &next, now);
+        status::set_progressing(self.before, &old_status, &mut next, self.new.as_ref(), &all, now);
+        let late = status::deadline_in(self.before, &next, now);
         self.after.status = Some(next);
         Ok(late.map_or(Outcome::done(), Outcome::requeue_after))
     }
@@ -145,21 +147,22 @@ impl<'a> Rollout<'a> {
         self.after.status.get_or_insert_default()
     }
 
-    /// Brings the numbers of the status up to date.
+    /// Updates the numbers of the status.
     fn count(&mut self) {
         let all: Vec<&ReplicaSet> = self.old.iter().chain(self.new.as_ref()).collect();
         let old = self.after.status.clone().unwrap_or_default();
         self.after.status = Some(status::numbers(self.before, &old, self.new.as_ref(), &all, self.cx.now()));
     }
 
-    /// Whether the Deployment has another size than its sets were made for.
+    /// Whether the Deployment was scaled since its ReplicaSets were last resized.
     fn was_scaled(&self) -> bool {
         let wanted = Limits::of(self.before).wanted;
         let active = self.old.iter().chain(self.new.as_ref()).filter(|set| size(set) > 0);
         active.filter_map(|set| revision::count(set, revision::DESIRED)).any(|desired| desired != wanted)
     }
 
-    /// A step of a rolling update: grows, or else shrinks. Whether a name was taken.
+    /// A step of a rolling update: scales up, or else scales down. Returns whether there was a name
+    /// collision.
     async fn roll(&mut self) -> Result<bool> {
         if self.new.is_none() && self.create().await? {
             return Ok(true);
@@ -167,19 +170,19 @@ impl<'a> Rollout<'a> {
         let Some(new) = &self.new else { return Ok(false) };
         let limits = Limits::of(self.before);
         let all: Vec<&ReplicaSet> = self.old.iter().chain([new]).collect();
-        let size_of_new = rolling::grown(limits, true, new, &all);
+        let size_of_new = rolling::scaled_up(limits, true, new, &all);
         if size_of_new != size(new) {
             let resize = Resize { set: new.metadata.name.clone().unwrap_or_default(), size: size_of_new };
             self.resize(resize).await?;
             return Ok(false);
         }
-        for resize in rolling::shrink(limits, new, &self.old) {
+        for resize in rolling::scale_down(limits, new, &self.old) {
             self.resize(resize).await?;
         }
         Ok(false)
     }
 
-    /// A step of an update that ends everything before it begins anew. Whether a name was taken.
+    /// A step of the strategy `Recreate`. Returns whether there was a name collision.
     async fn recreate(&mut self) -> Result<bool> {
         let names = self.old.iter().filter(|set| size(set) > 0).filter_map(|set| set.metadata.name.clone());
         let doomed: Vec<Resize> = names.map(|set| Resize { set, size: 0 }).collect();
@@ -192,7 +195,7 @@ impl<'a> Rollout<'a> {
         let namespace = self.before.metadata.namespace.as_deref().unwrap_or_default();
         for set in &self.old {
             let uid = set.metadata.uid.as_deref().unwrap_or_default();
-            let pods = claim::controlled::<Pod>(self.cx.client(), namespace, uid).await?;
+            let pods = adoption::controlled::<Pod>(self.cx.client(), namespace, uid).await?;
             if pods.iter().any(|pod| !pod::is_terminal(pod)) {
                 return Ok(false);
             }
@@ -208,7 +211,7 @@ impl<'a> Rollout<'a> {
         Ok(false)
     }
 
-    /// Has the current set carry its revision and the Deployment's annotations, and the Deployment the set's revision.
+    /// Updates the revision and annotations of the current ReplicaSet, and the revision of the Deployment.
     async fn adopt_revision(&mut self) -> Result<()> {
         let Some(new) = &mut self.new else { return Ok(()) };
         let annotations = revision::annotations(self.before, new, revision::next(&self.old));
@@ -222,29 +225,30 @@ impl<'a> Rollout<'a> {
             *new = self.cx.client().patch(new, &Patch::merge(patch)).await?;
         }
         let name = new.metadata.name.clone().unwrap_or_default();
-        self.note_revision();
+        self.set_revision();
         if status::deadline(self.before).is_some() && status::find(self.status(), PROGRESSING).is_none() {
             let message = format!("Found new replica set {name:?}");
-            let claim = Claim { status: "True", reason: "FoundNewReplicaSet", message };
+            let value = ConditionValue { status: "True", reason: "FoundNewReplicaSet", message };
             let now = self.cx.now();
-            status::set(self.status(), PROGRESSING, claim, now);
+            status::set(self.status(), PROGRESSING, value, now);
         }
         Ok(())
     }
 
-    fn note_revision(&mut self) {
+    fn set_revision(&mut self) {
         if let Some(number) = self.new.as_ref().map(revision::number) {
             let annotations = self.after.metadata.annotations.get_or_insert_default();
             annotations.insert(revision::REVISION.to_owned(), number.to_string());
         }
     }
 
-    /// Creates the set of the template. Whether its name was taken by something else: then the next try has another.
+    /// Creates the ReplicaSet of the template. Returns whether there was a name collision; the next attempt
+    /// uses another hash.
     async fn create(&mut self) -> Result<bool> {
         let mut set = template::new_set(self.before, revision::next(&self.old));
         let name = set.metadata.name.clone().unwrap_or_default();
         let all: Vec<&ReplicaSet> = self.old.iter().collect();
-        let size = rolling::grown(Limits::of(self.before), rolling::is_rolling(self.before), &set, &all);
+        let size = rolling::scaled_up(Limits::of(self.before), rolling::is_rolling(self.before), &set, &all);
         set.spec.get_or_insert_default().replicas = Some(size);
         let now = self.cx.now();
         match self.cx.client().create(&set).await {
@@ -257,8 +261,8 @@ impl<'a> Rollout<'a> {
                 self.new = Some(created);
                 if status::deadline(self.before).is_some() {
                     let message = format!("Created new replica set {name:?}");
-                    let claim = Claim { status: "True", reason: "NewReplicaSetCreated", message };
-                    status::set(self.status(), PROGRESSING, claim, now);
+                    let value = ConditionValue { status: "True", reason: "NewReplicaSetCreated", message };
+                    status::set(self.status(), PROGRESSING, value, now);
                 }
             }
             Err(error) if error.is_already_exists() => {
@@ -280,18 +284,18 @@ impl<'a> Rollout<'a> {
                     .action("Create")
                     .note(&message);
                 if status::deadline(self.before).is_some() {
-                    let claim = Claim { status: "False", reason: "ReplicaSetCreateError", message };
-                    status::set(self.status(), PROGRESSING, claim, now);
+                    let value = ConditionValue { status: "False", reason: "ReplicaSetCreateError", message };
+                    status::set(self.status(), PROGRESSING, value, now);
                     self.write().await?;
                 }
                 return Err(error.into());
             }
         }
-        self.note_revision();
+        self.set_revision();
         Ok(false)
     }
 
-    /// Gives a set another size, and notes in it what the Deployment's is.
+    /// Scales a ReplicaSet and updates its desired-replicas annotations.
     async fn resize(&mut self, resize: Resize) -> Result<()> {
         let sets = self.old.iter_mut().chain(self.new.as_mut());
         let Some(set) = sets.into_iter().find(|set| set.metadata.name.as_ref() == Some(&resize.set)) else {
@@ -310,7 +314,7 @@ impl<'a> Rollout<'a> {
                 if before < resize.size { ("up", "ScaleUp") } else { ("down", "ScaleDown") };
             let Resize { set: name, size } = resize;
             let note = format_args!("Scaled {direction} replica set {name} from {before} to {size}");
-            // What is related tells this event from those about other sets.
+            // The related object distinguishes this event from those about other ReplicaSets.
             self.cx
                 .events()
                 .about(self.before)
@@ -322,16 +326,16 @@ impl<'a> Rollout<'a> {
         Ok(())
     }
 
-    /// Deletes the sets that are more than the history may be long.
+    /// Deletes old ReplicaSets beyond the revision history limit.
     async fn clean_up(&self) -> Result<()> {
-        for set in revision::superfluous(self.before, &self.old) {
+        for set in revision::excess(self.before, &self.old) {
             let how = Delete::background().uid(set.metadata.uid.clone().unwrap_or_default());
             ignore_not_found(self.cx.client().delete_with(set, &how).await)?;
         }
         Ok(())
     }
 
-    /// Writes what changed of the Deployment: its revision goes along with the status.
+    /// Writes the changes of the Deployment: its revision annotation and its status.
     async fn write(&self) -> Result<()> {
         ignore_not_found(self.cx.client().status().patch_between(self.before, &self.after).await)?;
         Ok(())

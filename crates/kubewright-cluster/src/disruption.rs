@@ -1,8 +1,8 @@
-//! Disruption budgets: how many pods of a set may be evicted now.
+//! The PodDisruptionBudget controller: how many pods may be evicted.
 //!
-//! The controller writes what the budget allows; the API server takes it off there with each eviction, and notes the pod.
-//! Both write the status, so each write is of the version that was read. What the status is to be is decided by `status`,
-//! a pure function.
+//! The API server decrements `disruptionsAllowed` on each eviction and records the pod; this controller
+//! recomputes it. Both write the status, so writes use optimistic locking. `status` computes the status as a
+//! pure function.
 
 mod status;
 
@@ -19,19 +19,19 @@ use kubewright_runtime::{
     Context, Key, LabelSelector, List, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
 };
 
-use crate::claim;
+use crate::adoption;
 use crate::scale::{Found, Target};
 
-/// Gives the manager the controller of disruption budgets.
+/// Registers the PodDisruptionBudget controller.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager
         .controller(Budgets)
         .named("disruption")
-        .watches::<Pod>(|pod, cache| claim::selecting::<PodDisruptionBudget>(pod, cache, selector))
+        .watches::<Pod>(|pod, cache| adoption::selecting::<PodDisruptionBudget>(pod, cache, selector))
         .register()
 }
 
-/// Whom a budget covers: an empty selector covers every pod of the namespace, and none covers nobody.
+/// The selector of a budget: an empty one matches every pod of the namespace, an absent one none.
 fn selector(budget: &PodDisruptionBudget) -> Option<LabelSelector> {
     let selector = budget.spec.as_ref()?.selector.clone()?;
     LabelSelector::try_from(selector).ok()
@@ -78,11 +78,11 @@ impl Reconciler for Budgets {
     }
 }
 
-/// How many pods the owners of these want, or why nobody can say.
+/// The total scale of the pods' controllers, or why it cannot be determined.
 async fn expected_scale(pods: &[Arc<Pod>], cx: &Context) -> Result<Result<i32, String>> {
     let mut scales = BTreeMap::new();
     for pod in pods {
-        // A pod that nobody would replace is not expected to come back.
+        // Pods without a controller do not count.
         let Some(owner) = controller_of(&**pod) else { continue };
         if scales.contains_key(&owner.uid) {
             continue;
@@ -98,12 +98,12 @@ async fn expected_scale(pods: &[Arc<Pod>], cx: &Context) -> Result<Result<i32, S
             Err(why) => return Ok(Err(why)),
         }
     }
-    // The replica sets of one Deployment stand for the one number that it wants.
+    // Several ReplicaSets of one Deployment count once, with the scale of the Deployment.
     let by_owner: BTreeMap<String, i32> = scales.into_values().collect();
     Ok(Ok(by_owner.into_values().sum()))
 }
 
-/// The uid of who decides, and the number: for a replica set of a Deployment, that is the Deployment.
+/// The UID and the scale of the controller; for a ReplicaSet of a Deployment those of the Deployment.
 async fn scale_of(owner: &OwnerReference, cx: &Context) -> Result<Result<Option<(String, i32)>, String>> {
     let key = |name: &str| Key::namespaced(cx.key().namespace().unwrap_or_default(), name);
     if owner.kind == "ReplicaSet" && owner.api_version.starts_with("apps/") {

@@ -1,7 +1,7 @@
-//! Where the pods of a Service are: its EndpointSlices, and its Endpoints, which older clients read.
+//! The EndpointSlice and Endpoints controllers.
 //!
-//! What both say is decided in `build`, which is pure. Services without a selector are left alone: somebody else says
-//! where they are.
+//! `build` computes both as pure functions. Services without a selector are ignored: other clients manage
+//! their endpoints.
 
 mod build;
 
@@ -17,7 +17,7 @@ use kubewright_runtime::{
 };
 use serde_json::json;
 
-use crate::{claim, kubelet};
+use crate::{adoption, kubelet};
 
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
@@ -26,19 +26,19 @@ const ENDPOINTS_MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
 const HEADLESS: &str = "service.kubernetes.io/headless";
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// Gives the manager the controller of endpoints.
+/// Registers the endpoints controller.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager
         .controller(Services)
         .named("endpoints")
         .owns::<EndpointSlice>()
         .watches::<Endpoints>(|endpoints, _| vec![Key::of(endpoints)])
-        .watches::<Pod>(|pod, cache| claim::selecting::<Service>(pod, cache, selector))
+        .watches::<Pod>(|pod, cache| adoption::selecting::<Service>(pod, cache, selector))
         .concurrency(2)
         .register()
 }
 
-/// Whom a Service selects, if it is one whose endpoints are for us to say.
+/// The selector of a Service; `None` if its endpoints are not managed here.
 fn selector(service: &Service) -> Option<LabelSelector> {
     let spec = service.spec.as_ref().filter(|spec| spec.type_.as_deref() != Some("ExternalName"))?;
     let selector = spec.selector.clone().filter(|selector| !selector.is_empty())?;
@@ -70,7 +70,7 @@ impl Reconciler for Services {
         Ok(Outcome::done())
     }
 
-    /// Endpoints have no owner: they go with the Service of their name.
+    /// Endpoints have no owner reference; they are deleted with the Service of the same name.
     async fn deleted(&self, key: &Key, cx: &Context) -> Result<Outcome> {
         if let Some(endpoints) = cx.client().get_opt::<Endpoints>(key).await? {
             let labels = endpoints.metadata.labels.as_ref();
@@ -82,7 +82,7 @@ impl Reconciler for Services {
     }
 }
 
-/// Brings the slices of a Service to what they are to be, keeping those that are right.
+/// Creates, updates and deletes the slices of a Service. Keeps those that are up to date.
 async fn write_slices(service: &Service, wanted: &[build::Slice], cx: &Context) -> Result<(), client::Error> {
     let (namespace, name) = (cx.key().namespace().unwrap_or_default(), cx.key().name());
     let list =
@@ -117,7 +117,7 @@ async fn write_slices(service: &Service, wanted: &[build::Slice], cx: &Context) 
             endpoints: slice.endpoints.clone().into(),
             ports: Some(slice.ports.clone()),
         };
-        // It cannot fail: the slice is new, and both are in one namespace.
+        // Cannot fail: the slice is new and in the same namespace.
         let _ = set_controller_reference(service, &mut new);
         cx.client().create(&new).await?;
     }
@@ -155,7 +155,7 @@ async fn write_endpoints(
     Ok(())
 }
 
-/// The labels that what is written takes over from its Service.
+/// The labels copied from the Service.
 fn labels(service: &Service) -> BTreeMap<String, String> {
     let mut labels = service.metadata.labels.clone().unwrap_or_default();
     let headless = service.spec.as_ref().and_then(|spec| spec.cluster_ip.as_deref()) == Some("None");

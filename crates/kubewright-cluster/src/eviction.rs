@@ -1,8 +1,8 @@
-//! Eviction by taints: pods that do not tolerate a `NoExecute` taint of their node are deleted, at once or when the time
-//! is over for which they tolerate it.
+//! Taint-based eviction: deletes pods that do not tolerate a `NoExecute` taint of their node, or whose
+//! toleration has expired.
 //!
-//! The time begins when the taint is first seen here: a taint need not say when it was added. What is remembered is that,
-//! and nothing else.
+//! The toleration time starts when this controller first sees the taint, because taints need not have a
+//! timestamp. These start times are its only state.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -21,7 +21,7 @@ use crate::node::whole;
 use crate::scheduler::{tolerates, tolerations};
 use crate::{kubelet, pod};
 
-/// Gives the manager the controller that evicts pods from tainted nodes.
+/// Registers the taint eviction controller.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     kubelet::index(manager)?;
     let tainted = Predicate::<Node>::new(|event| match (event.old(), event.new_object()) {
@@ -46,7 +46,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
         .register()
 }
 
-/// Since when pods of each node have only been tolerating its taints for a while, by their uids.
+/// Since when pods tolerate the taints of their node only temporarily, by node and pod UID.
 #[derive(Default)]
 struct Evictions(Mutex<BTreeMap<String, Since>>);
 
@@ -57,7 +57,7 @@ impl Evictions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contains_key(node)
     }
 
-    /// What is remembered of a node, which is forgotten.
+    /// Removes and returns the state of a node.
     fn take(&self, node: &str) -> Since {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(node).unwrap_or_default()
     }
@@ -83,14 +83,14 @@ impl Reconciler for Evictions {
         for pod in pods.iter().filter(|pod| !pod::is_terminating(pod)) {
             let uid = pod.metadata.uid.clone().unwrap_or_default();
             let known = before.remove(&uid);
-            let left = match patience(pod, &taints) {
-                Patience::Endless => {
+            let left = match toleration_time(pod, &taints) {
+                TolerationTime::Endless => {
                     if known.is_some() {
-                        tell(pod, "Cancelling deletion of Pod", cx);
+                        record_event(pod, "Cancelling deletion of Pod", cx);
                     }
                     continue;
                 }
-                Patience::For(time) => {
+                TolerationTime::For(time) => {
                     let begun = *since.entry(uid).or_insert(known.unwrap_or(now));
                     pod::until(begun, time, now)
                 }
@@ -113,7 +113,7 @@ impl Reconciler for Evictions {
     }
 }
 
-/// The taints of a node that end pods.
+/// The `NoExecute` taints of a node.
 fn taints(node: &Node) -> Vec<Taint> {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
     taints.iter().filter(|taint| taint.effect == "NoExecute").cloned().collect()
@@ -121,32 +121,32 @@ fn taints(node: &Node) -> Vec<Taint> {
 
 /// How long a pod tolerates taints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Patience {
+enum TolerationTime {
     Endless,
     For(Duration),
 }
 
-/// How long a pod tolerates all of these taints: of each the first toleration counts.
-fn patience(pod: &Pod, taints: &[Taint]) -> Patience {
-    let mut least = Patience::Endless;
+/// How long a pod tolerates all of these taints. For each taint the first matching toleration counts.
+fn toleration_time(pod: &Pod, taints: &[Taint]) -> TolerationTime {
+    let mut least = TolerationTime::Endless;
     for taint in taints {
         let Some(toleration) = tolerations(pod).iter().find(|it| tolerates(it, taint)) else {
-            return Patience::For(Duration::ZERO);
+            return TolerationTime::For(Duration::ZERO);
         };
         if let Some(seconds) = toleration.toleration_seconds {
             let time = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
             least = match least {
-                Patience::For(least) => Patience::For(least.min(time)),
-                Patience::Endless => Patience::For(time),
+                TolerationTime::For(least) => TolerationTime::For(least.min(time)),
+                TolerationTime::Endless => TolerationTime::For(time),
             };
         }
     }
     least
 }
 
-/// Deletes a pod, and says why.
+/// Sets the DisruptionTarget condition and deletes the pod.
 async fn evict(pod: &Pod, cx: &Context) -> Result<()> {
-    tell(pod, "Marking for deletion Pod", cx);
+    record_event(pod, "Marking for deletion Pod", cx);
     let condition =
         disrupted("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint", cx.now());
     let patch = Patch::strategic(json!({ "status": { "conditions": [condition] } }));
@@ -157,7 +157,7 @@ async fn evict(pod: &Pod, cx: &Context) -> Result<()> {
     Ok(())
 }
 
-/// The condition of a pod that is ended for reasons that are not its own.
+/// The DisruptionTarget condition.
 pub(crate) fn disrupted(reason: &str, message: &str, now: Timestamp) -> PodCondition {
     PodCondition {
         type_: "DisruptionTarget".to_owned(),
@@ -169,7 +169,7 @@ pub(crate) fn disrupted(reason: &str, message: &str, now: Timestamp) -> PodCondi
     }
 }
 
-fn tell(pod: &Pod, what: &str, cx: &Context) {
+fn record_event(pod: &Pod, what: &str, cx: &Context) {
     let [namespace, name] =
         [&pod.metadata.namespace, &pod.metadata.name].map(|name| name.as_deref().unwrap_or_default());
     cx.events()
@@ -185,23 +185,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_stays_as_long_as_it_tolerates_every_taint() {
+    fn a_pod_stays_while_it_tolerates_every_taint() {
         let taint = |key: &str| -> Taint {
             serde_json::from_value(json!({ "key": key, "effect": "NoExecute" })).unwrap()
         };
         let toleration = |key: &str, seconds: Value| json!({ "key": key, "operator": "Exists", "tolerationSeconds": seconds });
         let of = |tolerations: Value, taints: &[Taint]| {
             let pod = json!({ "spec": { "containers": [], "tolerations": tolerations } });
-            patience(&serde_json::from_value(pod).unwrap(), taints)
+            toleration_time(&serde_json::from_value(pod).unwrap(), taints)
         };
         let (a, b) = (taint("a"), taint("b"));
         let both = [a.clone(), b];
-        assert_eq!(of(json!([]), &[]), Patience::Endless);
-        assert_eq!(of(json!([]), &both), Patience::For(Duration::ZERO));
-        assert_eq!(of(json!([toleration("a", json!(null))]), std::slice::from_ref(&a)), Patience::Endless);
-        assert_eq!(of(json!([toleration("a", json!(null))]), &both), Patience::For(Duration::ZERO));
+        assert_eq!(of(json!([]), &[]), TolerationTime::Endless);
+        assert_eq!(of(json!([]), &both), TolerationTime::For(Duration::ZERO));
+        assert_eq!(
+            of(json!([toleration("a", json!(null))]), std::slice::from_ref(&a)),
+            TolerationTime::Endless
+        );
+        assert_eq!(of(json!([toleration("a", json!(null))]), &both), TolerationTime::For(Duration::ZERO));
         let some = json!([toleration("a", json!(30)), toleration("b", json!(20)), toleration("b", json!(5))]);
-        assert_eq!(of(some, &both), Patience::For(Duration::from_secs(20)));
-        assert_eq!(of(json!([toleration("a", json!(-1))]), &[a]), Patience::For(Duration::ZERO));
+        assert_eq!(of(some, &both), TolerationTime::For(Duration::from_secs(20)));
+        assert_eq!(of(json!([toleration("a", json!(-1))]), &[a]), TolerationTime::For(Duration::ZERO));
     }
 }

@@ -1,9 +1,9 @@
-//! ControllerRevisions: the templates that a StatefulSet or a DaemonSet has had, and which of them it has now.
+//! ControllerRevisions of StatefulSets and DaemonSets.
 //!
-//! A revision keeps the patch that gives an object its template again; `kubectl rollout undo` sends it as it is. What
-//! follows from the revisions that are there is decided by `choose`, which is pure; [`follow`] does it.
+//! A revision contains the patch that restores its template; `kubectl rollout undo` sends it. `choose`
+//! decides which revision to keep, renumber or create (pure); [`follow`] writes the result.
 //!
-//! Invariant: the template of an object has a revision, and no other one has a higher number.
+//! Invariant: the current template has the revision with the highest number.
 
 use std::sync::Arc;
 
@@ -16,42 +16,43 @@ use kubewright_runtime::owner::set_controller_reference;
 use kubewright_runtime::{Context, Delete, Key, LabelSelector, Object, Patch, Result};
 use serde_json::{Value, json};
 
-use crate::{claim, hash, pod};
+use crate::{adoption, hash, pod};
 
-/// The label of pods that says which revision they are of.
+/// The pod label with the revision hash.
 pub(crate) const REVISION: &str = "controller-revision-hash";
-/// How much of an owner's name goes into the names of its revisions.
+/// Maximum length of the owner's name in revision names.
 const LONGEST_PREFIX: usize = 223;
 
 /// The revisions of an object.
 pub(crate) struct History {
-    /// The one of its template.
+    /// The revision of the current template.
     pub(crate) current: Arc<ControllerRevision>,
-    /// The others, the oldest first.
+    /// The other revisions, oldest first.
     pub(crate) old: Vec<Arc<ControllerRevision>>,
-    /// How often a name was taken by something else.
+    /// The number of name collisions.
     pub(crate) collisions: i32,
 }
 
-/// What revisions are made of.
+/// The object whose revisions are managed.
 pub(crate) struct Subject<'a> {
-    /// Which revisions are the object's.
+    /// Selects the revisions of the object.
     pub(crate) selector: &'a LabelSelector,
-    /// Its template.
+    /// The current template.
     pub(crate) template: &'a PodTemplateSpec,
-    /// The label of revisions that has their hash.
+    /// The label of revisions with their hash.
     pub(crate) label: &'static str,
-    /// How often a name was taken so far.
+    /// The number of name collisions so far.
     pub(crate) collisions: i32,
 }
 
-/// Has the object's template be the last of its revisions. None where its namespace goes, and nothing can be created.
+/// Makes the current template the latest revision. Returns `None` in a terminating namespace, where nothing
+/// can be created.
 pub(crate) async fn follow<O: Object>(
     owner: &O,
     subject: &Subject<'_>,
     cx: &Context,
 ) -> Result<Option<History>> {
-    let mut old = claim::claim::<O, ControllerRevision>(cx.client(), owner, subject.selector).await?;
+    let mut old = adoption::claim::<O, ControllerRevision>(cx.client(), owner, subject.selector).await?;
     old.sort_by_cached_key(|it| {
         (it.revision, pod::created(it.metadata.creation_timestamp.as_ref()), it.metadata.name.clone())
     });
@@ -75,7 +76,7 @@ pub(crate) async fn follow<O: Object>(
                         None => {}
                     }
                 }
-                // Nothing can be created where everything goes.
+                // Nothing can be created in a terminating namespace.
                 Err(error) if error.is_namespace_terminating() => return Ok(None),
                 Err(error) => return Err(error.into()),
             }
@@ -84,7 +85,7 @@ pub(crate) async fn follow<O: Object>(
     Ok(Some(History { current, old, collisions }))
 }
 
-/// Deletes the oldest of the revisions that no pod is of, `surplus` of them.
+/// Deletes the `surplus` oldest revisions without pods.
 pub(crate) async fn shorten(
     old: &[Arc<ControllerRevision>],
     surplus: usize,
@@ -98,7 +99,7 @@ pub(crate) async fn shorten(
     Ok(())
 }
 
-/// The template that a revision keeps.
+/// The template of a revision.
 pub(crate) fn template(revision: &ControllerRevision) -> Result<PodTemplateSpec> {
     let template = data(revision).map(|data| data["spec"]["template"].clone()).unwrap_or_default();
     Ok(serde_json::from_value(template)?)
@@ -114,14 +115,14 @@ pub(crate) fn label<'a>(object: &'a impl Object, name: &str) -> Option<&'a str> 
     object.meta().labels.as_ref()?.get(name).map(String::as_str)
 }
 
-/// How a template becomes the last of its object's revisions.
+/// How the current template becomes the latest revision.
 #[derive(Debug, PartialEq, Eq)]
 enum Choice {
-    /// It is, at this place.
+    /// The revision at this index already is the latest.
     Keep(usize),
-    /// The one at this place gets this number: it was one before, and is again.
+    /// The revision at this index is older and gets this number: a rollback.
     Renumber(usize, i64),
-    /// It is new, and gets this number.
+    /// A new revision with this number is created.
     Create(i64),
 }
 
@@ -138,16 +139,16 @@ fn data(revision: &ControllerRevision) -> Option<&Value> {
     revision.data.as_ref().map(|data| &data.0)
 }
 
-/// The patch that gives an object this template.
+/// The patch that sets this template.
 fn patch_to(template: &PodTemplateSpec) -> Result<Value> {
     let mut template = serde_json::to_value(template)?;
     template["$patch"] = json!("replace");
     Ok(json!({ "spec": { "template": template } }))
 }
 
-/// The hash of a patch, another one for each collision.
+/// The hash of a patch and the collision count.
 fn hash_of(patch: &Value, collisions: i32) -> String {
-    // Go writes these letters in another way, and the hash is to be what it is upstream.
+    // Go escapes these characters, and the hash must be the same as upstream's.
     let escapes = [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026")];
     let text = escapes.iter().fold(patch.to_string(), |text, (letter, escape)| text.replace(*letter, escape));
     hash::encode(hash::fnv1(format!("{text}{collisions}").as_bytes()))
@@ -177,7 +178,7 @@ fn revision<O: Object>(
         data: Some(RawExtension(patch.clone())),
         revision: number,
     };
-    // It cannot fail: the revision is new, and both are in one namespace.
+    // Cannot fail: the revision is new and in the same namespace.
     let _ = set_controller_reference(owner, &mut revision);
     revision
 }
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_revision_is_kept_an_older_one_gets_a_new_number_and_a_new_one_is_made() {
+    fn revisions_are_kept_renumbered_or_created() {
         let revisions = [made("web:1", 1, 0), made("web:2", 4, 0)];
         let choose = |image| choose(&revisions, &patch_to(&template_of(image)).unwrap());
         assert_eq!(choose("web:2"), Choice::Keep(1));
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_gives_its_template_back_and_is_named_by_its_hash() {
+    fn a_revision_contains_its_template_and_is_named_by_its_hash() {
         let one = made("web:1", 1, 0);
         assert_eq!(template(&one).unwrap(), template_of("web:1"));
         let hash = label(&*one, "controller.kubernetes.io/hash").unwrap();
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_what_a_real_cluster_has() {
+    fn the_hash_equals_that_of_a_real_cluster() {
         let container = json!({
             "name": "nginx", "image": "nginx", "imagePullPolicy": "Always", "resources": {},
             "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
@@ -244,14 +245,14 @@ mod tests {
             "containers": [container], "dnsPolicy": "ClusterFirst", "restartPolicy": "Always",
             "schedulerName": "default-scheduler", "securityContext": {}, "terminationGracePeriodSeconds": 30,
         });
-        // Older versions wrote a time of creation that there is not.
+        // Older versions serialized an empty creation time.
         let metadata = json!({ "creationTimestamp": null, "labels": { "app": "nginx-sts" } });
         let template = json!({ "$patch": "replace", "metadata": metadata, "spec": spec });
         assert_eq!(hash_of(&json!({ "spec": { "template": template } }), 0), "6798d68dcd");
     }
 
     #[test]
-    fn the_hash_is_of_the_text_that_go_writes() {
+    fn the_hash_uses_gos_json_escapes() {
         let text = r#"{"spec":{"template":{"$patch":"replace","a":"x\u003cy"}}}0"#;
         let patch = json!({ "spec": { "template": { "a": "x<y", "$patch": "replace" } } });
         assert_eq!(hash_of(&patch, 0), hash::encode(hash::fnv1(text.as_bytes())));

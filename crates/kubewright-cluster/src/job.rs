@@ -1,7 +1,8 @@
-//! The Job controller: pods until enough of them have succeeded, or too many have failed.
+//! The Job controller.
 //!
-//! Each pod is counted once, although it may be deleted at any time: it carries a finalizer until the Job's status has it
-//! (`count`). What is to be created and deleted, and whether the Job is over, is decided in `decide`. Both are pure.
+//! Each pod is counted once, even if it is deleted: a finalizer keeps it until the Job's status includes it
+//! (`count`). `decide` computes the pods to create and delete, and whether the Job is finished. Both are
+//! pure.
 
 mod count;
 mod decide;
@@ -17,33 +18,35 @@ use serde_json::json;
 
 use self::count::{FINALIZER, Indexes};
 use self::decide::{End, Plan};
-use crate::claim;
+use crate::adoption;
 use crate::node::whole;
 use crate::pod::{self, until};
 use crate::replicaset::{create_pod, delete_pod, from_template};
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
-/// Gives the manager the controller of Jobs.
+/// Registers the Job controller.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
-    claim::index::<Pod>(manager)?;
+    adoption::index::<Pod>(manager)?;
     manager
         .controller(Jobs)
         .owns::<Pod>()
         .watches::<Pod>(|pod, cache| {
-            claim::takers::<Job>(pod, cache, |job| claim::selector(job.spec.as_ref()?.selector.as_ref()?))
+            adoption::adopters::<Job>(pod, cache, |job| {
+                adoption::selector(job.spec.as_ref()?.selector.as_ref()?)
+            })
         })
         .concurrency(4)
         .register()
 }
 
-/// A condition of a Job that is true.
+/// A condition with status `True`.
 pub(crate) fn condition<'a>(job: &'a Job, type_: &str) -> Option<&'a JobCondition> {
     let conditions = job.status.as_ref()?.conditions.as_ref()?;
     conditions.iter().find(|condition| condition.type_ == type_ && condition.status == "True")
 }
 
-/// How a Job ended, if it did.
+/// The condition Complete or Failed, if `True`.
 pub(crate) fn finished(job: &Job) -> Option<&JobCondition> {
     condition(job, "Complete").or_else(|| condition(job, "Failed"))
 }
@@ -55,10 +58,10 @@ impl Reconciler for Jobs {
 
     async fn reconcile(&self, job: &Job, cx: &Context) -> Result<Outcome> {
         let Some(spec) = &job.spec else { return Ok(Outcome::done()) };
-        let Some(selector) = spec.selector.as_ref().and_then(claim::selector) else {
+        let Some(selector) = spec.selector.as_ref().and_then(adoption::selector) else {
             return Ok(Outcome::done());
         };
-        let pods = claim::claim::<_, Pod>(cx.client(), job, &selector).await?;
+        let pods = adoption::claim::<_, Pod>(cx.client(), job, &selector).await?;
         if let Some(end) = finished(job) {
             release(pods.iter(), cx).await?;
             return expire(job, end, cx).await;
@@ -66,7 +69,7 @@ impl Reconciler for Jobs {
         let now = cx.now();
         let mut status = count::next(job, &pods);
         if job.metadata.deletion_timestamp.is_some() {
-            // Nobody will look at the numbers of a Job that goes.
+            // The status of a terminating Job does not matter: release its pods.
             release(pods.iter(), cx).await?;
             return Ok(Outcome::done());
         }
@@ -84,11 +87,11 @@ impl Reconciler for Jobs {
             delete_pod(job, pod, cx).await?;
         }
         write(job, status, cx).await?;
-        // Only what is in the status may go.
+        // Only counted pods may lose their finalizer.
         let counted = count::uncounted(&count::next(job, &pods));
         let is_counted = |pod: &&Arc<Pod>| pod.metadata.uid.as_ref().is_some_and(|uid| counted.contains(uid));
         release(pods.iter().filter(is_counted), cx).await?;
-        tell(job, &plan, cx);
+        record_events(job, &plan, cx);
         match failed {
             Some(error) if !error.is_namespace_terminating() => Err(error.into()),
             _ => Ok(plan.wake.map_or(Outcome::done(), Outcome::requeue_after)),
@@ -96,7 +99,7 @@ impl Reconciler for Jobs {
     }
 }
 
-/// Takes the finalizer off pods.
+/// Removes the finalizer of pods.
 async fn release(pods: impl Iterator<Item = &Arc<Pod>>, cx: &Context) -> Result<(), client::Error> {
     for pod in pods {
         let Some(finalizers) =
@@ -112,7 +115,7 @@ async fn release(pods: impl Iterator<Item = &Arc<Pod>>, cx: &Context) -> Result<
     Ok(())
 }
 
-/// Deletes a Job whose time is over.
+/// Deletes a finished Job after `ttlSecondsAfterFinished`.
 async fn expire(job: &Job, end: &JobCondition, cx: &Context) -> Result<Outcome> {
     let ttl = job.spec.as_ref().and_then(|spec| spec.ttl_seconds_after_finished);
     let Some(ttl) = ttl.and_then(|ttl| u64::try_from(ttl).ok()) else { return Ok(Outcome::done()) };
@@ -130,14 +133,14 @@ async fn write(job: &Job, status: JobStatus, cx: &Context) -> Result<()> {
     wanted.status = Some(status);
     let patch = Patch::between(job, &wanted)?;
     if !patch.is_empty() {
-        // What is counted must be counted from what is there.
+        // Counts must be based on the current status: use optimistic locking.
         let version = job.metadata.resource_version.as_deref().unwrap_or_default();
         ignore_not_found(cx.client().status().patch(job, &patch.optimistic(version)).await)?;
     }
     Ok(())
 }
 
-fn tell(job: &Job, plan: &Plan, cx: &Context) {
+fn record_events(job: &Job, plan: &Plan, cx: &Context) {
     match &plan.end {
         Some(End::Complete) => cx.events().normal(job, "Completed").action("Completed").note("Job completed"),
         Some(End::Failed { reason, message }) => {
@@ -152,7 +155,7 @@ fn tell(job: &Job, plan: &Plan, cx: &Context) {
     }
 }
 
-/// The pod of a Job, for one of its indexes if it has any.
+/// A pod of a Job, with an index for Indexed Jobs.
 fn pod_of(job: &Job, index: Option<i32>) -> Pod {
     let mut pod = from_template(job, job.spec.as_ref().map(|spec| &spec.template));
     pod.metadata.finalizers.get_or_insert_default().push(FINALIZER.to_owned());
@@ -174,13 +177,13 @@ fn pod_of(job: &Job, index: Option<i32>) -> Pod {
     pod
 }
 
-/// The index of a pod of an indexed Job.
+/// The completion index of a pod.
 fn index_of(pod: &Pod) -> Option<i32> {
     pod.metadata.annotations.as_ref()?.get(INDEX)?.parse().ok()
 }
 
-/// A condition that becomes true, if it is not.
-fn becomes(status: &mut JobStatus, type_: &str, reason: &str, message: &str, now: jiff::Timestamp) {
+/// Sets a condition to `True`, if it is not.
+fn set_condition(status: &mut JobStatus, type_: &str, reason: &str, message: &str, now: jiff::Timestamp) {
     let conditions = status.conditions.get_or_insert_default();
     if conditions.iter().any(|condition| condition.type_ == type_ && condition.status == "True") {
         return;
@@ -196,17 +199,17 @@ fn becomes(status: &mut JobStatus, type_: &str, reason: &str, message: &str, now
     });
 }
 
-/// The indexes of a Job that have succeeded.
+/// The completed indexes of a Job.
 fn completed(status: &JobStatus) -> Indexes {
     Indexes::parse(status.completed_indexes.as_deref().unwrap_or_default())
 }
 
-/// Whether each pod of a Job is for an index.
+/// Whether the completion mode is Indexed.
 fn is_indexed(job: &Job) -> bool {
     job.spec.as_ref().and_then(|spec| spec.completion_mode.as_deref()) == Some("Indexed")
 }
 
-/// The pods that still work.
+/// The pods that are neither finished nor terminating.
 fn active(pods: &[Arc<Pod>]) -> Vec<Arc<Pod>> {
     pods.iter().filter(|pod| pod::is_active(pod)).cloned().collect()
 }

@@ -1,7 +1,7 @@
-//! The simulated kubelet: pods that have a node start, run, end and go, as their annotations say.
+//! The simulated kubelet: starts, runs and stops pods as their annotations say.
 //!
-//! What a pod's status is to be next is decided by `status`, a pure function of the pod and the time; here it is
-//! written. Nothing is executed, and what was written is all that is remembered, but for the addresses given out.
+//! `status` computes the next status of a pod as a pure function of the pod and the time; this file writes
+//! it. No containers run. The only state is the assigned IP addresses.
 
 pub mod annotation;
 mod behaviour;
@@ -21,34 +21,34 @@ use self::behaviour::Behaviour;
 use self::status::{Level, Place};
 use crate::{hash, node, pod};
 
-/// The index that finds pods by their node.
+/// Index of pods by node.
 pub(crate) const NODE_NAME: &str = "spec.nodeName";
 const POD_IP: &str = "status.podIP";
 
-/// Indexes pods by their node. Several controllers share the index.
+/// Registers the index of pods by node. Several controllers share it.
 pub(crate) fn index(manager: &Manager) -> Result<(), RegisterError> {
     let values = |pod: &Pod| node_name(pod).map(str::to_owned).into_iter().collect();
     manager.cache().index::<Pod>(NODE_NAME, values).map(drop)
 }
 
-/// The node of a pod, if it has one.
+/// The node of a pod, if it is bound.
 pub(crate) fn node_name(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
 }
 
-/// Whether a machine was switched off by [`annotation::DOWN`].
+/// Whether [`annotation::DOWN`] powers the node off.
 pub(crate) fn is_down(node: &Node) -> bool {
     node.metadata.annotations.as_ref().and_then(|it| it.get(annotation::DOWN)).is_some_and(|it| it == "true")
 }
 
-/// Gives the manager the controller that runs pods.
+/// Registers the simulated kubelet.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     index(manager)?;
     manager.cache().index::<Pod>(POD_IP, |pod| pod_ip(pod).map(str::to_owned).into_iter().collect())?;
-    // Status and leases of nodes are of no interest, only whether they are there and on.
+    // Ignore node status updates and heartbeats.
     #[expect(
         clippy::redundant_closure_for_method_calls,
-        reason = "the method alone is for one lifetime only"
+        reason = "the method path is not general enough over lifetimes"
     )]
     let switched = Predicate::new(|event| event.is_create()).or(Predicate::annotations_changed());
     manager
@@ -113,7 +113,7 @@ impl Reconciler for Kubelet {
 }
 
 impl Kubelet {
-    /// The pod's own address, or one that no other pod has.
+    /// The IP address of the pod, or a free one.
     fn address(&self, pod: &Pod, cx: &Context) -> String {
         if pod.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true)) {
             return node::address(node_name(pod).unwrap_or_default());
@@ -136,7 +136,7 @@ fn pod_ip(pod: &Pod) -> Option<&str> {
     pod.status.as_ref()?.pod_ip.as_deref().filter(|_| !pod::is_terminal(pod))
 }
 
-/// The addresses that were given out: the cache may not have seen the last ones yet.
+/// Assigned IP addresses. The cache may not contain the latest ones yet.
 #[derive(Default)]
 struct Addresses {
     by_pod: BTreeMap<Key, String>,
@@ -144,7 +144,8 @@ struct Addresses {
 }
 
 impl Addresses {
-    /// An address of 10.128.0.0/9, the same for the same pod, beginning the search at `start`.
+    /// Assigns an address of 10.128.0.0/9, starting the search at `start`. Returns the same address for the
+    /// same pod.
     fn take(&mut self, pod: &Key, start: u32, is_free: impl Fn(&str) -> bool) -> String {
         if let Some(own) = self.by_pod.get(pod) {
             return own.clone();
@@ -157,7 +158,7 @@ impl Addresses {
             .filter(|number| !matches!(number % 256, 0 | 255))
             .map(text)
             .find(|address| !self.taken.contains(address) && is_free(address))
-            .expect("there are more addresses than pods");
+            .expect("the network has more addresses than pods");
         self.taken.insert(address.clone());
         self.by_pod.insert(pod.clone(), address.clone());
         address
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_pods_have_one_address_and_an_address_is_free_when_its_pod_is_gone() {
+    fn addresses_are_unique_and_released_with_their_pod() {
         let mut addresses = Addresses::default();
         let (a, b, c) = (Key::namespaced("x", "a"), Key::namespaced("x", "b"), Key::namespaced("x", "c"));
         assert_eq!(addresses.take(&a, 254, |_| true), "10.128.0.254");

@@ -1,30 +1,32 @@
-//! The controllers of a cluster, on kubewright's runtime: a Deployment becomes Pods that run, on nodes that are simulated.
+//! The controllers of kube-controller-manager, the scheduler and simulated nodes, on kubewright's runtime.
 //!
-//! Nothing is executed. The kubelet here writes what a real one would report, when it would report it; what a pod is to
-//! do otherwise is said by annotations ([`kubelet::annotation`]). Everything else is what upstream's controllers do, and
-//! goes through the API server as theirs does, so that an operator cannot tell the difference.
+//! No containers run. The simulated kubelet writes the status that a real one would report; annotations
+//! ([`kubelet::annotation`]) change its behaviour. The controllers follow upstream's and use only the
+//! Kubernetes API, so operators see the behaviour of a real cluster.
 //!
 //! # A tour
 //!
-//! One file is one controller, each with a `register` of its own, and each a plain example of a reconciler:
+//! Each controller is one file with a `register` function, and an example of a plain reconciler:
 //!
-//! - [`deployment`] makes ReplicaSets, [`replicaset`], [`statefulset`], [`daemonset`] and [`job`] make Pods,
-//!   [`scheduler`] gives them nodes, [`cronjob`] makes Jobs;
-//! - [`endpoints`] says where the pods of a Service are, [`namespace`] fills namespaces;
-//! - [`disruption`] says how many pods may be evicted, [`quota`] what a namespace uses, [`autoscaler`] scales by metrics;
-//! - [`node`] and [`kubelet`] simulate the machines, [`eviction`] takes pods from tainted ones, [`podgc`] those that
-//!   nobody else would end, [`protection`] lets go of claims that nobody uses;
-//! - `claim` finds out whose a pod is, `pod` says how one is, `scale` how many of them somebody wants, `history` keeps
-//!   the templates that a set has had.
+//! - [`deployment`] creates ReplicaSets; [`replicaset`], [`statefulset`], [`daemonset`] and [`job`] create
+//!   Pods; [`cronjob`] creates Jobs; [`scheduler`] binds Pods to nodes;
+//! - [`endpoints`] writes the EndpointSlices and Endpoints of Services, [`namespace`] the default objects of
+//!   namespaces;
+//! - [`disruption`] computes allowed evictions, [`quota`] the used resources of a namespace, [`autoscaler`]
+//!   scales by metrics;
+//! - [`node`] and [`kubelet`] simulate nodes, [`eviction`] evicts pods from tainted nodes, [`podgc`] deletes
+//!   orphaned and finished pods, [`protection`] removes the finalizers of unused volume claims;
+//! - `adoption` adopts and releases dependents, `pod` evaluates pod conditions, `scale` reads scale
+//!   subresources, `history` manages ControllerRevisions.
 //!
-//! What a controller decides is a pure function of what is there; the reconciler around it reads and writes.
+//! Decisions are pure functions of the observed state; reconcilers read and write.
 //!
 //! # Time
 //!
-//! Durations are tokio's, and the time of day is the manager's clock: on a paused clock a week passes at once.
+//! Durations use tokio's clock, timestamps the manager's. With a paused clock, a week passes immediately.
 
+mod adoption;
 pub mod autoscaler;
-mod claim;
 pub mod cronjob;
 pub mod daemonset;
 pub mod deployment;
@@ -52,10 +54,10 @@ use kubewright_runtime::{Clock, Manager, ManagerError, ManagerOptions, RegisterE
 
 pub use self::node::Nodes;
 
-/// The name that the cluster writes under, and that its events carry.
+/// Field manager and event source of the controllers.
 const NAME: &str = "kube-controller-manager";
 
-/// What a cluster consists of.
+/// Options of a cluster.
 ///
 /// ```
 /// use kubewright_cluster::{Nodes, Options};
@@ -65,24 +67,25 @@ const NAME: &str = "kube-controller-manager";
 /// ```
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The machines.
+    /// The simulated nodes.
     pub nodes: Nodes,
-    /// Whether Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs become Pods.
+    /// Runs the controllers of Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs.
     pub workloads: bool,
-    /// Whether Pods are given nodes.
+    /// Runs the scheduler.
     pub scheduler: bool,
-    /// Whether Services have EndpointSlices and Endpoints.
+    /// Runs the controller of EndpointSlices and Endpoints.
     pub services: bool,
-    /// Whether each namespace has its ServiceAccount `default` and its ConfigMap `kube-root-ca.crt`.
+    /// Creates the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt` in each namespace.
     pub namespaces: bool,
-    /// Whether disruption budgets and resource quotas are counted, and autoscalers scale.
+    /// Runs the controllers of PodDisruptionBudgets, ResourceQuotas and HorizontalPodAutoscalers.
     pub policies: bool,
-    /// The certificate authority of the API server, in PEM, for those ConfigMaps. Empty where nobody listens.
+    /// The CA certificate of the API server in PEM, for `kube-root-ca.crt`. Empty if the API server does not
+    /// listen.
     pub root_ca: String,
 }
 
 impl Default for Options {
-    /// One node, and all controllers.
+    /// One node and all controllers.
     fn default() -> Self {
         Self {
             nodes: Nodes::default(),
@@ -96,7 +99,7 @@ impl Default for Options {
     }
 }
 
-/// Gives the manager the controllers of a cluster.
+/// Registers the controllers with a manager.
 pub fn register(manager: &Manager, options: &Options) -> Result<(), RegisterError> {
     node::register(manager, &options.nodes)?;
     kubelet::register(manager)?;
@@ -128,19 +131,19 @@ pub fn register(manager: &Manager, options: &Options) -> Result<(), RegisterErro
     Ok(())
 }
 
-/// Why a cluster did not start, or ended.
+/// Why a cluster failed to start or stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// A controller could not be registered.
-    #[error("a controller of the cluster cannot be registered")]
+    #[error("failed to register a cluster controller")]
     Register(#[from] RegisterError),
     /// The manager of the controllers failed.
-    #[error("the controllers of the cluster ended")]
+    #[error("the controller manager failed")]
     Manager(#[from] ManagerError),
 }
 
-/// A cluster on an API server, ready to run.
+/// The controllers of a cluster, connected to an API server.
 ///
 /// ```no_run
 /// # async fn example(client: kube::Client, stop: impl Future<Output = ()>) -> Result<(), kubewright_cluster::RunError> {
@@ -154,12 +157,13 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// A cluster on the machine's clock. Must be called within a runtime. Nothing starts before [`Cluster::run_until`].
+    /// Creates a cluster with the system clock. Must be called in a tokio runtime. Nothing runs before
+    /// [`Cluster::run_until`].
     pub fn new(kube: kube::Client, options: &Options) -> Result<Self, RunError> {
         Self::on_clock(kube, options, Arc::new(SystemClock), None)
     }
 
-    /// A cluster on a clock, which the same seed makes run the same.
+    /// Creates a cluster with the given clock. The seed makes runs reproducible.
     pub fn on_clock(
         kube: kube::Client,
         options: &Options,
@@ -171,12 +175,12 @@ impl Cluster {
         Ok(Self { manager })
     }
 
-    /// Runs until `stop` resolves, or until something fails.
+    /// Runs until `stop` resolves or a controller fails.
     pub async fn run_until(self, stop: impl Future<Output = ()>) -> Result<(), RunError> {
         Ok(self.manager.run_until(stop).await?)
     }
 
-    /// The manager of the controllers, for more of them.
+    /// The manager, to add more controllers.
     pub fn manager(&self) -> &Manager {
         &self.manager
     }

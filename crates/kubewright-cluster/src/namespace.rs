@@ -1,4 +1,4 @@
-//! What every namespace has: the ServiceAccount `default`, and the ConfigMap `kube-root-ca.crt`.
+//! Default objects of namespaces: the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const WHY: &str = "Contains a CA bundle that can be used to verify the kube-apis
                    the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of \
                    Kubernetes clusters.";
 
-/// Gives the manager the controller that fills namespaces, with the certificate authority of the API server.
+/// Registers the controller of default objects. `root_ca` is the CA certificate of the API server.
 pub fn register(manager: &Manager, root_ca: &str) -> Result<(), RegisterError> {
     manager
         .controller(Namespaces { root_ca: root_ca.to_owned() })
@@ -41,7 +41,7 @@ impl Reconciler for Namespaces {
         if namespace.metadata.deletion_timestamp.is_some() {
             return Ok(Outcome::done());
         }
-        // The caches hold these two names only, so what is there is asked of the server.
+        // The caches contain only these two names, so read from the API server.
         let (client, name) = (cx.client().uncached(), cx.key().name());
         let account = Key::namespaced(name, ACCOUNT);
         if client.get_opt::<ServiceAccount>(&account).await?.is_none() {
@@ -71,7 +71,7 @@ fn named(namespace: &str, name: &str) -> ObjectMeta {
     ObjectMeta { namespace: Some(namespace.to_owned()), name: Some(name.to_owned()), ..ObjectMeta::default() }
 }
 
-/// Somebody else may have been first, and in a namespace that goes nothing is missed.
+/// Ignores `AlreadyExists`, and errors in terminating namespaces.
 fn created<K>(result: Result<K, client::Error>) -> Result<()> {
     match result {
         Err(error) if !error.is_already_exists() && !error.is_namespace_terminating() => Err(error.into()),

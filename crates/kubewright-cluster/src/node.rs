@@ -1,7 +1,7 @@
-//! Simulated machines: Node objects that are ready, and their leases.
+//! Simulated nodes: Node objects with their status and leases.
 //!
-//! Each configured node is registered once. Who deletes one has removed the machine: it does not come back by itself, and
-//! the pods that were on it are deleted. A Node that somebody else creates is a machine as well.
+//! Each configured node registers once. Deleting its Node object removes the machine: it does not register
+//! again, and its pods are deleted. Nodes created by other clients are simulated as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,25 +27,26 @@ use crate::{hash, kubelet, pod};
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
-/// How long a node may be silent before it counts as unreachable, as the node lifecycle controller has it.
+/// How long a node may be unresponsive before it becomes unreachable, as in the node lifecycle controller.
 const GRACE: Duration = Duration::from_secs(50);
 const LEASES: &str = "kube-node-lease";
-/// How long a lease is good for without being renewed, as kubelets have it.
+/// The lease duration of kubelets.
 const LEASE_SECONDS: i32 = 40;
 
-/// The machines of a cluster.
+/// The simulated nodes of a cluster.
 #[derive(Debug, Clone)]
 pub struct Nodes {
     /// Their names.
     pub names: Vec<String>,
-    /// What each has to give: `cpu`, `memory`, `pods` and so on.
+    /// The capacity of each node: `cpu`, `memory`, `pods` and so on.
     pub capacity: BTreeMap<String, String>,
-    /// How often leases are renewed. Never by default: nobody here depends on them, and time can be skipped.
+    /// How often leases are renewed. Never by default: no controller here reads them, and heartbeats would
+    /// keep a paused clock from skipping time.
     pub heartbeat: Option<Duration>,
 }
 
 impl Nodes {
-    /// So many nodes, named `node-1` and so on.
+    /// This many nodes, named `node-1` and so on.
     pub fn count(count: usize) -> Self {
         Self::named((1..=count).map(|number| format!("node-{number}")))
     }
@@ -60,7 +61,7 @@ impl Nodes {
         }
     }
 
-    /// Gives each node so much of a resource.
+    /// Sets the capacity of a resource on each node.
     #[must_use]
     pub fn capacity(mut self, resource: &str, much: &str) -> Self {
         self.capacity.insert(resource.to_owned(), much.to_owned());
@@ -69,18 +70,18 @@ impl Nodes {
 }
 
 impl Default for Nodes {
-    /// One node with 8 CPUs, 32 GiB and room for 110 pods.
+    /// One node with 8 CPUs, 32 GiB and 110 pods.
     fn default() -> Self {
         Self::count(1)
     }
 }
 
-/// Gives the manager the controller of nodes.
+/// Registers the node controller.
 pub fn register(manager: &Manager, nodes: &Nodes) -> Result<(), RegisterError> {
     kubelet::index(manager)?;
     let (sender, keys) = mpsc::channel(nodes.names.len().max(1));
     for name in &nodes.names {
-        // There is room for all of them.
+        // The channel has capacity for all nodes.
         let _ = sender.try_send(Key::cluster(name));
     }
     let machines = Machines { nodes: nodes.clone(), memory: Mutex::default() };
@@ -92,12 +93,12 @@ struct Machines {
     memory: Mutex<Memory>,
 }
 
-/// What machines know of themselves, and no object says.
+/// State of the machines that is not stored in objects.
 #[derive(Default)]
 struct Memory {
-    /// Who has registered: that happens once.
+    /// The nodes that have registered.
     registered: BTreeSet<String>,
-    /// Since when a machine has not been heard of.
+    /// Since when nodes have been unresponsive.
     silent: BTreeMap<String, Timestamp>,
 }
 
@@ -124,7 +125,7 @@ impl Reconciler for Machines {
         };
         let health = match silent {
             None => Health::Ready,
-            // It still counts as it was when it was heard of last.
+            // Within the grace period the last status stays.
             Some(since) => match pod::until(since, GRACE, now) {
                 Some(left) => return Ok(Outcome::requeue_after(left)),
                 None => Health::Unknown,
@@ -140,7 +141,7 @@ impl Reconciler for Machines {
             cx.client().patch(node, &patch).await?;
         }
         if health == Health::Unknown {
-            doubt_pods(name, cx).await?;
+            mark_pods_not_ready(name, cx).await?;
         }
         match self.nodes.heartbeat {
             Some(every) if health == Health::Ready => {
@@ -162,7 +163,7 @@ impl Reconciler for Machines {
             };
             return Ok(Outcome::done());
         }
-        // Nobody is left to end the pods of a machine that was removed.
+        // A removed machine has no kubelet that could end its pods.
         for pod in cx.client().list::<Pod>(&List::all().field(kubelet::NODE_NAME, name)).await? {
             let how = Delete::new().grace_period(0).uid(pod.metadata.uid.clone().unwrap_or_default());
             ignore_not_found(cx.client().delete_with(&*pod, &how).await)?;
@@ -171,14 +172,14 @@ impl Reconciler for Machines {
     }
 }
 
-/// What the cluster makes of a machine.
+/// The health of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Health {
     Ready,
     Unknown,
 }
 
-/// A Node as its kubelet registers it.
+/// A Node object as its kubelet registers it.
 fn machine(name: &str) -> Node {
     let labels = [
         ("kubernetes.io/hostname", name),
@@ -192,13 +193,13 @@ fn machine(name: &str) -> Node {
     Node { metadata, ..Node::default() }
 }
 
-/// The address of a machine.
+/// The IP address of a node.
 pub(crate) fn address(name: &str) -> String {
     let number = hash::fnv1a(name.as_bytes());
     format!("172.{}.{}.{}", 16 + (number >> 16) % 16, (number >> 8) % 256, number % 254 + 1)
 }
 
-/// The status of a node, given how it was.
+/// Computes the status of a node from its previous one.
 fn status(node: &Node, nodes: &Nodes, health: Health, now: Timestamp) -> NodeStatus {
     let name = node.metadata.name.clone().unwrap_or_default();
     let mut status = node.status.clone().unwrap_or_default();
@@ -231,7 +232,7 @@ fn status(node: &Node, nodes: &Nodes, health: Health, now: Timestamp) -> NodeSta
             .map(|(type_, address)| NodeAddress { type_: type_.to_owned(), address })
             .into()
     });
-    // A node has one from its creation on, in which everything is empty.
+    // The API server creates an empty nodeInfo.
     if status.node_info.as_ref().is_none_or(|info| info.kubelet_version.is_empty()) {
         status.node_info = Some(NodeSystemInfo {
             architecture: "amd64".to_owned(),
@@ -266,7 +267,7 @@ fn conditions_of(health: Health) -> [(&'static str, [&'static str; 3]); 4] {
     }
 }
 
-/// The taints that a node must have instead of its own, if those are wrong.
+/// The taints of the node, if they must change.
 fn taints(node: &Node, health: Health, now: Timestamp) -> Option<Vec<Taint>> {
     let own = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
     let wanted: &[(&str, &str)] = match health {
@@ -290,9 +291,8 @@ fn taints(node: &Node, health: Health, now: Timestamp) -> Option<Vec<Taint>> {
     (taints != own).then_some(taints)
 }
 
-/// Has the pods of a node that is not heard of be not ready: nobody knows whether they are. Its kubelet says so again when
-/// it is back.
-async fn doubt_pods(node: &str, cx: &Context) -> Result<()> {
+/// Marks pods on unreachable nodes NotReady. The kubelet restores them when it is back.
+async fn mark_pods_not_ready(node: &str, cx: &Context) -> Result<()> {
     for pod in cx.client().list::<Pod>(&List::all().field(kubelet::NODE_NAME, node)).await? {
         let Some(ready) = pod::condition(&pod, "Ready").filter(|ready| ready.status == "True") else {
             continue;
@@ -310,7 +310,7 @@ async fn doubt_pods(node: &str, cx: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Renews the lease of a node, which its kubelet holds.
+/// Renews the lease of a node.
 async fn renew(node: &Node, cx: &Context) -> Result<()> {
     let name = node.metadata.name.clone().unwrap_or_default();
     let mut lease = Lease {
@@ -331,7 +331,7 @@ async fn renew(node: &Node, cx: &Context) -> Result<()> {
     Ok(())
 }
 
-/// A time as objects have it: without fractions of seconds.
+/// Truncates a timestamp to seconds, the precision of API objects.
 pub(crate) fn whole(time: Timestamp) -> Time {
     Time(Timestamp::from_second(time.as_second()).unwrap_or(time))
 }
@@ -341,13 +341,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_node_becomes_ready_and_loses_the_taint_that_it_was_created_with() {
+    fn a_new_node_becomes_ready_and_loses_its_not_ready_taint() {
         let mut node = machine("a");
         node.spec.get_or_insert_default().taints = Some(vec![
             Taint { key: NOT_READY.to_owned(), effect: "NoSchedule".to_owned(), ..Taint::default() },
             Taint { key: "mine".to_owned(), effect: "NoSchedule".to_owned(), ..Taint::default() },
         ]);
-        let kept = taints(&node, Health::Ready, Timestamp::UNIX_EPOCH).expect("a taint goes");
+        let kept = taints(&node, Health::Ready, Timestamp::UNIX_EPOCH).expect("a taint is removed");
         assert_eq!(kept.iter().map(|taint| taint.key.as_str()).collect::<Vec<_>>(), ["mine"]);
         node.spec.get_or_insert_default().taints = Some(kept);
         assert_eq!(taints(&node, Health::Ready, Timestamp::UNIX_EPOCH), None);
@@ -359,15 +359,11 @@ mod tests {
         assert_eq!(conditions.last().unwrap().reason.as_deref(), Some("KubeletReady"));
         node.status = Some(ready.clone());
         let later = Timestamp::from_second(60).unwrap();
-        assert_eq!(
-            status(&node, &nodes, Health::Ready, later),
-            ready,
-            "nothing changes while nothing happens"
-        );
+        assert_eq!(status(&node, &nodes, Health::Ready, later), ready, "the status is stable");
     }
 
     #[test]
-    fn a_silent_node_is_unknown_and_unreachable_until_it_is_heard_of_again() {
+    fn an_unresponsive_node_is_unreachable_until_it_recovers() {
         let mut node = machine("a");
         let now = Timestamp::UNIX_EPOCH;
         node.status = Some(status(&node, &Nodes::default(), Health::Ready, now));

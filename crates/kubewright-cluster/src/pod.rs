@@ -1,4 +1,4 @@
-//! How a pod is, as controllers ask. Pure: a pod and the time in, an answer out.
+//! Properties of pods. Pure.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// The phase; `Pending` for a pod that says none.
+/// The phase; `Pending` if not set.
 pub(crate) fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("Pending")
 }
 
-/// Whether all containers have ended for good.
+/// Whether the phase is `Succeeded` or `Failed`.
 pub(crate) fn is_terminal(pod: &Pod) -> bool {
     matches!(phase(pod), "Succeeded" | "Failed")
 }
@@ -21,7 +21,7 @@ pub(crate) fn is_terminating(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some()
 }
 
-/// Whether the pod counts for its owner: neither ended nor being deleted.
+/// Whether the pod is neither finished nor being deleted.
 pub(crate) fn is_active(pod: &Pod) -> bool {
     !is_terminal(pod) && !is_terminating(pod)
 }
@@ -31,7 +31,7 @@ pub(crate) fn condition<'a>(pod: &'a Pod, type_: &str) -> Option<&'a PodConditio
     pod.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == type_)
 }
 
-/// Whether the pod takes requests.
+/// Whether the condition Ready is `True`.
 pub(crate) fn is_ready(pod: &Pod) -> bool {
     condition(pod, "Ready").is_some_and(|ready| ready.status == "True")
 }
@@ -42,7 +42,7 @@ pub(crate) fn ready_since(pod: &Pod) -> Option<Timestamp> {
     ready.last_transition_time.as_ref().map(|time| time.0)
 }
 
-/// Whether the pod has been ready for so long, and in how much time it will have been if it stays so.
+/// Whether the pod has been ready for `min_ready_seconds`, and otherwise the remaining time.
 pub(crate) fn availability(pod: &Pod, min_ready_seconds: i32, now: Timestamp) -> Availability {
     if !is_ready(pod) {
         return Availability::No;
@@ -67,19 +67,19 @@ pub(crate) enum Availability {
     No,
 }
 
-/// How much of `wait`, which began `since`, is left.
+/// The remaining part of `wait`, which started at `since`.
 pub(crate) fn until(since: Timestamp, wait: Duration, now: Timestamp) -> Option<Duration> {
     let end = since.saturating_add(wait).unwrap_or(Timestamp::MAX);
     Duration::try_from(end.duration_since(now)).ok().filter(|left| !left.is_zero())
 }
 
-/// How often containers of the pod were restarted: of the one with the most.
+/// The highest restart count of its containers.
 pub(crate) fn restarts(pod: &Pod) -> i32 {
     let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_deref());
     statuses.into_iter().flatten().map(|container| container.restart_count).max().unwrap_or_default()
 }
 
-/// When an object was created.
+/// The creation timestamp.
 pub(crate) fn created(time: Option<&Time>) -> Timestamp {
     time.map_or(Timestamp::UNIX_EPOCH, |time| time.0)
 }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_available_once_it_has_been_ready_for_long_enough() {
+    fn availability_requires_min_ready_seconds() {
         let at = |seconds| Timestamp::from_second(seconds).unwrap();
         let pod = ready_at(100);
         assert_eq!(availability(&pod, 0, at(100)), Availability::Yes);

@@ -1,8 +1,8 @@
-//! Garbage collection of pods: what nobody will end any more is deleted.
+//! Pod garbage collection.
 //!
-//! Those are pods on nodes that are not there, pods that are leaving and whose node is out of service, and the oldest of
-//! those that have ended once there are very many. A node is believed to be missing after a while only, and after a look
-//! at the server: caches do not hear of nodes and pods at the same time.
+//! Deletes pods on missing nodes, terminating pods on nodes that are out of service, and the oldest finished
+//! pods beyond a limit. A node counts as missing only after a quarantine and a read from the API server,
+//! because the caches of nodes and pods are not synchronized.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,16 +20,16 @@ use serde_json::json;
 use crate::eviction::disrupted;
 use crate::{kubelet, pod};
 
-/// How long a node may be missing.
+/// How long a node must be missing.
 const QUARANTINE: Duration = Duration::from_secs(40);
-/// So many pods that have ended are kept.
+/// Maximum number of finished pods that are kept.
 const ENDED_KEPT: usize = 12_500;
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
-/// The index that finds pods that have ended.
+/// Index of finished pods.
 const ENDED: &str = "status.ended";
 const YES: &str = "true";
 
-/// Gives the manager the controllers that delete pods nobody else would.
+/// Registers the pod garbage collection controllers.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     kubelet::index(manager)?;
     let tainted = Predicate::<Node>::new(|event| match (event.old(), event.new_object()) {
@@ -114,7 +114,7 @@ impl Reconciler for Orphans {
     }
 }
 
-/// The pods of the node that is reconciled.
+/// The pods of the reconciled node.
 async fn pods_of(cx: &Context) -> Result<Vec<Arc<Pod>>> {
     Ok(cx.client().list::<Pod>(&List::all().field(kubelet::NODE_NAME, cx.key().name())).await?)
 }
@@ -129,7 +129,7 @@ fn is_ready(node: &Node) -> bool {
     conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-/// Deletes a pod whose node is not there: it has failed.
+/// Marks a pod on a missing node as failed and deletes it.
 async fn orphaned(pod: &Pod, cx: &Context) -> Result<()> {
     if !pod::is_terminal(pod) {
         let condition = disrupted("DeletionByPodGC", "PodGC: node no longer exists", cx.now());
@@ -150,15 +150,15 @@ struct Ended;
 impl KeyReconciler for Ended {
     async fn reconcile(&self, _: &Key, cx: &Context) -> Result<Outcome> {
         let ended = cx.client().list::<Pod>(&List::all().field(ENDED, YES)).await?;
-        for pod in superfluous(&ended, ENDED_KEPT) {
+        for pod in excess(&ended, ENDED_KEPT) {
             delete(pod, cx).await?;
         }
         Ok(Outcome::done())
     }
 }
 
-/// The pods that are more than are kept: the oldest.
-fn superfluous(ended: &[Arc<Pod>], kept: usize) -> Vec<&Pod> {
+/// The oldest finished pods beyond the limit.
+fn excess(ended: &[Arc<Pod>], kept: usize) -> Vec<&Pod> {
     let surplus = ended.len().saturating_sub(kept);
     if surplus == 0 {
         return Vec::new();
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_of_too_many_pods_that_have_ended_are_superfluous() {
+    fn the_oldest_finished_pods_beyond_the_limit_are_deleted() {
         let pod = |name: &str, second: i64| -> Arc<Pod> {
             let created = Timestamp::from_second(second).unwrap().to_string();
             let pod = json!({ "metadata": { "name": name, "creationTimestamp": created } });
@@ -184,7 +184,7 @@ mod tests {
         };
         let pods = [pod("c", 3), pod("a", 1), pod("d", 3), pod("b", 2)];
         let names = |kept| -> Vec<&str> {
-            superfluous(&pods, kept).iter().filter_map(|pod| pod.metadata.name.as_deref()).collect()
+            excess(&pods, kept).iter().filter_map(|pod| pod.metadata.name.as_deref()).collect()
         };
         assert_eq!(names(4), Vec::<&str>::new());
         assert_eq!(names(1), ["a", "b", "c"]);

@@ -1,7 +1,7 @@
-//! Protection of storage that is in use: a claim that a pod uses, and a volume that is bound, are kept until they are not.
+//! Storage object in use protection: keeps PersistentVolumeClaims used by pods and bound PersistentVolumes.
 //!
-//! The API server holds each with a finalizer from its creation on. Here it is taken off, once the object is deleted and
-//! nobody uses it: without that no claim would ever go.
+//! The API server adds the finalizer on creation. These controllers remove it when the object is deleted and
+//! no longer in use.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use kubewright_runtime::client::ignore_not_found;
@@ -15,10 +15,10 @@ use crate::{kubelet, pod};
 
 const CLAIM: &str = "kubernetes.io/pvc-protection";
 const VOLUME: &str = "kubernetes.io/pv-protection";
-/// The index that finds pods by the claims that they use, as `namespace/name`.
+/// Index of pods by the claims that they use, as `namespace/name`.
 const CLAIMS: &str = "spec.volumes.persistentVolumeClaim";
 
-/// Gives the manager the controllers of claims and volumes that are deleted.
+/// Registers the protection controllers.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager.cache().index::<Pod>(CLAIMS, |pod| claims(pod).iter().map(ToString::to_string).collect())?;
     let ended = Predicate::<Pod>::new(|event| {
@@ -32,7 +32,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager.controller_of(Volumes, Watch::new().filter(deleted())).named("pv-protection").register()
 }
 
-/// Changes of what is being deleted.
+/// Only objects that are being deleted.
 fn deleted<K: Object>() -> Predicate<K> {
     Predicate::<K>::new(|event| event.new_object().is_some_and(|it| it.meta().deletion_timestamp.is_some()))
 }
@@ -45,7 +45,7 @@ fn claims(pod: &Pod) -> Vec<Key> {
     claims.map(|claim| Key::namespaced(namespace, &claim.claim_name)).collect()
 }
 
-/// Whether a pod has its volumes mounted.
+/// Whether a pod may have its volumes mounted.
 fn uses(pod: &Pod) -> bool {
     kubelet::node_name(pod).is_some() && !pod::is_terminal(pod)
 }
@@ -78,7 +78,7 @@ impl Reconciler for Volumes {
     }
 }
 
-/// Takes a finalizer off what is being deleted.
+/// Removes the finalizer of an object that is being deleted.
 async fn release<K: Object>(object: &K, finalizer: &str, cx: &Context) -> Result<()> {
     let meta = object.meta();
     let finalizers = meta.finalizers.as_deref().unwrap_or_default();
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_claim_is_in_use_by_pods_that_have_a_node_and_have_not_ended() {
+    fn a_claim_is_in_use_by_bound_pods_that_have_not_finished() {
         let pod = |node: &str, phase: &str| -> Pod {
             serde_json::from_value(json!({
                 "metadata": { "namespace": "default", "name": "web" },

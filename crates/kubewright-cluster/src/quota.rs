@@ -1,8 +1,8 @@
-//! Resource quotas: what is used of them.
+//! The ResourceQuota controller: recomputes the used resources.
 //!
-//! The API server charges a quota for what it lets in; this controller counts what is there, and so gives back what went.
-//! The quota is read before the objects are, and written only if it is still the same: what is let in meanwhile is not
-//! lost. Both reads go past the cache, which may not have seen yet what was charged for.
+//! The API server charges quotas on admission; this controller counts existing objects and thereby releases
+//! usage. It reads the quota before the objects and writes with optimistic locking, so concurrent admissions
+//! are not lost. Both reads bypass the cache, which may lag behind admission.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use kubewright_runtime::{
 
 use crate::pod;
 
-/// Kinds whose objects are watched.
+/// Resources whose objects are watched.
 const WATCHED: [&str; 11] = [
     "pods",
     "services",
@@ -40,33 +40,33 @@ const WATCHED: [&str; 11] = [
     "jobs.batch",
     "cronjobs.batch",
 ];
-/// How long the deletion of an object may go unnoticed whose kind is not watched, or a pod be late that should be gone.
+/// Resync period for resources that are not watched, and for terminating pods.
 const RESYNC: Duration = Duration::from_secs(30);
 
-/// Gives the manager the controller of resource quotas.
+/// Registers the ResourceQuota controller.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager
         .controller(Quotas)
         .named("resourcequota")
-        .watches_with::<Pod>(Watch::new().filter(comes_or_goes().or(ends())), in_namespace)
+        .watches_with::<Pod>(Watch::new().filter(created_or_deleted().or(ends())), in_namespace)
         .watches::<Service>(in_namespace)
         .watches::<PersistentVolumeClaim>(in_namespace)
-        .watches_with::<PartialObjectMeta<ConfigMap>>(Watch::new().filter(comes_or_goes()), in_namespace)
-        .watches_with::<PartialObjectMeta<Secret>>(Watch::new().filter(comes_or_goes()), in_namespace)
-        .watches_with::<Deployment>(Watch::new().filter(comes_or_goes()), in_namespace)
-        .watches_with::<ReplicaSet>(Watch::new().filter(comes_or_goes()), in_namespace)
-        .watches_with::<StatefulSet>(Watch::new().filter(comes_or_goes()), in_namespace)
-        .watches_with::<DaemonSet>(Watch::new().filter(comes_or_goes()), in_namespace)
-        .watches_with::<Job>(Watch::new().filter(comes_or_goes()), in_namespace)
-        .watches_with::<CronJob>(Watch::new().filter(comes_or_goes()), in_namespace)
+        .watches_with::<PartialObjectMeta<ConfigMap>>(Watch::new().filter(created_or_deleted()), in_namespace)
+        .watches_with::<PartialObjectMeta<Secret>>(Watch::new().filter(created_or_deleted()), in_namespace)
+        .watches_with::<Deployment>(Watch::new().filter(created_or_deleted()), in_namespace)
+        .watches_with::<ReplicaSet>(Watch::new().filter(created_or_deleted()), in_namespace)
+        .watches_with::<StatefulSet>(Watch::new().filter(created_or_deleted()), in_namespace)
+        .watches_with::<DaemonSet>(Watch::new().filter(created_or_deleted()), in_namespace)
+        .watches_with::<Job>(Watch::new().filter(created_or_deleted()), in_namespace)
+        .watches_with::<CronJob>(Watch::new().filter(created_or_deleted()), in_namespace)
         .register()
 }
 
-fn comes_or_goes<K: Object>() -> Predicate<K> {
+fn created_or_deleted<K: Object>() -> Predicate<K> {
     Predicate::new(|event| !event.is_update())
 }
 
-/// A pod that has ended uses nothing any more.
+/// Finished pods do not count, so their update triggers a sync.
 fn ends() -> Predicate<Pod> {
     Predicate::new(|event| {
         let is_over = |pod: Option<Arc<Pod>>| pod.is_some_and(|pod| pod::is_terminal(&pod));
@@ -74,7 +74,7 @@ fn ends() -> Predicate<Pod> {
     })
 }
 
-/// The quotas of the namespace that an object is in.
+/// The quotas in the namespace of an object.
 fn in_namespace<K: Object>(object: &K, cache: &Cache) -> Vec<Key> {
     let namespace = object.meta().namespace.clone().unwrap_or_default();
     let quotas = cache.list::<ResourceQuota>(&List::namespace(namespace)).unwrap_or_default();
@@ -100,7 +100,7 @@ impl Reconciler for Quotas {
         for kind in kinds {
             again |= !WATCHED.contains(&kind);
             let Some(objects) = list(kind, cx).await? else {
-                // Nobody knows what is used of a kind that is not served; whoever defines it later is counted then.
+                // The usage of an unserved kind is unknown. It is counted once its CRD exists.
                 used.retain(|name, _| quota::kind_of(name) != Some(kind));
                 continue;
             };
@@ -134,22 +134,22 @@ async fn write(
     }
     let version = quota.metadata.resource_version.as_deref().unwrap_or_default();
     match cx.client().status().patch(quota, &patch.optimistic(version)).await {
-        // The change that came first brings us back here.
+        // A concurrent change triggers another sync.
         Err(error) if !error.is_conflict() && !error.is_not_found() => Err(error),
         _ => Ok(()),
     }
 }
 
-/// The objects of a kind in the quota's namespace; none if the kind is not served.
+/// The objects of a kind in the namespace of the quota; `None` if the kind is not served.
 async fn list(kind: &str, cx: &Context) -> Result<Option<Vec<Arc<DynamicObject>>>> {
     let Some(gvk) = served(kind, cx).await? else { return Ok(None) };
     let namespace = cx.key().namespace().unwrap_or_default();
     Ok(Some(cx.client().uncached().list_dynamic(&gvk, &List::namespace(namespace)).await?))
 }
 
-/// The kind that a resource such as `deployments.apps` is served as.
+/// The kind of a resource such as `deployments.apps`.
 async fn served(resource: &str, cx: &Context) -> Result<Option<Gvk>> {
-    // What quotas mostly are about needs no question.
+    // Common case without discovery.
     if resource == "pods" {
         return Ok(Some(Gvk::new("", "v1", "Pod")));
     }

@@ -1,4 +1,4 @@
-//! The ReplicaSet controller: as many pods as are wanted, no more and no fewer.
+//! The ReplicaSet controller.
 
 mod ranking;
 mod status;
@@ -14,20 +14,22 @@ use kubewright_runtime::owner::{controller_of, set_controller_reference};
 use kubewright_runtime::{Context, Delete, Manager, Object, Outcome, Reconciler, RegisterError, Result};
 
 use self::status::Failure;
-use crate::{claim, pod};
+use crate::{adoption, pod};
 
-/// No more pods than this are created or deleted in one go.
+/// Maximum number of pods created or deleted in one sync.
 const BURST: usize = 500;
 
-/// Gives the manager the controller of ReplicaSets.
+/// Registers the ReplicaSet controller.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
-    claim::index::<Pod>(manager)?;
-    claim::index::<ReplicaSet>(manager)?;
+    adoption::index::<Pod>(manager)?;
+    adoption::index::<ReplicaSet>(manager)?;
     manager
         .controller(ReplicaSets)
         .owns::<Pod>()
         .watches::<Pod>(|pod, cache| {
-            claim::takers::<ReplicaSet>(pod, cache, |set| claim::selector(&set.spec.as_ref()?.selector))
+            adoption::adopters::<ReplicaSet>(pod, cache, |set| {
+                adoption::selector(&set.spec.as_ref()?.selector)
+            })
         })
         .concurrency(4)
         .register()
@@ -40,8 +42,8 @@ impl Reconciler for ReplicaSets {
 
     async fn reconcile(&self, set: &ReplicaSet, cx: &Context) -> Result<Outcome> {
         let Some(spec) = &set.spec else { return Ok(Outcome::done()) };
-        let Some(selector) = claim::selector(&spec.selector) else { return Ok(Outcome::done()) };
-        let pods = claim::claim::<_, Pod>(cx.client(), set, &selector).await?;
+        let Some(selector) = adoption::selector(&spec.selector) else { return Ok(Outcome::done()) };
+        let pods = adoption::claim::<_, Pod>(cx.client(), set, &selector).await?;
         let (active, others): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| pod::is_active(pod));
         let managed = match set.metadata.deletion_timestamp {
             None => manage(set, &active, cx).await,
@@ -55,14 +57,14 @@ impl Reconciler for ReplicaSets {
         wanted.status = Some(next.status);
         ignore_not_found(cx.client().status().patch_between(set, &wanted).await)?;
         match managed {
-            // Nothing can be created where everything goes.
+            // Nothing can be created in a terminating namespace.
             Err((_, error)) if !error.is_namespace_terminating() => Err(error.into()),
             _ => Ok(next.wake.map_or(Outcome::done(), Outcome::requeue_after)),
         }
     }
 }
 
-/// Creates what is missing, or deletes what is too much.
+/// Creates missing pods or deletes excess pods.
 async fn manage(set: &ReplicaSet, active: &[Arc<Pod>], cx: &Context) -> Result<(), (Failure, client::Error)> {
     let wanted = usize::try_from(status::wanted(set)).unwrap_or_default();
     if active.len() < wanted {
@@ -83,8 +85,8 @@ async fn manage(set: &ReplicaSet, active: &[Arc<Pod>], cx: &Context) -> Result<(
     failed.map_or(Ok(()), |error| Err((Failure::Delete, error)))
 }
 
-/// Does something so often: once, then twice at a time, then four times. The first failure ends it, so that what cannot
-/// succeed is not tried hundreds of times. Who does it is told the how-manieth it is, from 0.
+/// Calls `attempt` with the indices 0 to `count`, in batches of 1, 2, 4 and so on. Stops after a failure, so
+/// that a persistent error does not cause hundreds of requests.
 pub(crate) async fn slow_start<E, F: Future<Output = Result<(), E>>>(
     count: usize,
     attempt: impl Fn(usize) -> F,
@@ -100,7 +102,7 @@ pub(crate) async fn slow_start<E, F: Future<Output = Result<(), E>>>(
     Ok(())
 }
 
-/// The pod that a template describes, for whoever owns the template.
+/// Creates a pod object from a template, controlled by `owner`.
 pub(crate) fn from_template<O: Object>(owner: &O, template: Option<&PodTemplateSpec>) -> Pod {
     let template = template.cloned().unwrap_or_default();
     let meta = template.metadata.unwrap_or_default();
@@ -116,12 +118,12 @@ pub(crate) fn from_template<O: Object>(owner: &O, template: Option<&PodTemplateS
         spec: template.spec,
         status: None,
     };
-    // It cannot fail: the pod is new, and both are in one namespace.
+    // Cannot fail: the pod is new and in the same namespace.
     let _ = set_controller_reference(owner, &mut pod);
     pod
 }
 
-/// Creates a pod, and tells people.
+/// Creates a pod and records an event.
 pub(crate) async fn create_pod<O: Object>(owner: &O, pod: &Pod, cx: &Context) -> Result<(), client::Error> {
     match cx.client().create(pod).await {
         Ok(created) => {
@@ -142,7 +144,7 @@ pub(crate) async fn create_pod<O: Object>(owner: &O, pod: &Pod, cx: &Context) ->
     }
 }
 
-/// Deletes a pod that is still the same, and tells people.
+/// Deletes a pod with a UID precondition and records an event.
 pub(crate) async fn delete_pod<O: Object>(owner: &O, pod: &Pod, cx: &Context) -> Result<(), client::Error> {
     let how = Delete::new().uid(pod.metadata.uid.clone().unwrap_or_default());
     match cx.client().delete_with(pod, &how).await {
@@ -163,7 +165,7 @@ pub(crate) async fn delete_pod<O: Object>(owner: &O, pod: &Pod, cx: &Context) ->
     }
 }
 
-/// The pods of all sets that belong to the same Deployment: of those, the ones that share a node go first.
+/// The pods of all ReplicaSets of the same Deployment. Nodes with more of them are scaled down first.
 async fn related(
     set: &ReplicaSet,
     active: &[Arc<Pod>],
@@ -172,9 +174,9 @@ async fn related(
     let Some(owner) = controller_of(set) else { return Ok(active.to_vec()) };
     let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
     let mut pods = Vec::new();
-    for sibling in claim::controlled::<ReplicaSet>(cx.client(), namespace, &owner.uid).await? {
+    for sibling in adoption::controlled::<ReplicaSet>(cx.client(), namespace, &owner.uid).await? {
         let uid = sibling.metadata.uid.as_deref().unwrap_or_default();
-        pods.extend(claim::controlled::<Pod>(cx.client(), namespace, uid).await?);
+        pods.extend(adoption::controlled::<Pod>(cx.client(), namespace, uid).await?);
     }
     pods.retain(|pod| pod::is_active(pod));
     Ok(pods)
@@ -187,7 +189,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_slow_start_doubles_until_something_fails() {
+    async fn slow_start_doubles_until_a_failure() {
         let tried = Mutex::new(0);
         let attempt = async |limit: usize| {
             let mut tried = tried.lock().unwrap();

@@ -1,11 +1,11 @@
-//! How many replicas an owner wants, whatever its kind: what its `scale` subresource says.
+//! Access to the scale subresource of any kind.
 
 use k8s_openapi::api::autoscaling::v1::Scale;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kubewright_runtime::{Client, Gvk, Key, Result, client};
 use serde_json::json;
 
-/// Something that may be scaled.
+/// An object with a scale subresource.
 pub(crate) struct Target {
     api: Api<DynamicObject>,
     gvk: Gvk,
@@ -14,18 +14,18 @@ pub(crate) struct Target {
     resource: String,
 }
 
-/// What was found where a scale should be.
+/// The result of reading a scale.
 #[derive(Debug)]
 pub(crate) enum Found {
     Scale(Box<Scale>),
-    /// The object is not there.
+    /// The object does not exist.
     Gone,
-    /// The object is there and has no scale.
+    /// The object has no scale subresource.
     NotScalable,
 }
 
 impl Target {
-    /// Names an object. Fails if the server does not know its kind.
+    /// Resolves a reference. Fails if the server does not serve the kind.
     pub(crate) async fn named(
         client: &Client,
         api_version: &str,
@@ -58,7 +58,7 @@ impl Target {
     pub(crate) async fn get(&self, client: &Client) -> Result<Found> {
         match self.api.get_scale(self.key.name()).await {
             Ok(scale) => Ok(Found::Scale(Box::new(scale))),
-            // Either is missing, the object or its scale.
+            // Either the object or its scale subresource does not exist.
             Err(kube::Error::Api(status)) if status.code == 404 => {
                 match client.uncached().get_dynamic(&self.gvk, &self.key).await {
                     Ok(_) => Ok(Found::NotScalable),
@@ -70,7 +70,7 @@ impl Target {
         }
     }
 
-    /// Sets the number of replicas, if nobody has changed the object since its scale was read.
+    /// Sets the replicas, with the resourceVersion of the read scale as a precondition.
     pub(crate) async fn set(&self, read: &Scale, replicas: i32) -> Result<(), kube::Error> {
         let version = read.metadata.resource_version.as_deref();
         let patch = json!({

@@ -1,12 +1,10 @@
-//! The scheduler: pods without a node get one.
+//! The scheduler.
 //!
-//! What is where is kept in memory (`state`), and follows the caches: pods come in through one reconciler, nodes through
-//! another. A pod that found no place waits, and is looked at again when something changes that could help it.
+//! Keeps its own view of nodes and pods (`state`), updated by a pod and a node reconciler. A pod that fits on
+//! no node is queued and tried again when a change could make it schedulable. Pods with a higher priority can
+//! preempt others (`preempt`); their node is reserved until the victims are gone.
 //!
-//! Who fits nowhere and is of a higher priority than others has those leave (`preempt`), and gets their place when they
-//! are gone: until then nobody else does.
-//!
-//! Invariant: a decision counts for the next one before the API server has heard of it.
+//! Invariant: a scheduling decision counts for the next one before the API server confirms it.
 
 mod affinity;
 mod filter;
@@ -35,22 +33,22 @@ use crate::eviction::disrupted;
 use crate::node::whole;
 use crate::{kubelet, pod};
 
-/// Whose pods are ours.
+/// The scheduler name.
 const NAME: &str = "default-scheduler";
-/// So many pods can be told to look again before whoever tells them has to wait.
-const NUDGES: usize = 1024;
+/// Capacity of the channel that requeues waiting pods.
+const REQUEUE_CAPACITY: usize = 1024;
 
-/// Gives the manager the scheduler.
+/// Registers the scheduler.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
-    let (nudges, keys) = mpsc::channel(NUDGES);
-    let shared = Arc::new(Shared { state: Mutex::default(), nudges });
+    let (requeues, keys) = mpsc::channel(REQUEUE_CAPACITY);
+    let shared = Arc::new(Shared { state: Mutex::default(), requeues });
     manager.controller(Pods(shared.clone())).named("scheduler").channel(keys).register()?;
     manager.controller(Nodes(shared)).named("scheduler-nodes").register()
 }
 
 struct Shared {
     state: Mutex<State>,
-    nudges: mpsc::Sender<Key>,
+    requeues: mpsc::Sender<Key>,
 }
 
 impl Shared {
@@ -58,11 +56,11 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the pods that wait looked at again.
-    async fn nudge(&self, pods: Vec<Key>) {
+    /// Requeues waiting pods.
+    async fn requeue(&self, pods: Vec<Key>) {
         for key in pods {
-            // Nobody listens only when the manager ends.
-            let _ = self.nudges.send(key).await;
+            // Fails only when the manager stops.
+            let _ = self.requeues.send(key).await;
         }
     }
 }
@@ -74,24 +72,24 @@ impl Reconciler for Pods {
 
     async fn reconcile(&self, pod: &Pod, cx: &Context) -> Result<Outcome> {
         let key = cx.key();
-        self.prime(cx).await?;
+        self.load(cx).await?;
         if kubelet::node_name(pod).is_some() || pod::is_terminal(pod) {
             let freed = self.0.state().placed(key, pod);
-            self.0.nudge(freed).await;
+            self.0.requeue(freed).await;
             return Ok(Outcome::done());
         }
         if !is_ours(pod) {
-            self.0.state().stops_waiting(key);
+            self.0.state().stop_waiting(key);
             return Ok(Outcome::done());
         }
         let decision = self.0.state().decide(key, pod);
         match decision {
-            Decision::Known => Ok(Outcome::done()),
+            Decision::AlreadyPlaced => Ok(Outcome::done()),
             Decision::Place(node) => {
                 let bound = bind(pod, &node, cx).await;
                 if let Err(error) = bound {
                     let freed = self.0.state().forget(key);
-                    self.0.nudge(freed).await;
+                    self.0.requeue(freed).await;
                     return Err(error);
                 }
                 let name = pod.metadata.name.as_deref().unwrap_or_default();
@@ -100,18 +98,18 @@ impl Reconciler for Pods {
                 cx.events().normal(pod, "Scheduled").action("Binding").note(note);
                 Ok(Outcome::done())
             }
-            Decision::Nowhere(why) => {
+            Decision::Unschedulable(why) => {
                 cx.events().warning(pod, "FailedScheduling").action("Scheduling").note(&why);
-                refuse(pod, &why, cx).await?;
+                mark_unschedulable(pod, &why, cx).await?;
                 Ok(Outcome::done())
             }
             Decision::Preempt { why, preemption } => {
-                if let Err(error) = make_room(pod, &preemption, cx).await {
+                if let Err(error) = evict_victims(pod, &preemption, cx).await {
                     self.0.state().withdraw(key);
                     return Err(error);
                 }
                 cx.events().warning(pod, "FailedScheduling").action("Scheduling").note(&why);
-                refuse(pod, &why, cx).await?;
+                mark_unschedulable(pod, &why, cx).await?;
                 Ok(Outcome::done())
             }
         }
@@ -119,20 +117,20 @@ impl Reconciler for Pods {
 
     async fn deleted(&self, key: &Key, _: &Context) -> Result<Outcome> {
         let freed = self.0.state().forget(key);
-        self.0.nudge(freed).await;
+        self.0.requeue(freed).await;
         Ok(Outcome::done())
     }
 }
 
 impl Pods {
-    /// Learns everything that is there before the first decision.
-    async fn prime(&self, cx: &Context) -> Result<()> {
-        if self.0.state().is_primed() {
+    /// Loads all nodes and pods before the first decision.
+    async fn load(&self, cx: &Context) -> Result<()> {
+        if self.0.state().is_loaded() {
             return Ok(());
         }
         let nodes = cx.client().list::<Node>(&List::all()).await?;
         let pods = cx.client().list::<Pod>(&List::all()).await?;
-        self.0.state().prime(&nodes, &pods);
+        self.0.state().load(&nodes, &pods);
         Ok(())
     }
 }
@@ -144,18 +142,18 @@ impl Reconciler for Nodes {
 
     async fn reconcile(&self, node: &Node, _: &Context) -> Result<Outcome> {
         let waiting = self.0.state().node(node);
-        self.0.nudge(waiting).await;
+        self.0.requeue(waiting).await;
         Ok(Outcome::done())
     }
 
     async fn deleted(&self, key: &Key, _: &Context) -> Result<Outcome> {
         let waiting = self.0.state().node_gone(key.name());
-        self.0.nudge(waiting).await;
+        self.0.requeue(waiting).await;
         Ok(Outcome::done())
     }
 }
 
-/// Whether a pod without a node waits for this scheduler.
+/// Whether an unbound pod uses this scheduler.
 fn is_ours(pod: &Pod) -> bool {
     let Some(spec) = &pod.spec else { return false };
     let named = spec.scheduler_name.as_deref().unwrap_or(NAME) == NAME;
@@ -180,8 +178,8 @@ async fn bind(pod: &Pod, node: &str, cx: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Deletes the pods that leave for another one, which is told where its place will be.
-async fn make_room(pod: &Pod, preemption: &Preemption, cx: &Context) -> Result<()> {
+/// Deletes the victims and sets `nominatedNodeName` of the preemptor.
+async fn evict_victims(pod: &Pod, preemption: &Preemption, cx: &Context) -> Result<()> {
     for victim in &preemption.victims {
         let Some(victim) = cx.client().get_opt::<Pod>(victim).await?.filter(|pod| !pod::is_terminating(pod))
         else {
@@ -204,8 +202,8 @@ async fn make_room(pod: &Pod, preemption: &Preemption, cx: &Context) -> Result<(
     Ok(())
 }
 
-/// Says in the pod's conditions why it has no node.
-async fn refuse(pod: &Pod, why: &str, cx: &Context) -> Result<()> {
+/// Sets the condition PodScheduled to `False` with the reason.
+async fn mark_unschedulable(pod: &Pod, why: &str, cx: &Context) -> Result<()> {
     let old = pod::condition(pod, "PodScheduled");
     let same = old.filter(|old| old.status == "False");
     if same.is_some_and(|old| old.message.as_deref() == Some(why)) {

@@ -1,8 +1,9 @@
-//! The StatefulSet controller: pods with names, one after the other, each with its own storage.
+//! The StatefulSet controller.
 //!
-//! Which pods come and go is decided in `plan`, who a pod is in `identity`, what the set says of itself in `status`: all
-//! pure. Templates are kept as revisions (`history`). Claims are created and never filled: nobody
-//! provides volumes here, and pods do not wait for them.
+//! `plan` decides which pods to create and delete, `identity` derives names, labels and storage from the
+//! ordinal, `status` computes the status: all pure. Templates are stored as ControllerRevisions (`history`).
+//! PersistentVolumeClaims are created but never bound: there is no provisioner, and pods do not wait for
+//! them.
 
 mod identity;
 mod plan;
@@ -23,33 +24,33 @@ use serde_json::json;
 use self::plan::{Shape, Step};
 use self::status::Names;
 use crate::history::{self, History, REVISION, Subject};
-use crate::{claim, pod};
+use crate::{adoption, pod};
 
 const HASH: &str = "controller.kubernetes.io/hash";
 
-/// Gives the manager the controller of StatefulSets.
+/// Registers the StatefulSet controller.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
-    claim::index::<Pod>(manager)?;
-    claim::index::<ControllerRevision>(manager)?;
+    adoption::index::<Pod>(manager)?;
+    adoption::index::<ControllerRevision>(manager)?;
     #[expect(
         clippy::redundant_closure_for_method_calls,
-        reason = "the method alone is for one lifetime only"
+        reason = "the method path is not general enough over lifetimes"
     )]
     let claim_gone = Watch::new().filter(Predicate::new(|event| event.is_delete()));
     manager
         .controller(StatefulSets)
         .owns::<Pod>()
         .owns::<ControllerRevision>()
-        .watches::<Pod>(|pod, cache| claim::takers::<StatefulSet>(pod, cache, selector))
+        .watches::<Pod>(|pod, cache| adoption::adopters::<StatefulSet>(pod, cache, selector))
         .watches_with::<PersistentVolumeClaim>(claim_gone, |claim, cache| {
-            claim::selecting::<StatefulSet>(claim, cache, selector)
+            adoption::selecting::<StatefulSet>(claim, cache, selector)
         })
         .concurrency(4)
         .register()
 }
 
 fn selector(set: &StatefulSet) -> Option<LabelSelector> {
-    claim::selector(&set.spec.as_ref()?.selector)
+    adoption::selector(&set.spec.as_ref()?.selector)
 }
 
 struct StatefulSets;
@@ -59,21 +60,22 @@ impl Reconciler for StatefulSets {
 
     async fn reconcile(&self, set: &StatefulSet, cx: &Context) -> Result<Outcome> {
         let Some(selector) = selector(set) else { return Ok(Outcome::done()) };
-        // Of a set that goes, its revisions may have gone already.
+        // The revisions of a terminating set may already be deleted.
         let Some(spec) = set.spec.as_ref().filter(|_| set.metadata.deletion_timestamp.is_none()) else {
             return Ok(Outcome::done());
         };
-        let is_member = |pod: &Pod| claim::selects(&selector, pod) && identity::ordinal(set, pod).is_some();
-        let pods = claim::claim_where::<_, Pod>(cx.client(), set, is_member).await?;
+        let is_member =
+            |pod: &Pod| adoption::selects(&selector, pod) && identity::ordinal(set, pod).is_some();
+        let pods = adoption::claim_where::<_, Pod>(cx.client(), set, is_member).await?;
         let collisions = set.status.as_ref().and_then(|status| status.collision_count).unwrap_or_default();
         let subject = Subject { selector: &selector, template: &spec.template, label: HASH, collisions };
         let Some(history) = history::follow(set, &subject, cx).await? else { return Ok(Outcome::done()) };
-        let round = Round::new(set, &pods, &history, cx);
+        let round = Sync::new(set, &pods, &history, cx);
         let done = round.run().await;
         let names = Names { current: history::name(round.current), update: history::name(&history.current) };
         let next = status::next(set, &round.shape, names, history.collisions, round.pods(), cx.now());
         write(set, next.status, cx).await?;
-        round.forget().await?;
+        round.truncate_history().await?;
         match done {
             Err(error) if !is_namespace_terminating(&error) => Err(error),
             _ => Ok(next.wake.map_or(Outcome::done(), Outcome::requeue_after)),
@@ -92,18 +94,18 @@ async fn write(set: &StatefulSet, status: StatefulSetStatus, cx: &Context) -> Re
     Ok(())
 }
 
-/// One look at a set, and what is done about it.
-struct Round<'a> {
+/// One sync of a StatefulSet.
+struct Sync<'a> {
     set: &'a StatefulSet,
     shape: Shape,
     members: BTreeMap<i32, &'a Pod>,
-    /// The revision that is being replaced; the last one if none is.
+    /// The revision that is being replaced; the latest one without a rollout.
     current: &'a ControllerRevision,
     history: &'a History,
     cx: &'a Context,
 }
 
-impl<'a> Round<'a> {
+impl<'a> Sync<'a> {
     fn new(set: &'a StatefulSet, pods: &'a [Arc<Pod>], history: &'a History, cx: &'a Context) -> Self {
         let before = set.status.as_ref().and_then(|status| status.current_revision.as_deref());
         let current = history.old.iter().find(|revision| Some(history::name(revision)) == before);
@@ -121,7 +123,7 @@ impl<'a> Round<'a> {
         self.members.values().copied()
     }
 
-    /// Does what is next.
+    /// Makes the next changes.
     async fn run(&self) -> Result<()> {
         for (ordinal, pod) in &self.members {
             self.keep_claims(*ordinal, pod).await?;
@@ -138,8 +140,8 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// Deletes the revisions that are more than the history may be long.
-    async fn forget(&self) -> Result<()> {
+    /// Deletes revisions beyond the history limit.
+    async fn truncate_history(&self) -> Result<()> {
         let limit = self.set.spec.as_ref().and_then(|spec| spec.revision_history_limit).unwrap_or(10);
         let is_live = |revision: &ControllerRevision| {
             let name = history::name(revision);
@@ -157,7 +159,7 @@ impl<'a> Round<'a> {
         let pod = identity::pod(self.set, ordinal, &history::template(revision)?, revision);
         for claim in identity::claims(self.set, ordinal) {
             match self.cx.client().get_opt::<PersistentVolumeClaim>(&Key::of(&claim)).await? {
-                // It goes with the pod of before. Its end is heard of.
+                // The claim is deleted with the previous pod; its deletion triggers another sync.
                 Some(claim)
                     if identity::is_leaving(&claim) || claim.metadata.deletion_timestamp.is_some() =>
                 {
@@ -168,15 +170,15 @@ impl<'a> Round<'a> {
             }
         }
         let created = self.cx.client().create(&pod).await;
-        // A namesake that is somebody else's is no news.
+        // A pod of another owner with the same name exists; no event.
         if !created.as_ref().is_err_and(client::Error::is_already_exists) {
-            self.tell("Create", &pod, created.as_ref().map(|_| ()));
+            self.record_event("Create", &pod, created.as_ref().map(|_| ()));
         }
         created?;
         Ok(())
     }
 
-    /// Creates a claim of a pod, whose owners are set when the pod is there.
+    /// Creates a claim of a pod. Its owner references are set once the pod exists.
     async fn claim(&self, pod: &Pod, claim: &PersistentVolumeClaim) -> Result<()> {
         let created = self.cx.client().create(claim).await;
         let names = [&claim.metadata.name, &pod.metadata.name, &self.set.metadata.name];
@@ -199,7 +201,7 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// Creates the claims that a pod waits for, and has all of its claims go with whom they are to go with.
+    /// Creates missing claims of a pod and updates the owner references of all its claims.
     async fn keep_claims(&self, ordinal: i32, pod: &Pod) -> Result<()> {
         for wanted in identity::claims(self.set, ordinal) {
             let Some(claim) = self.cx.client().get_opt::<PersistentVolumeClaim>(&Key::of(&wanted)).await?
@@ -222,7 +224,7 @@ impl<'a> Round<'a> {
     async fn delete(&self, pod: &Pod) -> Result<()> {
         let how = Delete::new().uid(pod.metadata.uid.clone().unwrap_or_default());
         let deleted = ignore_not_found(self.cx.client().delete_with(pod, &how).await);
-        self.tell("Delete", pod, deleted.as_ref().map(|_| ()));
+        self.record_event("Delete", pod, deleted.as_ref().map(|_| ()));
         deleted?;
         Ok(())
     }
@@ -247,13 +249,13 @@ impl<'a> Round<'a> {
         let labels = BTreeMap::from(identity::labels(self.set, ordinal));
         let patch = Patch::merge(json!({ "metadata": { "labels": labels } }));
         let labelled = ignore_not_found(self.cx.client().patch(pod, &patch).await);
-        self.tell("Update", pod, labelled.as_ref().map(|_| ()));
+        self.record_event("Update", pod, labelled.as_ref().map(|_| ()));
         labelled?;
         Ok(())
     }
 
-    /// Tells people what became of a pod.
-    fn tell(&self, action: &str, pod: &Pod, done: Result<(), &client::Error>) {
+    /// Records an event about a pod.
+    fn record_event(&self, action: &str, pod: &Pod, done: Result<(), &client::Error>) {
         let set = identity::name_of(self.set);
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         let verb = action.to_lowercase();

@@ -1,4 +1,4 @@
-//! Two field managers of one Deployment: who owns what, which conflict there is, and what a manager gives up.
+//! Two field managers of one Deployment: ownership, a conflict, and giving up a field.
 //!
 //! ```console
 //! cargo run -p kubewright-structured-merge --example conflict
@@ -36,7 +36,7 @@ fn main() -> Result<(), ApplyError> {
     show("autoscaler applies replicas with force", &live);
 
     let live = apply(Some(&live), &deployment(&json!({})), false, &write("gitops"))?;
-    show("gitops applies nothing: paused goes, replicas stays", &live);
+    show("gitops applies an empty spec: paused is removed, replicas stays", &live);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
-//! What a write changed: the fields added, modified and removed between two values of a type.
+//! Comparison of two typed values: the added, modified and removed fields.
 //!
-//! Both values must fit the schema. Nothing is allocated for what is the same on both sides.
+//! Both values must be valid for the schema. Equal parts cause no allocations.
 
 use serde_json::Value;
 
@@ -10,19 +10,19 @@ use super::set::Set;
 use super::typed::{element, named_items};
 use kubewright_apimachinery::types::FieldType;
 
-/// The differences between two values. No field is in two of the sets.
+/// The differences between two values. The sets are disjoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Comparison {
     /// Fields that only the second value has.
     pub added: Set,
-    /// Fields whose value is another.
+    /// Fields with different values.
     pub modified: Set,
     /// Fields that only the first value has.
     pub removed: Set,
 }
 
 impl Comparison {
-    /// Nothing has changed.
+    /// Whether there are no differences.
     pub fn is_same(&self) -> bool {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
@@ -32,18 +32,18 @@ impl Comparison {
     }
 }
 
-/// Compares two objects that fit the schema.
+/// Compares two objects that are valid for the schema.
 pub fn compare(schema: Schema<'_>, before: &Value, after: &Value) -> Comparison {
     Comparer { structured: false }.walk(schema.ty(), Some(before), Some(after)).below
 }
 
-/// As [`compare`], but of two objects that upstream holds as Go structs: empty lists and maps that may be left
-/// out count as absent.
+/// Like [`compare`], for objects that upstream decodes to Go structs: empty lists and maps with `omitempty`
+/// count as absent.
 pub(crate) fn compare_structured(schema: Schema<'_>, before: &Value, after: &Value) -> Comparison {
     Comparer { structured: schema.is_built_in() }.walk(schema.ty(), Some(before), Some(after)).below
 }
 
-/// What happened at one place, and below it.
+/// The change of a field and of its children.
 #[derive(Default)]
 struct Change {
     added: bool,
@@ -58,7 +58,7 @@ impl Change {
     }
 
     fn push_to(self, sets: &mut Comparison, element: Element) {
-        // Most changes are of one sort.
+        // Most changes are of one kind only.
         if self.removed || !self.below.removed.is_empty() {
             sets.removed.push(element.clone(), self.removed, self.below.removed);
         }
@@ -75,16 +75,16 @@ struct Comparer {
 }
 
 impl Comparer {
-    /// At least one of the two is there.
+    /// At least one of the values must be present.
     fn walk(self, ty: Ty<'_>, before: Option<&Value>, after: Option<&Value>) -> Change {
         if before == after { Change::default() } else { self.differing(ty, before, after) }
     }
 
-    /// As [`Comparer::walk`], of two that are not the same.
+    /// Like [`Comparer::walk`], for values that differ.
     fn differing(self, ty: Ty<'_>, before: Option<&Value>, after: Option<&Value>) -> Change {
         let (before, after) = match (before, after) {
             (Some(before), Some(after)) => (before, after),
-            // All of it came or went: there is nothing to compare.
+            // Added or removed as a whole: nothing to compare.
             (None, after) => {
                 let added = after.map(|after| self.fields(ty, after)).unwrap_or_default();
                 let below = Comparison { added, ..Comparison::default() };
@@ -99,7 +99,7 @@ impl Comparer {
         let (left, right) = (atom.which(Some(before)), atom.which(Some(after)));
         let mut change = self.shape(atom.shape(right), before, after);
         if left != right {
-            // One thing became another: what it is now is compared, and what it was.
+            // The shape changed, for example from a list to a map: compare with both shapes.
             let other = self.shape(atom.shape(left), before, after);
             change.modified |= other.modified;
             change.below.added.unite(other.below.added);
@@ -115,7 +115,7 @@ impl Comparer {
             Shape::Scalar(_) => leaf(),
             Shape::List(list) => {
                 let (left, right) = (items(before), items(after));
-                // Two empty ones are compared as values: null is not the empty list.
+                // Empty values are compared as atoms: null is not the empty list.
                 if list.is_atomic() || (left.is_empty() && right.is_empty()) {
                     return leaf();
                 }
@@ -132,7 +132,7 @@ impl Comparer {
         }
     }
 
-    /// All fields below a value, those included that hold others.
+    /// All fields below a value, including those with children.
     fn fields(self, ty: Ty<'_>, value: &Value) -> Set {
         let mut set = Set::default();
         match ty.shape_of(value) {
@@ -146,7 +146,7 @@ impl Comparer {
             }
             Shape::List(list) if !list.is_atomic() => {
                 for same in named_items(&list, value).chunk_by(|a, b| a.0 == b.0) {
-                    // Of items that cannot be told apart only the name is owned.
+                    // Duplicate items are owned as one element, without their fields.
                     let below =
                         if let [(_, item)] = same { self.fields(list.element, item) } else { Set::default() };
                     set.push(same[0].0.clone(), true, below);
@@ -167,7 +167,7 @@ impl Comparer {
         let mut visit = |name: &str, before: Option<&Value>, after: Option<&Value>| {
             let before = before.filter(|value| self.is_there(map, name, value));
             let after = after.filter(|value| self.is_there(map, name, value));
-            // What is the same needs no schema; most of an object is.
+            // Fast path: equal values need no schema lookup.
             if before == after {
                 return;
             }
@@ -188,7 +188,7 @@ impl Comparer {
         sets
     }
 
-    /// Go leaves out lists and maps that are empty, unless the field says otherwise.
+    /// Whether Go would serialize the field: `omitempty` drops empty lists and maps.
     fn is_there(self, map: &Map<'_>, name: &str, value: &Value) -> bool {
         let empty = match value {
             Value::Array(items) => items.is_empty(),
@@ -222,7 +222,7 @@ impl Comparer {
                 (left @ ([] | [_]), right @ ([] | [_])) => {
                     self.walk(list.element, left.first().copied(), right.first().copied())
                 }
-                // Items that cannot be told apart are one value together.
+                // Duplicate items are compared together, as one value.
                 ([_, _, ..], [_, _, ..]) => {
                     let same = left.len() == right.len() && left.iter().zip(&right).all(|(a, b)| equal(a, b));
                     Change { modified: !same, ..Change::default() }

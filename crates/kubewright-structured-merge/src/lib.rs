@@ -1,16 +1,16 @@
 //! Server-side apply and `metadata.managedFields`: which field manager owns which field of an object.
 //!
-//! Owns structured merge: field sets ([`Set`]), how a type merges ([`Schema`]), comparing and merging values, and the
-//! managedFields of every write ([`update`], [`apply`]). The invariant: a field stays as long as a manager that applied
-//! it still does, and a field that no manager applies any more is removed. Nothing here sets defaults, validates beyond
-//! the shape of a value, or stores anything.
+//! Owns structured merge: field sets ([`Set`]), merge strategies of types ([`Schema`]), comparing and merging
+//! values, and the managedFields of every write ([`update`], [`apply`]). The invariant: an applied field
+//! stays as long as at least one manager applies it, and is removed when no manager does. This crate does not
+//! set defaults, validates only the shape of values, and stores nothing.
 //!
 //! # How a server calls it
 //!
-//! On create, update and patch: decode and default the object, then [`update`], then admission, validation and,
-//! for updates, [`keep_times`] just before the object is stored. On apply: [`apply`] on the stored object (or
-//! none), then normalise and default the result, and go on as for an update. A write through a scale
-//! subresource translates the owners with [`to_scale`] before and [`from_scale`] after.
+//! On create, update and patch: decode and default the object, call [`update`], run admission and validation
+//! and, for updates, call [`keep_times`] just before storing the object. On apply: call [`apply`] on the
+//! stored object (if any), normalise and default the result, and continue as for an update. A write through
+//! the scale subresource converts the managedFields with [`to_scale`] before and [`from_scale`] after.
 //!
 //! # From the README
 #![doc = include_str!("../README.md")]

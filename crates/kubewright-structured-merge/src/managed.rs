@@ -1,7 +1,7 @@
-//! `metadata.managedFields`: who owns which fields.
+//! `metadata.managedFields`: which manager owns which fields.
 //!
-//! An entry belongs to one manager: a name, an operation and a subresource, and for updates the version too.
-//! Entries are kept sorted as the server writes them: applies first, then by time and name.
+//! A manager is identified by its name, operation and subresource, and for updates also by the API version.
+//! Encoded entries are sorted as in kube-apiserver: applies first, then by time and name.
 
 use serde_json::{Map, Value};
 
@@ -13,13 +13,13 @@ use kubewright_apimachinery::json;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::time;
 
-/// Update entries of an object; more are merged, oldest first.
+/// Maximum number of update entries per object. Beyond it, the oldest are merged.
 const MAX_UPDATE_MANAGERS: usize = 10;
 
-/// Reads the set of an entry.
+/// Decodes the field set of an entry.
 type ReadSet = fn(&Value) -> Result<Set, ElementError>;
 
-/// All owners of an object's fields.
+/// The managedFields of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ManagedFields {
     pub(crate) entries: Vec<Entry>,
@@ -28,33 +28,33 @@ pub struct ManagedFields {
 /// The fields that one manager owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Who.
+    /// The field manager.
     pub manager: Manager,
-    /// The version that the fields are named in.
+    /// The API version of the field paths.
     pub api_version: String,
-    /// The last change, RFC 3339. Not there if the manager never changed anything.
+    /// Time of the last change, RFC 3339. `None` if the manager changed nothing yet.
     pub time: Option<String>,
-    /// Which.
+    /// The owned fields.
     pub fields: Set,
 }
 
-/// A manager, as entries tell them apart.
+/// The identity of a field manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manager {
-    /// Its name.
+    /// The name of the manager.
     pub name: String,
-    /// How it came to own fields.
+    /// The operation.
     pub operation: Operation,
-    /// The subresource that it writes, or nothing.
+    /// The subresource, or empty.
     pub subresource: String,
 }
 
-/// How fields came to be owned.
+/// The operation through which fields became owned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
-    /// By server-side apply.
+    /// Server-side apply.
     Apply,
-    /// By any other write.
+    /// Create, update or patch.
     Update,
 }
 
@@ -67,33 +67,33 @@ impl Operation {
     }
 }
 
-/// Entries that the server would not keep.
+/// Invalid managedFields.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ManagedFieldsError {
-    /// Neither of the two operations.
+    /// The operation is invalid.
     #[error("operation must be `Apply` or `Update`")]
     Operation,
-    /// No version.
+    /// The API version is missing.
     #[error("apiVersion must not be empty")]
     ApiVersion,
-    /// No fieldsType.
+    /// The fieldsType is missing.
     #[error("missing fieldsType in managed fields entry {0}")]
     NoFieldsType(usize),
-    /// Not `FieldsV1`.
+    /// The fieldsType is not `FieldsV1`.
     #[error("invalid fieldsType {} in managed fields entry {index}", quote(.fields_type))]
     FieldsType {
-        /// What it is.
+        /// The invalid fieldsType.
         fields_type: String,
-        /// Which entry.
+        /// The index of the entry.
         index: usize,
     },
-    /// The fields cannot be read.
+    /// The field set is invalid.
     #[error("error decoding set: {0}")]
     Fields(#[source] ElementError),
 }
 
 impl ManagedFields {
-    /// From `metadata.managedFields`. Of two entries of one manager the later counts.
+    /// Decodes `metadata.managedFields`. If a manager has several entries, the last one wins.
     pub fn decode(entries: &Value) -> Result<Self, ManagedFieldsError> {
         Self::decode_with(entries, Set::decode)
     }
@@ -111,12 +111,12 @@ impl ManagedFields {
         Ok(managed)
     }
 
-    /// As [`ManagedFields::decode`], of a [packed](super::packed) object.
+    /// Like [`ManagedFields::decode`], for a [packed](super::packed) object.
     pub fn decode_packed(entries: &Value) -> Result<Self, ManagedFieldsError> {
         Self::decode_with(entries, packed::set)
     }
 
-    /// As `metadata.managedFields`.
+    /// Encodes as `metadata.managedFields`.
     pub fn encode(&self) -> Value {
         self.encode_with(Set::encode)
     }
@@ -130,7 +130,7 @@ impl ManagedFields {
         Value::Array(sorted.into_iter().map(|entry| entry.encode(set)).collect())
     }
 
-    /// Nobody owns anything.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -140,7 +140,7 @@ impl ManagedFields {
         &self.entries
     }
 
-    /// Puts them into the object, or removes the field if there are none.
+    /// Sets `metadata.managedFields` of the object, or removes it if there are no entries.
     pub fn store(&self, object: &mut Value) {
         if self.is_empty() {
             object.remove_at("metadata.managedFields");
@@ -149,7 +149,7 @@ impl ManagedFields {
         }
     }
 
-    /// As [`ManagedFields::store`], into a [packed](super::packed) object.
+    /// Like [`ManagedFields::store`], for a [packed](super::packed) object.
     pub fn store_packed(&self, object: &mut Value) {
         if self.is_empty() {
             object.remove_at("metadata.managedFields");
@@ -166,7 +166,7 @@ impl ManagedFields {
         self.entries.retain(|entry| !entry.fields.is_empty());
     }
 
-    /// Merges the oldest updates of a version into one, until there are few enough.
+    /// Merges the oldest update entries per API version until at most [`MAX_UPDATE_MANAGERS`] remain.
     pub(crate) fn cap_updaters(&mut self) {
         let mut updaters: Vec<&Entry> =
             self.entries.iter().filter(|entry| entry.manager.operation == Operation::Update).collect();
@@ -182,7 +182,7 @@ impl ManagedFields {
             operation: Operation::Update,
             subresource: String::new(),
         };
-        // The oldest of each version waits for a second one.
+        // The oldest entry of each version; a second one is merged with it.
         let mut first: Vec<(Manager, String)> = Vec::new();
         for (manager, version) in order {
             if excess == 0 {
@@ -198,7 +198,7 @@ impl ManagedFields {
                 self.entries[at].manager = bucket.clone();
             }
             let Some(at) = self.position(&manager, &version) else { continue };
-            // If this is the bucket itself it goes too: upstream forgets it, when something as old is before it.
+            // Upstream also drops the bucket entry itself if an entry of the same age precedes it.
             let merged = self.entries.swap_remove(at);
             if let Some(at) = self.position(&bucket, &version) {
                 self.entries[at].fields.unite(merged.fields);
@@ -256,7 +256,7 @@ impl Entry {
         Value::Object(map)
     }
 
-    /// Whoever applies has one entry, whatever the version.
+    /// Whether the entry belongs to `manager`. Apply entries match in any API version.
     pub(crate) fn is_of(&self, manager: &Manager, api_version: &str) -> bool {
         self.manager == *manager && (manager.operation == Operation::Apply || self.api_version == api_version)
     }
@@ -265,7 +265,7 @@ impl Entry {
         self.time.as_deref().and_then(time::parse_rfc3339).unwrap_or_default()
     }
 
-    /// The text by which upstream sorts managers.
+    /// The key by which upstream sorts managers.
     pub(crate) fn identifier(&self) -> String {
         let version = match self.manager.operation {
             Operation::Apply => "",
@@ -282,7 +282,7 @@ impl Entry {
         format!("{{{}}}", parts.collect::<Vec<_>>().join(","))
     }
 
-    /// The manager as conflicts name it.
+    /// The manager as conflict messages show it.
     pub(crate) fn printed(&self) -> String {
         let Manager { name, operation, subresource } = &self.manager;
         let through = match subresource.as_str() {

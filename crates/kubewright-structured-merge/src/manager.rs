@@ -1,8 +1,8 @@
-//! What the server does with managedFields on every write.
+//! Maintains managedFields on every write.
 //!
-//! [`update`] for creates, updates and patches, [`apply`] for server-side apply. Both take the object as the
-//! request's version has it, and leave the new managedFields in the object. Defaulting, admission and
-//! validation come after; they never change who owns what.
+//! [`update`] handles creates, updates and patches, [`apply`] handles server-side apply. Both take the object
+//! in the API version of the request and set its new managedFields. Defaulting, admission and validation run
+//! afterwards and do not change ownership.
 
 use std::sync::LazyLock;
 
@@ -22,13 +22,13 @@ use kubewright_apimachinery::json;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::{ApiError, Cause};
 
-/// What `kubectl apply` keeps its configuration in, when it merges on the client's side.
+/// The annotation of client-side `kubectl apply`.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// All annotations together may have this many bytes.
+/// Maximum total size of all annotations.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
-/// Fields that nobody owns: the server sets them, or they name the object.
+/// Fields without an owner: set by the server, or part of the object's identity.
 static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
     Set::of_fields(&[
         &["apiVersion"],
@@ -48,40 +48,40 @@ static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
 
 /// One write.
 pub struct Write<'a> {
-    /// Who writes: see [`manager_name`].
+    /// The field manager, from [`manager_name`].
     pub manager: &'a str,
-    /// The version of the request.
+    /// The API version of the request.
     pub api_version: &'a str,
     /// The kind of the request.
     pub kind: &'a str,
-    /// The subresource, or nothing.
+    /// The subresource, or empty.
     pub subresource: &'a str,
-    /// Now, as RFC 3339 with seconds.
+    /// The current time, RFC 3339 with seconds.
     pub time: &'a str,
-    /// The versions of the kind.
+    /// The API versions of the kind.
     pub versions: &'a dyn Versions,
-    /// What this endpoint never changes.
+    /// The fields that this endpoint ignores.
     pub reset: &'a Reset,
-    /// How the owners stand in the live object and in what becomes of it. What a client sends has them as JSON.
+    /// The encoding of managedFields in the live object and in the result. Client objects always have JSON.
     pub owners: Owners,
 }
 
-/// Why a configuration was not applied.
+/// Why an apply failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
-    /// Others own fields of it, with other values.
+    /// Other managers own some of the fields with different values.
     #[error("{}", conflict_message(.0))]
     Conflict(Vec<Conflict>),
-    /// It is not for this endpoint, or says what it must not.
+    /// The configuration is invalid for this endpoint.
     #[error("{0}")]
     BadRequest(String),
-    /// It does not fit the schema, or cannot be merged.
+    /// The configuration does not match the schema, or the merge failed.
     #[error("{0}")]
     Failed(String),
 }
 
 impl ApplyError {
-    /// The failure as it is answered.
+    /// Converts to the API error of the response.
     pub fn to_api_error(&self) -> ApiError {
         let message = self.to_string();
         match self {
@@ -115,14 +115,14 @@ fn conflict_message(conflicts: &[Conflict]) -> String {
     format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))
 }
 
-/// The manager's name: the one that is given, or the start of the User-Agent.
+/// The manager name: `field_manager` if set, otherwise the prefix of the User-Agent.
 pub fn manager_name(field_manager: &str, user_agent: &str) -> String {
     if !field_manager.is_empty() {
         return field_manager.to_owned();
     }
     let mut name = String::new();
     for c in user_agent.split('/').next().unwrap_or_default().chars() {
-        // Go's IsPrint knows one space only.
+        // Go's `unicode.IsPrint` accepts no white space other than U+0020.
         if c.is_control() || (c.is_whitespace() && c != ' ') {
             continue;
         }
@@ -134,13 +134,12 @@ pub fn manager_name(field_manager: &str, user_agent: &str) -> String {
     name
 }
 
-/// Gives what `new` changes to whoever writes it. `new` is the object as it will be stored, as far as the
-/// writer decides; `live` is the stored one, in the same version. A write whose owners cannot be told leaves
-/// no managedFields at all.
+/// Records the fields that `new` changes as owned by the manager of `write`. `live` is the stored object in
+/// the same API version. If ownership cannot be computed, `new` gets no managedFields.
 pub fn update(live: Option<&Value>, new: &mut Value, write: &Write<'_>) {
     let managed = entries_before(live, new, write);
     new.remove_at("metadata.managedFields");
-    // An object that nobody tracks is not tracked from the middle of its life.
+    // Existing objects without managedFields stay untracked.
     if managed.is_empty() && live.is_some_and(|live| !live.str_at("metadata.uid").is_empty()) {
         return;
     }
@@ -149,9 +148,9 @@ pub fn update(live: Option<&Value>, new: &mut Value, write: &Write<'_>) {
     }
 }
 
-/// Clients may set managedFields themselves, or drop them; through a subresource they cannot.
+/// The managedFields before the write. Clients can set or clear managedFields, except through a subresource.
 fn entries_before(live: Option<&Value>, new: &Value, write: &Write<'_>) -> ManagedFields {
-    // What cannot be read is none.
+    // Treat undecodable managedFields as empty.
     let stored = || live.and_then(|live| write.owners.read(live).ok()).unwrap_or_default();
     if !write.subresource.is_empty() {
         return stored();
@@ -211,8 +210,8 @@ fn take_changes(
     Ok(managed)
 }
 
-/// Applies a configuration: the object as the server should go on with, defaults not yet set. `live` is the
-/// stored object in the request's version; without one the object is created.
+/// Applies a configuration. Returns the merged object, before defaulting. `live` is the stored object in the
+/// API version of the request; without it the object is created.
 pub fn apply(
     live: Option<&Value>,
     applied: &Value,
@@ -243,7 +242,7 @@ pub fn apply(
     Ok(object)
 }
 
-/// What kubectl applied from the client's side is its own already.
+/// `kubectl apply --server-side` takes over the fields that client-side apply set before.
 fn apply_for_kubectl(
     live: &Value,
     applied: &Value,
@@ -318,7 +317,7 @@ fn apply_once(
     Ok((object.unwrap_or(bare), managed))
 }
 
-/// A copy without the largest part of many objects.
+/// Copies an object without its managedFields, which are often its largest part.
 fn without_managed_fields(object: &Value) -> Value {
     let copy = |object: &Value, left_out: &str, put_in: Option<Value>| match object {
         Value::Object(map) => {
@@ -353,7 +352,7 @@ fn fits(
     step: &str,
     target: &str,
 ) -> Result<(), ApplyError> {
-    // Decoding has brought objects of built-in kinds into their shape; only what is applied comes as it is.
+    // Stored objects of built-in kinds are already normalised; only applied configurations need it.
     if schema.is_built_in() && duplicates == Duplicates::Allowed {
         return Ok(());
     }
@@ -368,7 +367,7 @@ fn fits(
     })
 }
 
-/// The fields that kubectl applied from the client's side and that are still so.
+/// The fields of the last-applied annotation whose values did not change since.
 fn last_applied(live: &Value, write: &Write<'_>) -> Option<Set> {
     let text = live.map_at("metadata.annotations").get(LAST_APPLIED)?.as_str()?;
     let schema = write.versions.schema(write.api_version).ok()?;
@@ -386,7 +385,7 @@ fn last_applied(live: &Value, write: &Write<'_>) -> Option<Set> {
     Some(own)
 }
 
-/// Objects that kubectl also applies from the client's side keep the annotation that this needs up to date.
+/// Updates the last-applied annotation of objects that also use client-side apply.
 fn keep_last_applied(object: &mut Value, applied: &Value) {
     let annotations = object.map_at("metadata.annotations");
     if annotations.get(LAST_APPLIED).and_then(Value::as_str).is_none_or(str::is_empty) {
@@ -408,8 +407,8 @@ fn keep_last_applied(object: &mut Value, applied: &Value) {
     }
 }
 
-/// If nothing but times in managedFields would change, the old times stay, and so nothing changes. `new` is the
-/// object as it would be stored.
+/// Keeps the old managedFields timestamps if nothing else changed, so that the write becomes a no-op. `new`
+/// is the object to store.
 pub fn keep_times(live: &Value, new: &mut Value) {
     let (old, entries) = (live.list_at("metadata.managedFields"), new.list_at("metadata.managedFields"));
     let same_but_time = |a: &Value, b: &Value| match (a, b) {

@@ -1,7 +1,7 @@
-//! Merging: an object, and what somebody wants of it.
+//! Merge of an applied configuration into an object.
 //!
-//! Nothing is removed here: fields that are no longer wanted go by [`super::remove`]. Both values must fit the
-//! schema; the second has no item twice.
+//! Only adds and replaces fields; [`super::remove`] removes those that are no longer applied. Both values
+//! must be valid for the schema, and the second must not contain duplicate list items.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::path::Element;
 use super::schema::{List, Map, Schema, Shape, Ty};
 use super::typed::element;
 
-/// `live` with all that `wanted` says. Where both have a value it is that of `wanted`.
+/// Merges `wanted` into `live`. Where both have a value, `wanted` wins.
 pub fn merge(schema: Schema<'_>, mut live: Value, wanted: &Value) -> Value {
     both(schema.ty(), &mut live, wanted);
     live
@@ -21,7 +21,7 @@ fn both(ty: Ty<'_>, live: &mut Value, wanted: &Value) {
             let items = wanted.as_array().map_or(&[][..], Vec::as_slice);
             match live {
                 Value::Array(live) if !live.is_empty() => lists(&list, live, items),
-                // Two empty ones are merged as values: null is not the empty list.
+                // Empty values are merged as atoms: null is not the empty list.
                 _ => *live = wanted.clone(),
             }
         }
@@ -48,7 +48,7 @@ fn maps(
     }
 }
 
-/// The names of a list's items.
+/// The path elements of a list's items.
 struct Names {
     names: Vec<Element>,
     /// Positions in `names`, sorted by name.
@@ -57,7 +57,7 @@ struct Names {
 
 impl Names {
     fn new(list: &List<'_>, items: &[Value]) -> Self {
-        // An item without a name is nobody's but its own.
+        // Items without a key are addressed by index.
         let unnamed = |at| Element::Index(i64::try_from(at).unwrap_or(i64::MAX));
         let names = items.iter().enumerate();
         let names: Vec<Element> =
@@ -67,7 +67,7 @@ impl Names {
         Self { names, sorted }
     }
 
-    /// Where the name stands; of several places the first, and whether there are several.
+    /// The first position of the name, and whether it occurs more than once.
     fn find(&self, name: &Element) -> Option<(usize, bool)> {
         let start = self.sorted.partition_point(|at| self.names[*at] < *name);
         let mut same = self.sorted[start..].iter().take_while(|at| self.names[**at] == *name);
@@ -75,12 +75,11 @@ impl Names {
     }
 }
 
-/// Items that both have stand in the order of `wanted`; those that only `live` has keep their place between
-/// them.
+/// Items in both lists have the order of `wanted`; items only in `live` keep their position between them.
 fn lists(list: &List<'_>, live: &mut Vec<Value>, wanted: &[Value]) {
     let (left, right) = (Names::new(list, live), Names::new(list, wanted));
     let mut items = std::mem::take(live);
-    // Items that stand there twice are not merged: the wanted one takes their place.
+    // Duplicate items are not merged: the wanted item replaces them.
     let mut merged_with = |name: &Element, wanted: &Value| match left.find(name) {
         Some((at, false)) => {
             let mut item = items[at].take();
@@ -91,7 +90,7 @@ fn lists(list: &List<'_>, live: &mut Vec<Value>, wanted: &[Value]) {
     };
     let mut shared = right.names.iter().filter(|name| left.find(name).is_some()).peekable();
     let mut done = vec![false; right.names.len()];
-    // What only `live` has is filled in at the end, by its position.
+    // Items only in `live` are recorded by position and moved in at the end.
     let mut order: Vec<Result<Value, usize>> = Vec::with_capacity(left.names.len().max(right.names.len()));
     let (mut l, mut r) = (0, 0);
     while l < left.names.len() || r < right.names.len() {
@@ -104,7 +103,7 @@ fn lists(list: &List<'_>, live: &mut Vec<Value>, wanted: &[Value]) {
                 continue;
             }
             if right.find(mine).is_some() && shared.peek().is_some_and(|next| *next != mine) {
-                // Both have it, but others come first.
+                // In both lists, but other items precede it in `wanted`.
                 l += 1;
                 continue;
             }

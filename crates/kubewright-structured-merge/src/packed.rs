@@ -1,9 +1,8 @@
-//! Packed objects: the field sets of their managedFields are text.
+//! Packed objects: each `fieldsV1` in managedFields is a JSON string instead of an object tree.
 //!
-//! What says who owns which field is the largest part of many objects, and nothing on the way of a write looks
-//! into it but the bookkeeping of owners itself. So a server keeps each `fieldsV1` as the text that it is stored
-//! as, as upstream keeps its bytes. A packed object must not leave the server: [`write_to`] writes what it stands
-//! for, and [`unpack`] is for all who want to look into it.
+//! Field sets are often the largest part of an object, and only this crate reads them. So the server keeps
+//! them in serialized form, like upstream's raw bytes. Packed objects must not leave the server: [`write_to`]
+//! writes the original JSON, and [`unpack`] restores the tree.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -16,20 +15,20 @@ use super::set::Set;
 use kubewright_apimachinery::json::{self, ParseError, ParseOptions};
 use kubewright_apimachinery::object::Fields as _;
 
-/// Where the sets stand.
+/// Path of the field sets.
 const SETS: &[&str] = &["metadata", "managedFields", "[]", "fieldsV1"];
 
-/// Sets that are remembered by their text: objects that are made alike have the same owners.
+/// Size of the cache of decoded sets. Similar objects usually share their managedFields.
 const REMEMBERED: usize = 32;
-/// The longest text that is worth it, in bytes.
+/// Maximum length of a cached text in bytes.
 const LONGEST: usize = 16 << 10;
 
-/// How the owners of an object stand in it.
+/// The encoding of managedFields in an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owners {
-    /// As JSON, as clients see it.
+    /// Plain JSON, as clients see it.
     Json,
-    /// The live object is packed, and so is what becomes of it.
+    /// Packed, both in the live object and in the result.
     Packed,
 }
 
@@ -50,18 +49,18 @@ impl Owners {
     }
 }
 
-/// Reads a stored object and packs it.
+/// Parses a stored object and packs it.
 pub fn parse(json: &[u8]) -> Result<Value, ParseError> {
     let options = ParseOptions { text_at: SETS, ..ParseOptions::default() };
     json::parse(json, options).map(|parsed| parsed.value)
 }
 
-/// Writes what an object stands for, packed or not.
+/// Writes an object, packed or not, as plain JSON.
 pub fn write_to(out: &mut Vec<u8>, object: &Value) {
     json::write_with_text(out, object, SETS);
 }
 
-/// Takes the texts apart.
+/// Replaces the packed texts by JSON trees.
 pub fn unpack(object: &mut Value) {
     for entry in object.list_mut("metadata.managedFields").into_iter().flatten() {
         if let Some(Value::String(text)) = entry.get("fieldsV1")
@@ -72,12 +71,12 @@ pub fn unpack(object: &mut Value) {
     }
 }
 
-/// Whether the owners in an object nest deeper than `levels`, as JSON.
+/// Whether the managedFields of an object nest deeper than `levels`, counted as plain JSON.
 pub fn is_deeper_than(object: &Value, levels: usize) -> bool {
     let entries = object.at("metadata.managedFields");
     json::is_deeper_than(entries, levels)
         || entries.as_array().into_iter().flatten().any(|entry| match entry.get("fieldsV1") {
-            // An entry is an object in a list. Few braces need no closer look.
+            // The entry list and object add levels. Texts with few braces need no exact count.
             Some(Value::String(text)) => {
                 text.bytes().filter(|byte| *byte == b'{').count() + 2 > levels && depth(text) + 2 > levels
             }
@@ -90,7 +89,7 @@ fn read(text: &str) -> Option<Value> {
     json::parse(text.as_bytes(), options).ok().map(|parsed| parsed.value)
 }
 
-/// How deep the objects of a JSON text nest.
+/// The nesting depth of a JSON text.
 fn depth(text: &str) -> usize {
     let (mut open, mut deepest) = (0_usize, 0);
     let (mut in_string, mut escaped) = (false, false);
@@ -111,12 +110,12 @@ fn depth(text: &str) -> usize {
 }
 
 thread_local! {
-    /// Each is what its text says, and the text is what is written of it.
+    /// Cache of decoded sets, keyed by their canonical text.
     static SETS_BY_TEXT: RefCell<HashMap<Box<str>, Set>> = RefCell::default();
 }
 
 pub(super) fn text(set: &Set) -> Value {
-    // Most updates change no owner.
+    // Most updates do not change ownership.
     let known = SETS_BY_TEXT.with_borrow(|sets| {
         sets.iter().find(|(_, known)| *known == set).map(|(text, _)| Value::from(&**text))
     });
@@ -125,7 +124,7 @@ pub(super) fn text(set: &Set) -> Value {
 
 fn written<T>(set: &Set, read: impl FnOnce(&str) -> T) -> T {
     thread_local! {
-        /// Written here first: a text that is kept is as long as it must be.
+        /// Scratch buffer, so that the kept text has no excess capacity.
         static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
     SCRATCH.with_borrow_mut(|scratch| {
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_is_written_and_unpacked_as_it_was() {
+    fn packed_objects_round_trip() {
         let text = json::to_string(&object());
         let mut packed = parse(text.as_bytes()).unwrap();
         assert!(packed["metadata"]["managedFields"][0]["fieldsV1"].is_string());
@@ -186,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_are_the_same_packed_or_not() {
+    fn packed_and_plain_objects_have_the_same_managed_fields() {
         let text = json::to_string(&object());
         let packed = parse(text.as_bytes()).unwrap();
         let owners = Owners::Packed.read(&packed).unwrap();
@@ -194,12 +193,12 @@ mod tests {
         let (mut again, mut as_json) = (packed.clone(), object());
         Owners::Packed.store(&owners, &mut again);
         Owners::Json.store(&owners, &mut as_json);
-        assert_eq!(again, packed, "the text of a set is that of its JSON");
+        assert_eq!(again, packed, "the packed text of a set equals its JSON");
         assert_eq!(as_json, object());
     }
 
     #[test]
-    fn a_text_that_a_client_sends_is_not_taken_for_a_packed_set() {
+    fn a_string_sent_by_a_client_is_not_a_packed_set() {
         let sent = json!({"metadata": {"managedFields": [{
             "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": r#"{"f:data":{}}"#, "manager": "m",
             "operation": "Update",
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_depth_of_a_packed_object_is_that_of_its_json() {
+    fn a_packed_object_has_the_depth_of_its_json() {
         let mut fields = json!({});
         for _ in 0..20 {
             fields = json!({"f:a": fields});

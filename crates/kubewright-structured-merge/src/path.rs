@@ -1,7 +1,7 @@
-//! Path elements: how one field, map entry or list item is named.
+//! Path elements: identify a field, map entry or list item.
 //!
-//! Owns the order of elements, which is the order in which field sets are kept and written, their text in
-//! `fieldsV1` and their text in messages. Numbers are compared by value, whether written `80` or `80.0`.
+//! Owns the order of elements, which is the order of field sets, and their encodings in `fieldsV1` and in
+//! messages. Numbers compare by value: `80` equals `80.0`.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,25 +12,25 @@ use serde_json::{Number, Value};
 use kubewright_apimachinery::field::quote;
 use kubewright_apimachinery::json;
 
-/// One step from an object to something inside it.
+/// One step of a path into an object.
 #[derive(Debug, Clone)]
 pub enum Element {
     /// A field of an object, or an entry of a map.
     Field(Name),
-    /// The item of a list whose fields have these values, sorted by name.
+    /// The item of an associative list with these key fields, sorted by name.
     Key(Arc<[(Box<str>, Value)]>),
     /// The item of a set with this value.
     Value(Arc<Value>),
-    /// The item of a list at this position.
+    /// The list item at this index.
     Index(i64),
 }
 
 /// The name of a field.
 #[derive(Debug, Clone)]
 pub enum Name {
-    /// One that a built-in type has.
+    /// A field of a built-in type.
     Known(&'static str),
-    /// Any other.
+    /// Any other field.
     Other(Arc<str>),
 }
 
@@ -45,19 +45,19 @@ impl std::ops::Deref for Name {
     }
 }
 
-/// A text that is no path element.
+/// An invalid path element.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ElementError {
-    /// Shorter than a mark and its colon.
+    /// Too short for a prefix and a colon.
     #[error("key must be 2 characters long:")]
     Short,
-    /// Without a colon in second place.
+    /// The second character is not a colon.
     #[error("missing colon: {0}")]
     Colon(String),
-    /// An index that is no number, or a value or key that is no JSON.
+    /// An invalid index, or invalid JSON in a value or key.
     #[error("{0}")]
     Content(String),
-    /// Of a kind that a later version may know. Readers skip it.
+    /// An unknown prefix, possibly of a later version. Decoders skip it.
     #[error("unknown path element type")]
     Unknown,
 }
@@ -73,13 +73,13 @@ impl Element {
         Self::Field(Name::Known(name))
     }
 
-    /// The item whose fields have these values.
+    /// The list item with these key fields.
     pub fn key(mut fields: Vec<(Box<str>, Value)>) -> Self {
         fields.sort_by(|a, b| a.0.cmp(&b.0));
         Self::Key(fields.into())
     }
 
-    /// From the text that stands in `fieldsV1`: `f:spec`, `k:{"name":"a"}`, `v:"x"`, `i:0`.
+    /// Parses an element of `fieldsV1`: `f:spec`, `k:{"name":"a"}`, `v:"x"`, `i:0`.
     pub fn parse(text: &str) -> Result<Self, ElementError> {
         let bytes = text.as_bytes();
         if bytes.len() < 2 {
@@ -105,7 +105,7 @@ impl Element {
         }
     }
 
-    /// The text that stands in `fieldsV1`.
+    /// Encodes the element for `fieldsV1`.
     pub fn encode(&self) -> String {
         match self {
             Self::Field(name) => {
@@ -132,7 +132,7 @@ impl Element {
         }
     }
 
-    /// The order of this element and the field `name`.
+    /// Compares this element with the field `name`.
     pub(crate) fn cmp_field(&self, name: &str) -> Ordering {
         match self {
             Self::Field(own) => (**own).cmp(name),
@@ -205,7 +205,7 @@ fn parse_json(text: &str) -> Result<Value, ElementError> {
     serde_json::from_str(text).map_err(|error| ElementError::Content(error.to_string()))
 }
 
-/// A value as it stands in a path that people read.
+/// A value in the notation of messages.
 fn printed(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
@@ -222,7 +222,7 @@ fn printed(value: &Value) -> String {
     }
 }
 
-/// A number as Go prints a float64 with `%v`: sets keep their numbers so.
+/// A number as Go prints a float64 with `%v`, because upstream decodes set numbers to float64.
 pub(crate) fn go_number(number: &Number) -> String {
     let value = number.as_f64().unwrap_or_default();
     let scientific = format!("{value:e}");
@@ -230,7 +230,7 @@ pub(crate) fn go_number(number: &Number) -> String {
         return scientific;
     };
     let exponent: i32 = exponent.parse().unwrap_or_default();
-    // Where Go's `%g` changes to the form with an exponent.
+    // Go's `%g` switches to an exponent here.
     if !(-4..6).contains(&exponent) {
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{digits}e{sign}{:02}", exponent.abs());
@@ -238,7 +238,7 @@ pub(crate) fn go_number(number: &Number) -> String {
     value.to_string()
 }
 
-/// Equal as server-side apply has it: numbers by value.
+/// Equality of values in server-side apply: numbers compare by value.
 pub(crate) fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => compare_numbers(a, b).is_eq(),
@@ -299,7 +299,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn elements_keep_their_text() {
+    fn elements_round_trip() {
         for text in [
             "f:spec",
             "f:a.b/c",
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_name_elements_as_people_do() {
+    fn elements_have_a_readable_notation_in_messages() {
         let key = Element::key(vec![("protocol".into(), json!("TCP")), ("port".into(), json!(80))]);
         assert_eq!(key.to_string(), r#"[port=80,protocol="TCP"]"#);
         assert_eq!(Element::Value(Arc::new(json!("x"))).to_string(), r#"[="x"]"#);
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_stand_before_keys_values_and_indices() {
+    fn fields_sort_before_keys_values_and_indices() {
         let texts =
             ["f:a", "f:b", r#"k:{"a":1}"#, r#"k:{"a":1,"b":1}"#, r#"k:{"a":2}"#, "v:1", r#"v:"a""#, "i:0"];
         let elements: Vec<_> = texts.iter().map(|text| Element::parse(text).unwrap()).collect();

@@ -1,13 +1,13 @@
-//! Field sets that were written under an older schema.
+//! Adapts field sets that were written under an older schema.
 //!
-//! Where a list or an object has become atomic since, who owned something in it now owns it whole. The other
-//! way there is nothing to do.
+//! If a list or an object became atomic, the owner of any part of it now owns all of it. The opposite change
+//! needs no adaptation.
 
 use super::path::Element;
 use super::schema::{Shape, Ty, Which};
 use super::set::Set;
 
-/// Adapts a set to the schema. True if it was changed.
+/// Adapts a set to the schema. Returns whether it changed.
 pub(crate) fn reconcile(ty: Ty<'_>, set: &mut Set) -> bool {
     let mut walk = Walk { path: Vec::new(), whole: Set::default() };
     walk.visit(ty, Some(set), false);
@@ -22,12 +22,12 @@ pub(crate) fn reconcile(ty: Ty<'_>, set: &mut Set) -> bool {
 
 struct Walk<'s> {
     path: Vec<&'s Element>,
-    /// What is owned whole from now on.
+    /// Fields that are now owned as a whole.
     whole: Set,
 }
 
 impl<'s> Walk<'s> {
-    /// `owned_whole`: the place is a member, with nothing below.
+    /// `owned_whole`: the field is a member without children.
     fn visit(&mut self, ty: Ty<'_>, set: Option<&'s Set>, owned_whole: bool) {
         let atom = ty.atom();
         match atom.shape(if atom.map.is_some() { Which::Map } else { Which::Whole }) {

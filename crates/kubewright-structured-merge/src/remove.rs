@@ -1,7 +1,7 @@
-//! Taking fields out of a value, or leaving only them.
+//! Removal and extraction of fields.
 //!
-//! A list or map that loses its last item is null afterwards, as upstream has it; whoever stores the object
-//! brings it into its form.
+//! As upstream, a list or map that loses its last item becomes null; the caller normalises the object before
+//! storing it.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::schema::{Schema, Shape, Ty};
 use super::set::Set;
 use super::typed::element;
 
-/// Removes every field and item of the set.
+/// Removes all fields and items of the set.
 pub(crate) fn remove(ty: Ty<'_>, value: &mut Value, gone: &Set) {
     let emptied = match (ty.shape_of(value), &mut *value) {
         (Shape::Scalar(_), _) => false,
@@ -46,8 +46,8 @@ pub(crate) fn remove(ty: Ty<'_>, value: &mut Value, gone: &Set) {
     }
 }
 
-/// The value with the fields and items of the set alone. Clients read their own configuration so: from the
-/// leaves of the set that they own.
+/// Extracts the fields and items of the set. Clients use it to read the configuration that they applied, from
+/// the leaves of their field set.
 pub fn extract(schema: Schema<'_>, value: &Value, kept: &Set) -> Value {
     keep(schema.ty(), value, kept)
 }
@@ -71,7 +71,8 @@ fn keep(ty: Ty<'_>, value: &Value, kept: &Set) -> Value {
                 .filter_map(|(name, value)| {
                     let node = kept.node_of_field(name)?;
                     let ty = map.at(name).unwrap_or(Ty::Untyped);
-                    // Of a map that is owned by name alone upstream looks for the names of its neighbours.
+                    // As upstream: below a map that is owned only by name, look up the names of the parent
+                    // set.
                     Some((name.clone(), keep(ty, value, if node.member { kept } else { &node.children })))
                 })
                 .collect();

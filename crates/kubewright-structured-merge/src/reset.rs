@@ -1,16 +1,16 @@
-//! Fields that an endpoint never changes, and so never gives to anybody.
+//! Fields that an endpoint ignores on writes.
 //!
-//! Writing an object leaves its status alone, writing its status leaves the rest: what a client says there is
-//! dropped before the object is stored, and must not show up as owned.
+//! The main endpoint ignores the status and the status endpoint ignores everything else. Ignored fields must
+//! not become owned.
 
 use super::compare::Comparison;
 use super::set::{Pattern, Set};
 
-/// What one endpoint ignores.
+/// The fields that an endpoint ignores.
 #[derive(Debug, Clone, Default)]
 pub struct Reset {
     filter: Filter,
-    /// The one version that it holds for; in the others nothing is ignored. Nothing: all.
+    /// Applies to this API version only; `None` means all versions.
     only: Option<String>,
 }
 
@@ -18,14 +18,14 @@ pub struct Reset {
 enum Filter {
     #[default]
     Nothing,
-    /// These, and what is below them.
+    /// These fields and their children.
     These(Set),
-    /// All but what lies at or below these.
+    /// All fields except these and their children.
     AllBut(&'static [&'static [Pattern]]),
 }
 
 impl Reset {
-    /// Of an endpoint of a built-in kind. `subresource` is empty for the object itself.
+    /// For an endpoint of a built-in kind. `subresource` is empty for the main endpoint.
     pub fn of_kind(group: &str, kind: &str, subresource: &str) -> Self {
         let filter = match (group, kind, subresource) {
             ("", "Pod", "ephemeralcontainers") => Filter::AllBut(EPHEMERAL_CONTAINERS),
@@ -38,13 +38,13 @@ impl Reset {
         Self { filter, only: None }
     }
 
-    /// Of a custom resource. With a status subresource the object's endpoint ignores the status.
+    /// For the main endpoint of a custom resource. With a status subresource it ignores the status.
     pub fn of_custom(api_version: &str, has_status: bool) -> Self {
         let filter = if has_status { Filter::These(Set::of_fields(STATUS)) } else { Filter::Nothing };
         Self { filter, only: Some(api_version.to_owned()) }
     }
 
-    /// Of the status of a custom resource.
+    /// For the status endpoint of a custom resource.
     pub fn of_custom_status() -> Self {
         Self { filter: Filter::These(Set::of_fields(METADATA_AND_SPEC)), only: None }
     }
@@ -95,7 +95,7 @@ fn paths(group: &str, kind: &str, subresource: &str) -> Paths {
         ("certificates.k8s.io", "CertificateSigningRequest", "approval") => {
             &[&["spec"], &["status", "certificate"]]
         }
-        // Upstream spells the group wrong there, so nothing is ignored.
+        // Upstream misspells the group here, so it ignores nothing.
         ("networking.k8s.io", "ServiceCIDR", _) => &[],
         (
             "storage.k8s.io"
@@ -115,7 +115,7 @@ fn paths(group: &str, kind: &str, subresource: &str) -> Paths {
     }
 }
 
-/// Kinds whose status has an endpoint of its own.
+/// Whether the kind has a status subresource.
 fn has_status(group: &str, kind: &str) -> bool {
     let kinds: &[&str] = match group {
         "" => &[

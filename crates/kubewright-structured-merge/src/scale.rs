@@ -1,7 +1,7 @@
-//! managedFields of objects that are also written through their scale subresource.
+//! Conversion of managedFields between an object and its scale subresource.
 //!
-//! A Scale has one field that anybody owns, `spec.replicas`; in the object itself the number stands somewhere
-//! else. Entries are translated there and back, so that who scales an object owns its replicas.
+//! A Scale has one owned field, `spec.replicas`, which has another path in the object. The entries are
+//! converted in both directions, so that a manager that scales an object owns its replicas field.
 
 use super::managed::{Entry, ManagedFields};
 use super::path::Element;
@@ -9,14 +9,14 @@ use super::set::Set;
 
 const SCALE: &str = "autoscaling/v1";
 
-/// Where the replicas of a kind stand, in each of its versions.
+/// The path of the replicas field in each API version of a kind.
 #[derive(Debug, Clone, Default)]
 pub struct ReplicasPaths {
     paths: Vec<(String, Option<Vec<Element>>)>,
 }
 
 impl ReplicasPaths {
-    /// Adds a version. `path` is dotted, as `specReplicasPath` has it; nothing, if the version has no scale
+    /// Adds a version. `path` has the format of `specReplicasPath`; `None` if the version has no scale
     /// subresource.
     pub fn add(&mut self, api_version: &str, path: Option<&str>) {
         let elements = path.map(|path| path.trim_start_matches('.').split('.').map(Element::field).collect());
@@ -32,7 +32,7 @@ fn scale_replicas() -> Set {
     Set::of_fields(&[&["spec", "replicas"]])
 }
 
-/// The owners of the replicas, as a Scale names them.
+/// Converts the entries of an object that own its replicas to entries of the Scale.
 pub fn to_scale(object: &ManagedFields, paths: &ReplicasPaths) -> ManagedFields {
     let entries = object.entries.iter().filter(|entry| match paths.get(&entry.api_version) {
         Some(Some(path)) => entry.fields.has(path),
@@ -46,8 +46,8 @@ pub fn to_scale(object: &ManagedFields, paths: &ReplicasPaths) -> ManagedFields 
     ManagedFields { entries: entries.collect() }
 }
 
-/// The owners of the object after a write of its Scale, whose owners are `scale`. `api_version` is that of the
-/// object in the request.
+/// Merges the entries of a written Scale back into those of the object. `api_version` is that of the object
+/// in the request.
 pub fn from_scale(
     object: &ManagedFields,
     scale: &ManagedFields,
@@ -62,7 +62,7 @@ pub fn from_scale(
             entries.push(entry.clone());
             continue;
         };
-        // Entries of updates have the Scale's version there, so only those of applies are found again.
+        // Update entries have the API version of the Scale here, so only apply entries match.
         let same = scale.iter().position(|other| other.is_of(&entry.manager, &entry.api_version));
         if let Some(at) = same {
             scale.remove(at);
@@ -83,7 +83,7 @@ pub fn from_scale(
     }
     let in_scale = [Element::field("spec"), Element::field("replicas")];
     for entry in scale.into_iter().filter(|entry| entry.fields.has(&in_scale)) {
-        // As upstream: the time of a write through the Scale is lost.
+        // As upstream, the time of a write through the Scale is lost.
         let before = object.position(&entry.manager, &entry.api_version);
         entries.push(Entry {
             api_version: api_version.to_owned(),

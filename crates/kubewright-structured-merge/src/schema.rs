@@ -1,8 +1,7 @@
-//! What server-side apply has to know of a type: which parts are owned one by one, and which whole.
+//! Merge strategies of types: which parts are granular and which are atomic.
 //!
-//! One view over three sources: the table of built-in types, a compiled schema of a custom resource
-//! ([`Structural`]), and no schema at all. A [`Schema`] is a reference and cheap to copy; nothing is built
-//! for built-in types.
+//! One view over three sources: the table of built-in types, the compiled schema of a custom resource
+//! ([`Structural`]), and deduced types without a schema. A [`Schema`] is a reference and cheap to copy.
 
 use serde_json::{Value, json};
 
@@ -11,22 +10,22 @@ use super::structural::{MapNode, Node, Structural};
 use kubewright_apimachinery::decode;
 use kubewright_apimachinery::types::{self, FieldType, Merge, Type};
 
-/// The schema of one kind in one version.
+/// The schema of a kind in one API version.
 #[derive(Debug, Clone, Copy)]
 pub struct Schema<'s>(Ty<'s>);
 
 impl<'s> Schema<'s> {
-    /// That of a built-in type.
+    /// The schema of a built-in type.
     pub fn built_in(ty: &'static Type) -> Self {
         Self(Ty::Object { ty, merge: &Merge::Unset })
     }
 
-    /// That of a custom resource.
+    /// The schema of a custom resource.
     pub fn custom(structural: &'s Structural) -> Self {
         Self(Ty::Custom(structural.root()))
     }
 
-    /// None: objects are merged field by field, lists are owned whole.
+    /// No schema: maps are granular, lists are atomic.
     pub fn deduced() -> Self {
         Self(Ty::Deduced)
     }
@@ -35,40 +34,41 @@ impl<'s> Schema<'s> {
         self.0
     }
 
-    /// Objects are Go structs upstream: what is empty and may be left out is not there.
+    /// Whether upstream decodes objects to Go structs, where empty `omitempty` fields are absent.
     pub(crate) fn is_built_in(self) -> bool {
         matches!(self.0, Ty::Object { .. })
     }
 
-    /// The object that a create starts from. Built-in kinds have the fields that are always written.
+    /// The object that a create starts from. For built-in kinds it contains the fields that are always
+    /// serialized.
     pub(crate) fn empty_object(self, api_version: &str, kind: &str) -> Value {
         let mut object = json!({"apiVersion": api_version, "kind": kind});
         if let Ty::Object { ty, .. } = self.0 {
-            // Two strings of the right type cannot be refused.
+            // Cannot fail: both fields are strings.
             decode::normalise(ty, &mut object).ok();
         }
         object
     }
 }
 
-/// One place in a schema.
+/// A type at one position of a schema.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Ty<'s> {
-    /// Anything; maps are granular, lists atomic.
+    /// Any type; maps are granular, lists atomic.
     Deduced,
-    /// Anything, owned whole.
+    /// Any type, atomic.
     Untyped,
-    /// An object of the table, with what the field that holds it says of its merging.
+    /// An object type of the table, with the merge strategy of the field that holds it.
     Object { ty: &'static Type, merge: &'static Merge },
     /// A field of the table.
     Field(&'static types::Field),
-    /// What a list or a map of the table holds.
+    /// The item type of a list or map of the table.
     Inner(&'static FieldType),
-    /// A place in the schema of a custom resource.
+    /// A node of a custom resource's schema.
     Custom(&'s Node),
 }
 
-/// The possible shapes of a place.
+/// The possible shapes of a value.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Atom<'s> {
     pub(crate) scalar: Option<Scalar>,
@@ -90,14 +90,14 @@ pub(crate) struct List<'s> {
     pub(crate) relation: Relation<'s>,
 }
 
-/// How the items of a list are told apart.
+/// How list items are identified.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Relation<'s> {
-    /// Not at all: the list is one value.
+    /// Not at all: the list is atomic.
     Atomic,
-    /// By value.
+    /// By value: the list is a set.
     Set,
-    /// By fields.
+    /// By key fields: the list is associative.
     Keys(Keys<'s>),
 }
 
@@ -110,12 +110,12 @@ pub(crate) enum Keys<'s> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Map<'s> {
     pub(crate) fields: Fields<'s>,
-    /// What unknown fields hold; nothing, if there may be none.
+    /// The type of undeclared fields; `None` if they are not allowed.
     pub(crate) element: Option<Ty<'s>>,
     pub(crate) atomic: bool,
 }
 
-/// The fields that a schema names.
+/// The declared fields.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fields<'s> {
     None,
@@ -123,7 +123,7 @@ pub(crate) enum Fields<'s> {
     Custom(&'s MapNode),
 }
 
-/// The shape that a value has, or the first that it may have.
+/// The shape of a value, or the first possible one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Shape<'s> {
     Scalar(Scalar),
@@ -131,20 +131,20 @@ pub(crate) enum Shape<'s> {
     Map(Map<'s>),
 }
 
-/// Which shapes of an atom a value can have.
+/// Which shapes of an [`Atom`] match a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
     Scalar,
     List,
     Map,
-    /// None of them, or null: all are possible.
+    /// The value is null or matches no shape: all are possible.
     Whole,
 }
 
 impl<'s> Ty<'s> {
-    /// The shape of a value here.
+    /// The shape of a value of this type.
     pub(crate) fn shape_of(self, value: &Value) -> Shape<'s> {
-        // Most places have one shape, and most values are scalars.
+        // Fast path: most types have one shape, and most values are scalars.
         let ty = match self {
             Self::Field(field) => &field.ty,
             Self::Inner(ty) => ty,
@@ -188,7 +188,7 @@ fn object<'s>(ty: &'static Type, merge: &Merge) -> Atom<'s> {
         Merge::Granular => false,
         _ => ty.atomic,
     };
-    // An object without any field is published as one that may have all.
+    // Upstream publishes an object type without fields as one with arbitrary fields.
     let element = ty.fields.is_empty().then_some(Ty::Deduced);
     let fields = if ty.fields.is_empty() { Fields::None } else { Fields::Known(ty) };
     Atom { map: Some(Map { fields, element, atomic }), ..Atom::default() }
@@ -216,7 +216,7 @@ fn built_in<'s>(ty: &'static FieldType, merge: &'static Merge, relation: Relatio
     }
 }
 
-/// A list that says nothing of server-side apply is merged as strategic merge patches do.
+/// Lists without server-side apply markers use the strategic merge patch strategy.
 fn list_relation(field: &'static types::Field) -> Relation<'static> {
     match &field.merge {
         Merge::Set => Relation::Set,
@@ -230,7 +230,7 @@ fn list_relation(field: &'static types::Field) -> Relation<'static> {
 }
 
 impl<'s> Atom<'s> {
-    /// Which shape the value has. With one shape alone it is always that one.
+    /// The matching shape. A single possible shape always matches.
     pub(crate) fn which(&self, value: Option<&Value>) -> Which {
         match (self.scalar, self.list.is_some(), self.map.is_some()) {
             (Some(_), false, false) => return Which::Scalar,
@@ -263,7 +263,7 @@ impl<'s> Atom<'s> {
 }
 
 impl<'s> Map<'s> {
-    /// What the named field holds.
+    /// The type of a declared field.
     pub(crate) fn field(&self, name: &str) -> Option<Ty<'s>> {
         match self.fields {
             Fields::None => None,
@@ -272,7 +272,7 @@ impl<'s> Map<'s> {
         }
     }
 
-    /// How the field is named in sets, and what it holds.
+    /// The path element and the type of a field.
     pub(crate) fn entry(&self, name: &str) -> (Element, Option<Ty<'s>>) {
         if let Fields::Known(ty) = self.fields
             && let Some(field) = ty.field(name)
@@ -282,12 +282,12 @@ impl<'s> Map<'s> {
         (Element::field(name), self.at(name))
     }
 
-    /// What the field holds, named or not.
+    /// The type of a field, declared or not.
     pub(crate) fn at(&self, name: &str) -> Option<Ty<'s>> {
         self.field(name).or(self.element)
     }
 
-    /// All fields are unknown ones, of no type: their sets are never adapted to the schema.
+    /// Whether all fields are undeclared and untyped. Their sets are never adapted to the schema.
     pub(crate) fn is_deduced(&self) -> bool {
         matches!(self.fields, Fields::None)
             && match self.element {
@@ -297,7 +297,7 @@ impl<'s> Map<'s> {
             }
     }
 
-    /// The value that a key of a list item has when it is absent.
+    /// The default of a key field.
     pub(crate) fn default_of(&self, name: &str) -> Option<Value> {
         match self.fields {
             Fields::None => None,
@@ -305,7 +305,7 @@ impl<'s> Map<'s> {
                 let field = ty.field(name)?;
                 match field.default {
                     Some(text) => serde_json::from_str(text).ok(),
-                    // What Go always writes is published with its zero as the default.
+                    // Fields that Go always serializes have their zero value as the published default.
                     None if field.always && !field.pointer => zero(&field.ty),
                     None => None,
                 }

@@ -1,8 +1,8 @@
-//! Sets of fields, as a tree that follows the object.
+//! Field sets, as a tree that follows the structure of the object.
 //!
-//! A [`Set`] owns nothing of the object, only names. Its nodes are sorted, and a node that is no member has
-//! members below it: so an empty set has no nodes, and equal sets are equal trees. Operations change a set in
-//! place, since most of what a write touches stays as it is.
+//! A [`Set`] contains paths, not values. Its nodes are sorted, and every node is a member or has members
+//! below it. So an empty set has no nodes, and equal sets are equal trees. Operations modify the set in
+//! place, because most writes touch only a few fields.
 
 use std::cmp::Ordering;
 
@@ -21,13 +21,13 @@ pub struct Set {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Node {
     pub(crate) element: Element,
-    /// The field itself is in the set, and not only something below it.
+    /// Whether the field itself is in the set, and not only fields below it.
     pub(crate) member: bool,
     pub(crate) children: Set,
 }
 
 impl Set {
-    /// The set of these paths, each of field names alone.
+    /// Creates a set from paths of field names.
     pub fn of_fields(paths: &[&[&str]]) -> Self {
         let mut set = Self::default();
         for path in paths {
@@ -36,12 +36,12 @@ impl Set {
         set
     }
 
-    /// No field is in it.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// How many fields are in it.
+    /// The number of fields in the set.
     pub fn len(&self) -> usize {
         self.nodes.iter().map(|node| usize::from(node.member) + node.children.len()).sum()
     }
@@ -50,7 +50,7 @@ impl Set {
         &self.nodes
     }
 
-    /// Adds a field; the fields above it are not added. The empty path is the object itself: nobody owns that.
+    /// Adds a field, without its parents. Ignores the empty path: the root object has no owner.
     pub fn insert(&mut self, path: &[Element]) {
         let Some((last, parents)) = path.split_last() else {
             return;
@@ -62,7 +62,7 @@ impl Set {
         set.entry(last).member = true;
     }
 
-    /// The field is in the set.
+    /// Whether the field is in the set.
     pub fn has(&self, path: &[Element]) -> bool {
         let Some((last, parents)) = path.split_last() else {
             return false;
@@ -99,7 +99,7 @@ impl Set {
         &mut self.nodes[at]
     }
 
-    /// Adds a field with what is below it, unless that is nothing. Cheap when fields come in order.
+    /// Adds a field and its children, unless the result is empty. Fast if fields are added in order.
     pub(crate) fn push(&mut self, element: Element, member: bool, children: Set) {
         if !member && children.is_empty() {
             return;
@@ -113,7 +113,7 @@ impl Set {
         node.children.unite(children);
     }
 
-    /// Adds all of `other`.
+    /// Adds all fields of `other`.
     pub fn unite(&mut self, other: Set) {
         if self.nodes.is_empty() {
             *self = other;
@@ -141,7 +141,7 @@ impl Set {
         self.nodes.extend(right);
     }
 
-    /// What both have.
+    /// The fields in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Set) -> Self {
         let mut both = Self::default();
@@ -166,7 +166,7 @@ impl Set {
         both
     }
 
-    /// `other` has all of this one.
+    /// Whether `other` contains all fields of this set.
     pub fn is_subset(&self, other: &Set) -> bool {
         self.nodes.iter().all(|node| {
             other.node(&node.element).is_some_and(|other| {
@@ -175,7 +175,7 @@ impl Set {
         })
     }
 
-    /// Removes what `other` has. True if something went. What is below a field of `other` stays.
+    /// Removes the fields of `other`, but not those below them. Returns whether the set changed.
     pub fn subtract(&mut self, other: &Set) -> bool {
         self.pair(other, |node, other| {
             let Some(other) = other else { return false };
@@ -185,7 +185,7 @@ impl Set {
         })
     }
 
-    /// Removes what `other` has and all that is below it. True if something went.
+    /// Removes the fields of `other` and everything below them. Returns whether the set changed.
     pub fn subtract_recursively(&mut self, other: &Set) -> bool {
         self.pair(other, |node, other| match other {
             None => false,
@@ -198,7 +198,7 @@ impl Set {
         })
     }
 
-    /// Walks both sets in order, and drops the nodes that come out empty.
+    /// Walks both sets in order, and drops nodes that become empty.
     fn pair(&mut self, other: &Set, mut visit: impl FnMut(&mut Node, Option<&Node>) -> bool) -> bool {
         let mut rest = other.nodes.as_slice();
         let mut changed = false;
@@ -221,8 +221,7 @@ impl Set {
         changed
     }
 
-    /// Makes every field that the schema names a member, where something below it is one. Entries of maps and
-    /// items of lists are left as they are.
+    /// Adds every declared field that has a member below it. Does not add map entries and list items.
     pub(crate) fn ensure_named_fields(&mut self, ty: Option<Ty<'_>>) {
         let atom = ty.map(Ty::atom).unwrap_or_default();
         for node in &mut self.nodes {
@@ -242,7 +241,7 @@ impl Set {
         }
     }
 
-    /// Keeps the fields that have nothing below them.
+    /// Keeps only the fields without children.
     pub fn keep_leaves(&mut self) {
         for node in &mut self.nodes {
             if !node.children.is_empty() {
@@ -252,7 +251,7 @@ impl Set {
         }
     }
 
-    /// Keeps what lies at or below one of the patterns.
+    /// Keeps only the fields at or below one of the patterns.
     pub(crate) fn keep_matching(&mut self, patterns: &[&[Pattern]]) {
         if patterns.iter().any(|pattern| pattern.is_empty()) {
             return;
@@ -271,7 +270,7 @@ impl Set {
         });
     }
 
-    /// Calls `visit` with every path: first the members of an object, then what is below them.
+    /// Calls `visit` for every path: first the members of an object, then their children.
     pub fn each_path(&self, visit: &mut impl FnMut(&[Element])) {
         self.each_below(&mut Vec::new(), visit);
     }
@@ -289,7 +288,7 @@ impl Set {
         }
     }
 
-    /// From `fieldsV1`. Elements of kinds that nobody knows yet are left out.
+    /// Decodes `fieldsV1`. Skips elements with an unknown prefix.
     pub fn decode(fields: &Value) -> Result<Self, ElementError> {
         match fields {
             Value::Object(map) => Ok(Self::decode_map(map)?.0),
@@ -297,7 +296,7 @@ impl Set {
         }
     }
 
-    /// The set, and whether the field that holds it is a member.
+    /// The set, and whether its parent field is a member (`.`).
     fn decode_map(map: &Map<String, Value>) -> Result<(Self, bool), ElementError> {
         let mut set = Self { nodes: Vec::with_capacity(map.len()) };
         let mut own = false;
@@ -317,12 +316,12 @@ impl Set {
             };
             set.push(element, member, children);
         }
-        // Nothing below, so the name can only have stood for the field itself.
+        // Without children, the entry can only denote the field itself.
         let member = own || set.is_empty();
         Ok((set, member))
     }
 
-    /// As `fieldsV1`.
+    /// Encodes as `fieldsV1`.
     pub fn encode(&self) -> Value {
         let mut map = Map::new();
         for node in &self.nodes {
@@ -340,12 +339,12 @@ impl Set {
 }
 
 impl Set {
-    /// As `fieldsV1`, in the text that [`json::to_string`] makes of [`Set::encode`].
+    /// Writes `fieldsV1` as text, equal to [`json::to_string`] of [`Set::encode`].
     pub(crate) fn write_text(&self, out: &mut Vec<u8>) {
         self.write_below(out, false);
     }
 
-    /// `member`: the field that holds the set is in it.
+    /// `member`: the parent field is in the set (`.`).
     fn write_below(&self, out: &mut Vec<u8>, member: bool) {
         out.push(b'{');
         if member && !self.is_empty() {
@@ -370,7 +369,7 @@ impl Set {
                 node.children.write_below(out, node.member);
             }
         } else {
-            // Texts are sorted in another way than elements.
+            // The encoded keys sort differently from the elements.
             let mut texts: Vec<(String, &Node)> =
                 self.nodes.iter().map(|node| (node.element.encode(), node)).collect();
             texts.sort_unstable_by(|a, b| a.0.cmp(&b.0));
@@ -385,7 +384,7 @@ impl Set {
     }
 }
 
-/// One step of a pattern for paths.
+/// One step of a path pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Pattern {
     /// Any element.
@@ -403,7 +402,7 @@ impl Pattern {
     }
 }
 
-/// A path as messages have it: `.spec.containers[name="a"].image`.
+/// A path in the notation of messages: `.spec.containers[name="a"].image`.
 pub fn path_text(path: &[Element]) -> String {
     path.iter().map(ToString::to_string).collect()
 }

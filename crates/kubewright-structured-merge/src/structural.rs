@@ -1,7 +1,7 @@
 //! The schema of a custom resource, compiled for server-side apply.
 //!
-//! Keeps of a structural schema what decides ownership: shapes, list types, keys with their defaults, map
-//! types, and where unknown fields may stand. Compile it once for each version of a CustomResourceDefinition.
+//! Keeps the parts of a structural schema that affect ownership: types, list types, list map keys with their
+//! defaults, map types, and where unknown fields are allowed. Compile it once per version of a CRD.
 
 use std::sync::LazyLock;
 
@@ -21,7 +21,8 @@ pub struct Structural {
 }
 
 impl Structural {
-    /// Compiles `openAPIV3Schema`, which must be structural. `preserve_unknown_fields` is the CRD's own switch.
+    /// Compiles `openAPIV3Schema`, which must be structural. `preserve_unknown_fields` is
+    /// `spec.preserveUnknownFields` of the CRD.
     pub fn compile(schema: &Value, preserve_unknown_fields: bool) -> Self {
         let preserve = preserve_unknown_fields || schema.bool_at("x-kubernetes-preserve-unknown-fields");
         Self { root: Node { map: Some(Box::new(compile_map(schema, preserve, true))), ..Node::default() } }
@@ -32,7 +33,7 @@ impl Structural {
     }
 }
 
-/// The possible shapes of a place.
+/// The possible shapes of a value.
 #[derive(Debug, Default)]
 pub(crate) struct Node {
     scalar: Option<Scalar>,
@@ -43,7 +44,7 @@ pub(crate) struct Node {
 #[derive(Debug)]
 struct ListNode {
     element: Ref,
-    /// Nothing: atomic. Empty: a set.
+    /// `None`: atomic. Empty: a set.
     keys: Option<Box<[Box<str>]>>,
 }
 
@@ -104,7 +105,7 @@ impl MapNode {
         }
     }
 
-    /// Every object has these, whatever its schema says of them.
+    /// Adds `apiVersion`, `kind` and `metadata`, which every object has.
     fn add_object_fields(&mut self) {
         let text = || Ref::Node(Node { scalar: Some(Scalar::String), ..Node::default() });
         self.set_field("apiVersion", text());
@@ -133,7 +134,7 @@ impl Ref {
     }
 }
 
-/// `preserve` goes down: below an object that keeps unknown fields all do.
+/// `preserve` is inherited: all fields below an object that preserves unknown fields do too.
 fn compile(schema: &Value, preserve: bool) -> Node {
     let preserve = preserve || schema.bool_at("x-kubernetes-preserve-unknown-fields");
     let embedded = schema.bool_at("x-kubernetes-embedded-resource");
@@ -173,7 +174,7 @@ fn compile_list(schema: &Value, preserve: bool) -> ListNode {
     ListNode { element, keys }
 }
 
-/// `resource`: the object has a kind and metadata, whatever the schema says.
+/// `resource`: the object has `apiVersion`, `kind` and `metadata` even if undeclared.
 fn compile_map(schema: &Value, preserve: bool, resource: bool) -> MapNode {
     let properties = schema.map_at("properties");
     let mut fields: Vec<(Box<str>, Property)> = properties

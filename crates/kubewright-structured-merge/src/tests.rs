@@ -1,4 +1,5 @@
-//! Server-side apply as users see it: owners, conflicts, refusals, and laws that hold for any configuration.
+//! Server-side apply end to end: ownership, conflicts, invalid configurations, and properties of arbitrary
+//! configurations.
 
 use super::*;
 use kubewright_apimachinery::object::Fields as _;
@@ -6,7 +7,7 @@ use kubewright_apimachinery::types::type_named;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// A kind of each source, with one version.
+/// A kind with one version and a schema of each source.
 struct Kind<'s> {
     versions: OneVersion<'s>,
     name: &'s str,
@@ -66,7 +67,7 @@ fn config_map() -> Kind<'static> {
     Kind::built_in("core.v1.ConfigMap", "v1", "ConfigMap")
 }
 
-/// What a manager owns, as `fieldsV1`.
+/// The field set of a manager, as `fieldsV1`.
 fn owned(object: &Value, manager: &str) -> Value {
     let entries = object.list_at("metadata.managedFields");
     entries
@@ -76,7 +77,7 @@ fn owned(object: &Value, manager: &str) -> Value {
 }
 
 #[test]
-fn a_field_of_another_manager_conflicts_and_force_takes_it() {
+fn force_takes_a_conflicting_field_from_its_owner() {
     let kind = config_map();
     let live = kind.apply(None, "m1", &json!({"data": {"a": "1", "b": "1"}})).unwrap();
     let error = kind.apply(Some(&live), "m2", &json!({"data": {"a": "2", "b": "2"}})).unwrap_err();
@@ -97,7 +98,7 @@ fn a_field_of_another_manager_conflicts_and_force_takes_it() {
 }
 
 #[test]
-fn who_agrees_shares_and_the_last_owner_takes_the_field_along() {
+fn equal_values_are_shared_and_the_last_owner_removes_the_field() {
     let kind = config_map();
     let live = kind.apply(None, "m1", &json!({"data": {"a": "1"}})).unwrap();
     let live = kind.apply(Some(&live), "m2", &json!({"data": {"a": "1"}})).unwrap();
@@ -111,7 +112,7 @@ fn who_agrees_shares_and_the_last_owner_takes_the_field_along() {
 }
 
 #[test]
-fn an_update_takes_what_it_changes_and_nothing_else() {
+fn an_update_owns_only_the_fields_it_changes() {
     let kind = config_map();
     let live = kind.apply(None, "m1", &json!({"data": {"a": "1", "b": "1"}})).unwrap();
     let mut new = live.clone();
@@ -123,7 +124,7 @@ fn an_update_takes_what_it_changes_and_nothing_else() {
 }
 
 #[test]
-fn a_create_owns_what_it_says_but_not_what_names_the_object() {
+fn a_create_owns_its_fields_but_not_the_identity_of_the_object() {
     let kind = Kind::built_in("apps.v1.Deployment", "apps/v1", "Deployment");
     let new = kind.object(&json!({"spec": {
         "replicas": 1,
@@ -146,7 +147,7 @@ fn a_create_owns_what_it_says_but_not_what_names_the_object() {
 }
 
 #[test]
-fn an_empty_list_of_entries_resets_and_no_list_at_all_does_not() {
+fn an_empty_managed_fields_list_resets_but_a_missing_one_does_not() {
     let kind = config_map();
     let live = kind.apply(None, "m1", &json!({"data": {"a": "1"}})).unwrap();
     for reset in [json!([]), json!([{}])] {
@@ -160,7 +161,7 @@ fn an_empty_list_of_entries_resets_and_no_list_at_all_does_not() {
 }
 
 #[test]
-fn what_was_there_before_the_first_apply_has_an_owner_of_its_own() {
+fn fields_from_before_the_first_apply_get_their_own_owner() {
     let kind = config_map();
     let live = kind.object(&json!({"data": {"a": "1", "b": "1"}}));
     let error = kind.apply(Some(&live), "m1", &json!({"data": {"a": "2"}})).unwrap_err();
@@ -170,7 +171,7 @@ fn what_was_there_before_the_first_apply_has_an_owner_of_its_own() {
 }
 
 #[test]
-fn wrong_configurations_are_refused_in_upstreams_words() {
+fn invalid_configurations_are_rejected_with_upstreams_messages() {
     let kind = Kind::built_in("apps.v1.Deployment", "apps/v1", "Deployment");
     let refused = |rest: Value, message: &str| {
         let error = kind.apply(None, "m", &rest).unwrap_err().to_string();
@@ -216,7 +217,7 @@ fn wrong_configurations_are_refused_in_upstreams_words() {
 }
 
 #[test]
-fn the_schema_of_a_custom_resource_decides_what_is_owned_whole() {
+fn the_schema_of_a_custom_resource_decides_what_is_atomic() {
     let structural = Structural::compile(
         &json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
             "map": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k", "p"], "items": {
@@ -258,7 +259,7 @@ fn the_schema_of_a_custom_resource_decides_what_is_owned_whole() {
 }
 
 #[test]
-fn what_has_become_atomic_is_owned_whole_from_then_on() {
+fn a_field_that_became_atomic_is_owned_as_a_whole() {
     let schema = |atomic: &str| {
         Structural::compile(
             &json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
@@ -276,7 +277,7 @@ fn what_has_become_atomic_is_owned_whole_from_then_on() {
 }
 
 #[test]
-fn items_of_a_list_keep_their_order_around_what_is_applied() {
+fn list_items_keep_their_order_around_applied_items() {
     let kind = Kind::built_in("apps.v1.Deployment", "apps/v1", "Deployment");
     let spec = |names: &[&str]| {
         let containers: Vec<Value> = names.iter().map(|name| json!({"name": name, "image": "i"})).collect();
@@ -296,7 +297,7 @@ fn items_of_a_list_keep_their_order_around_what_is_applied() {
 }
 
 #[test]
-fn the_oldest_of_too_many_updaters_become_one() {
+fn the_oldest_update_entries_are_merged_beyond_the_limit() {
     let kind = config_map();
     let mut live = kind.update(None, "m00", &kind.object(&json!({"data": {"k00": "1"}})));
     for n in 1..12 {
@@ -317,7 +318,7 @@ fn the_oldest_of_too_many_updaters_become_one() {
 }
 
 #[test]
-fn kubectl_takes_over_what_it_applied_from_the_clients_side() {
+fn kubectl_takes_over_client_side_applied_fields() {
     let kind = config_map();
     let annotation = "kubectl.kubernetes.io/last-applied-configuration";
     let last =
@@ -337,7 +338,7 @@ fn kubectl_takes_over_what_it_applied_from_the_clients_side() {
 }
 
 #[test]
-fn times_alone_change_nothing() {
+fn timestamps_alone_do_not_change_the_object() {
     let kind = config_map();
     let live = kind.apply(None, "m", &json!({"data": {"a": "1"}})).unwrap();
     let mut new = live.clone();
@@ -353,7 +354,7 @@ fn times_alone_change_nothing() {
 }
 
 #[test]
-fn a_manager_without_a_name_is_called_after_its_client() {
+fn the_manager_name_defaults_to_the_user_agent() {
     assert_eq!(manager_name("m", "kubectl/v1"), "m");
     assert_eq!(manager_name("", "kubectl/v1.30 (linux)"), "kubectl");
     assert_eq!(manager_name("", "a\u{1}b/1"), "ab");
@@ -361,7 +362,7 @@ fn a_manager_without_a_name_is_called_after_its_client() {
 }
 
 #[test]
-fn who_scales_owns_the_replicas() {
+fn scaling_owns_the_replicas_field() {
     let mut paths = ReplicasPaths::default();
     paths.add("apps/v1", Some(".spec.replicas"));
     let entry = |manager: &str, operation: &str, version: &str, fields: Value| {
@@ -382,7 +383,7 @@ fn who_scales_owns_the_replicas() {
 }
 
 #[test]
-fn each_endpoint_gives_away_only_what_it_changes() {
+fn an_endpoint_owns_only_the_fields_it_can_change() {
     let kind = Kind {
         reset: Reset::of_kind("apps", "Deployment", ""),
         ..Kind::built_in("apps.v1.Deployment", "apps/v1", "Deployment")
@@ -394,7 +395,7 @@ fn each_endpoint_gives_away_only_what_it_changes() {
     assert_eq!(owned(&live, "m"), json!({"f:status": {"f:replicas": {}}}));
 }
 
-/// A version whose `data` is called `stuff` elsewhere.
+/// A version in which `data` is called `stuff`.
 struct Renamed;
 
 impl Versions for Renamed {
@@ -418,7 +419,7 @@ impl Versions for Renamed {
 }
 
 #[test]
-fn owners_are_compared_in_their_own_version() {
+fn managed_fields_are_compared_in_their_own_version() {
     let reset = Reset::default();
     let one = |manager, api_version| Write {
         manager,
@@ -443,7 +444,7 @@ fn owners_are_compared_in_their_own_version() {
     assert!(!gone.has("stuff") && !gone.has("data"), "{gone}");
 }
 
-/// Configurations over a schema with every way to merge.
+/// A schema with every merge strategy.
 fn everything() -> Structural {
     Structural::compile(
         &json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
@@ -499,7 +500,7 @@ fn config() -> impl Strategy<Value = Value> {
         })
 }
 
-/// All that `part` says is in `whole`. An object that lost its last field is null.
+/// Whether `whole` contains everything in `part`. An object that lost its last field is null.
 fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Null, Value::Object(part)) => part.is_empty(),
@@ -527,13 +528,13 @@ proptest! {
     }
 
     #[test]
-    fn owners_keep_what_they_still_apply(first in config(), second in config(), third in config()) {
+    fn applied_fields_stay_while_they_are_applied(first in config(), second in config(), third in config()) {
         let structural = everything();
         let kind = Kind::custom(&structural);
         let live = kind.force(None, "m1", &first);
         prop_assert!(contains(&live, &first), "{live}");
         if let Ok(shared) = kind.apply(Some(&live), "m2", &second) {
-            // Nobody was overruled, so both have what they asked for.
+            // There was no conflict, so both configurations are present.
             prop_assert!(contains(&shared, &first) && contains(&shared, &second), "{shared}");
             let left = kind.force(Some(&shared), "m2", &json!({}));
             prop_assert!(contains(&left, &first), "{left}");
@@ -544,7 +545,7 @@ proptest! {
     }
 
     #[test]
-    fn what_nobody_owns_any_more_goes(first in config(), second in config()) {
+    fn fields_without_an_owner_are_removed(first in config(), second in config()) {
         let structural = everything();
         let kind = Kind::custom(&structural);
         let live = kind.force(None, "m1", &first);
@@ -556,7 +557,7 @@ proptest! {
     }
 
     #[test]
-    fn every_changed_field_has_one_updater_and_entries_survive_their_text(first in config(), second in config()) {
+    fn every_changed_field_has_one_update_entry_and_entries_round_trip(first in config(), second in config()) {
         let structural = everything();
         let kind = Kind::custom(&structural);
         let live = kind.update(None, "m1", &kind.object(&first));
@@ -573,7 +574,7 @@ proptest! {
     }
 
     #[test]
-    fn two_objects_differ_exactly_where_the_comparison_says(first in config(), second in config()) {
+    fn the_comparison_lists_exactly_the_differences(first in config(), second in config()) {
         let structural = everything();
         let schema = Schema::custom(&structural);
         let (a, b) = (json!({"spec": first["spec"]}), json!({"spec": second["spec"]}));

@@ -1,6 +1,6 @@
-//! Values of a type: how list items are named, which fields a value has, and whether it fits its schema.
+//! Typed values: identification of list items, field sets, and validation against the schema.
 //!
-//! [`validate`] comes first: everything else here and beside relies on a value that fits.
+//! [`validate`] runs first: all other operations require valid values.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use super::schema::{Fields, Keys, List, Map, Relation, Scalar, Shape, Ty};
 use super::set::Set;
 use kubewright_apimachinery::field::quote;
 
-/// Whether lists may hold an item twice.
+/// Whether lists may contain duplicate items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Duplicates {
     Allowed,
     Refused,
 }
 
-/// Checks a value, and lists what is wrong with it, each line with its path.
+/// Validates a value. The error lists all problems, one line with a path for each.
 pub(crate) fn validate(ty: Ty<'_>, value: &Value, duplicates: Duplicates) -> Result<(), String> {
     let mut walk = Validation { duplicates, path: Vec::new(), errors: Vec::new() };
     walk.value(ty, value);
@@ -30,12 +30,12 @@ pub(crate) fn validate(ty: Ty<'_>, value: &Value, duplicates: Duplicates) -> Res
     }
 }
 
-/// The fields that a value has.
+/// The field set of a value.
 pub(crate) fn field_set(ty: Ty<'_>, value: &Value) -> Set {
     below(ty, value).1
 }
 
-/// The fields below a value, and whether its place is a field by itself.
+/// The fields below a value, and whether the value itself is a field.
 fn below(ty: Ty<'_>, value: &Value) -> (bool, Set) {
     match ty.shape_of(value) {
         Shape::Scalar(_) => (true, Set::default()),
@@ -59,7 +59,7 @@ fn below(ty: Ty<'_>, value: &Value) -> (bool, Set) {
     }
 }
 
-/// The items of a list with their names, sorted by these. What has no name is left out.
+/// The items of a list with their path elements, sorted. Skips items without a key.
 pub(crate) fn named_items<'v>(list: &List<'_>, value: &'v Value) -> Vec<(Element, &'v Value)> {
     let items = value.as_array().into_iter().flatten();
     let mut named: Vec<(Element, &Value)> =
@@ -71,14 +71,14 @@ pub(crate) fn named_items<'v>(list: &List<'_>, value: &'v Value) -> Vec<(Element
 fn list_set(list: &List<'_>, value: &Value) -> Set {
     let mut set = Set::default();
     for same in named_items(list, value).chunk_by(|a, b| a.0 == b.0) {
-        // Of items that cannot be told apart only the name is owned.
+        // Duplicate items are owned as one element, without their fields.
         let children = if let [(_, item)] = same { below(list.element, item).1 } else { Set::default() };
         set.push(same[0].0.clone(), true, children);
     }
     set
 }
 
-/// How the item of a list that is not atomic is named.
+/// The path element of an item of a non-atomic list.
 pub(crate) fn element(list: &List<'_>, item: &Value) -> Result<Element, String> {
     check_item(list, item)?;
     let Relation::Keys(keys) = list.relation else {
@@ -92,7 +92,7 @@ pub(crate) fn element(list: &List<'_>, item: &Value) -> Result<Element, String> 
     Ok(Element::key(fields.collect()))
 }
 
-/// Why an item cannot be named, in upstream's words.
+/// Why an item has no path element, in upstream's wording.
 fn check_item(list: &List<'_>, item: &Value) -> Result<(), String> {
     let text = match list.relation {
         Relation::Atomic => "invalid indexing of non-associative list",
@@ -127,7 +127,7 @@ fn check_keys(list: &List<'_>, keys: Keys<'_>, item: &Value) -> Result<(), Strin
     ))
 }
 
-/// One step on the way to what is being checked. Only an error turns it into text.
+/// One step of the path during validation. Formatted only for errors.
 enum Step<'v> {
     Field(&'v str),
     Item(Element),
@@ -189,7 +189,7 @@ impl<'v> Validation<'v> {
     fn fields(&mut self, map: Map<'v>, fields: &'v serde_json::Map<String, Value>) {
         let metadata = matches!(map.fields, Fields::Known(ty) if ty.name == "meta.v1.ObjectMeta");
         for (name, value) in fields {
-            // The server wrote these itself, and they are the largest part of many objects.
+            // Skip managedFields: the server wrote them, and they are often the largest part of an object.
             if metadata && name == "managedFields" {
                 continue;
             }
@@ -234,7 +234,7 @@ fn scalar_error(scalar: Scalar, value: &Value) -> Option<String> {
         Scalar::Boolean => (value.is_boolean(), "boolean"),
         Scalar::Untyped => (!value.is_array() && !value.is_object(), "any scalar"),
     };
-    // Upstream prints each with another verb.
+    // Upstream uses a different format verb for each scalar type.
     let got = match scalar {
         _ if fits => return None,
         Scalar::Numeric => go_type(value).to_owned(),

@@ -1,7 +1,7 @@
-//! Who owns what after a write, and what an applied configuration makes of an object.
+//! Ownership changes of a write, and the result of an apply.
 //!
-//! Pure structured merge: no rules about metadata, names or times here, those are [`super::manager`]'s. Sets of
-//! entries in other versions are compared in their version.
+//! Pure structured merge: [`super::manager`] handles metadata, names and times. Entries in other API versions
+//! are compared in their own version.
 
 use serde_json::Value;
 
@@ -16,29 +16,29 @@ use super::schema::Schema;
 use super::set::{Set, path_text};
 use super::typed::field_set;
 
-/// The versions that a kind has, as far as the owners of an object name them.
+/// Access to the API versions of a kind that managedFields refer to.
 pub trait Versions {
-    /// The schema of a version.
+    /// The schema of an API version.
     fn schema(&self, api_version: &str) -> Result<Schema<'_>, ConvertError>;
-    /// The object in another version.
+    /// Converts the object to another API version.
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError>;
 }
 
-/// An object has no form in a version.
+/// Why an object cannot be converted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConvertError {
-    /// The version is not known any more. Its owners are forgotten.
-    #[error("the version is not known")]
+    /// The API version no longer exists. Its entries are dropped.
+    #[error("unknown API version")]
     Missing,
     /// The conversion failed.
     #[error("{0}")]
     Failed(String),
 }
 
-/// A kind with one version.
+/// A kind with a single API version.
 #[derive(Debug, Clone, Copy)]
 pub struct OneVersion<'s> {
-    /// The version.
+    /// The API version.
     pub api_version: &'s str,
     /// Its schema.
     pub schema: Schema<'s>,
@@ -54,19 +54,19 @@ impl Versions for OneVersion<'_> {
     }
 }
 
-/// A field that another manager owns with another value.
+/// A field that another manager owns with a different value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// The owner, as messages name it: `"kubectl" using v1`.
+    /// The manager as messages show it: `"kubectl" using v1`.
     pub manager: String,
     /// The field.
     pub path: Vec<Element>,
-    /// By which owners are sorted.
+    /// Sort key of managers.
     identifier: String,
 }
 
 impl Conflict {
-    /// The field as messages name it: `.spec.replicas`.
+    /// The field path as messages show it: `.spec.replicas`.
     pub fn field(&self) -> String {
         path_text(&self.path)
     }
@@ -92,13 +92,14 @@ impl MergeError {
 pub(crate) struct Updater<'a> {
     pub(crate) versions: &'a dyn Versions,
     pub(crate) reset: &'a Reset,
-    /// That of the request, and of all objects that are handed in.
+    /// The API version of the request and of all objects passed in.
     pub(crate) api_version: &'a str,
     pub(crate) schema: Schema<'a>,
 }
 
 impl Updater<'_> {
-    /// The fields that a write changed. They are taken from everybody; the caller gives them to the writer.
+    /// Computes the fields that a write changed and removes them from all entries. The caller adds them to
+    /// the writer's entry.
     pub(crate) fn update(
         &self,
         live: &Value,
@@ -112,8 +113,8 @@ impl Updater<'_> {
         Ok(set)
     }
 
-    /// The object with what `wanted` says, without what `manager` gave up and nobody else owns. Nothing, if
-    /// that is what it was.
+    /// Merges `wanted` into the object and removes fields that `manager` no longer applies and no other
+    /// manager owns. Returns `None` if nothing changed.
     pub(crate) fn apply(
         &self,
         live: &Value,
@@ -140,7 +141,7 @@ impl Updater<'_> {
         Ok(if *live == new || equal(live, &new) { None } else { Some(new) })
     }
 
-    /// Brings sets into line with the schemas, and forgets owners in versions that are gone.
+    /// Adapts field sets to the current schemas and drops entries in unknown API versions.
     fn reconcile(&self, managed: &mut ManagedFields) -> Result<(), MergeError> {
         let mut failed = None;
         managed.entries.retain_mut(|entry| match self.schema_of(&entry.api_version) {
@@ -157,7 +158,8 @@ impl Updater<'_> {
         failed.map_or(Ok(()), |error| Err(MergeError::Failed(error)))
     }
 
-    /// Takes what changed between `old` and `new` from all but `own`, or says whose it is.
+    /// Removes the fields that changed between `old` and `new` from all entries except `own`, or returns
+    /// conflicts.
     fn settle(
         &self,
         old: &Value,
@@ -166,7 +168,7 @@ impl Updater<'_> {
         own: Option<usize>,
         force: bool,
     ) -> Result<Comparison, MergeError> {
-        // Only what is applied comes as plain JSON; everything else is a Go struct upstream.
+        // Only applied configurations are untyped JSON; upstream decodes all other objects to Go structs.
         let compare_in = if own.is_some() { compare } else { compare_structured };
         let mut here = compare_in(self.schema, old, new);
         self.reset.filter_all(self.api_version, &mut here);
@@ -219,7 +221,7 @@ impl Updater<'_> {
         Ok(here)
     }
 
-    /// The changes as another version has them; nothing, if it is gone.
+    /// The changes in another API version; `None` if it no longer exists.
     fn compare_as(&self, version: &str, old: &Value, new: &Value) -> Result<Option<Comparison>, MergeError> {
         let convert = |object: &Value, which: &str| match self.versions.convert(object, version) {
             Ok(object) => Ok(Some(object)),
@@ -236,7 +238,7 @@ impl Updater<'_> {
         Ok(Some(changes))
     }
 
-    /// Removes what the manager applied last time, does not apply now, and nobody else owns.
+    /// Removes the fields that the manager applied before, does not apply now, and no other manager owns.
     fn prune(
         &self,
         merged: Value,
@@ -248,7 +250,7 @@ impl Updater<'_> {
             return Ok(merged);
         };
         if last.api_version == self.api_version {
-            // Most applies give nothing up.
+            // Fast path: most applies give up no field.
             if last.fields.is_subset(&managed.entries[own].fields) {
                 return Ok(merged);
             }
@@ -267,7 +269,7 @@ impl Updater<'_> {
         let Some(pruned) = self.convert(&pruned, &pruned_version, version)? else {
             return Ok(merged);
         };
-        // What was not this manager's to begin with stays, even if nobody owns it.
+        // Keep fields that this manager did not own before, even without an owner.
         let mut gone = named_set(schema, &merged_then);
         gone.subtract(&named_set(schema, &pruned));
         let gone = gone.intersection(&last_set);
@@ -279,7 +281,8 @@ impl Updater<'_> {
         }
     }
 
-    /// Adds back what some manager owns, version by version. The object, and the version that it is in now.
+    /// Adds back the fields that some manager owns, version by version. Returns the object and its current
+    /// API version.
     fn add_back_owned(
         &self,
         merged: &Value,
@@ -294,7 +297,7 @@ impl Updater<'_> {
                 None => owned.push((entry.api_version.clone(), entry.fields.clone())),
             }
         }
-        // The version of the object comes first, so that it can be converted.
+        // Start with the object's current version, which needs no conversion.
         owned.sort_by(|a, b| (a.0 != version, &a.0).cmp(&(b.0 != version, &b.0)));
         let (mut merged, mut pruned, mut current) = (merged.clone(), pruned, version.to_owned());
         for (version, mut set) in owned {
@@ -351,18 +354,18 @@ fn list_conflicts(managed: &ManagedFields, conflicts: Vec<(usize, Set)>) -> Vec<
             });
         });
     }
-    // Stable: the fields of one owner stay in their order.
+    // Stable sort: keeps the order of fields per manager.
     list.sort_by(|a, b| a.identifier.cmp(&b.identifier));
     list
 }
 
 impl Manager {
-    /// Whoever applies under this name.
+    /// A manager that uses server-side apply.
     pub(crate) fn applying(name: &str, subresource: &str) -> Self {
         Self { name: name.to_owned(), operation: Operation::Apply, subresource: subresource.to_owned() }
     }
 
-    /// Whoever writes otherwise under this name.
+    /// A manager that uses other writes.
     pub(crate) fn updating(name: &str, subresource: &str) -> Self {
         Self { name: name.to_owned(), operation: Operation::Update, subresource: subresource.to_owned() }
     }

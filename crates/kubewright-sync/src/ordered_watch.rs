@@ -136,7 +136,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// A clone has seen what the original has seen.
+/// A clone has seen the same values as the original.
 impl<T> Clone for Receiver<T> {
     fn clone(&self) -> Self {
         Self { shared: self.shared.clone(), seen: self.seen }
@@ -144,12 +144,12 @@ impl<T> Clone for Receiver<T> {
 }
 
 impl<T> Receiver<T> {
-    /// The current value. It does not count as seen.
+    /// The current value. Does not mark it as seen.
     pub fn borrow(&self) -> Ref<'_, T> {
         Ref(self.shared.read())
     }
 
-    /// The current value, which counts as seen.
+    /// The current value. Marks it as seen.
     pub fn borrow_and_update(&mut self) -> Ref<'_, T> {
         let state = self.shared.read();
         self.seen = state.changes;
@@ -180,7 +180,7 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Waits for a value that passes `test`, the current one included, and returns a copy of it. Cancel safe.
+    /// Waits until a value, including the current one, passes `test`, and returns a copy of it. Cancel safe.
     pub async fn wait_for(&mut self, mut test: impl FnMut(&T) -> bool) -> Result<T, Closed>
     where
         T: Clone,
@@ -233,7 +233,7 @@ mod tests {
             })
             .collect();
         for value in [1, 2] {
-            // tokio polls the test itself before all of the others had their turn.
+            // tokio polls this task before all other tasks have run.
             for _ in 0..RECEIVERS {
                 tokio::task::yield_now().await;
             }

@@ -1,4 +1,4 @@
-//! Groups of the Kubernetes community: definitions in `*.k8s.io` and `*.kubernetes.io` say who approved them.
+//! API approval: CRDs in `*.k8s.io` and `*.kubernetes.io` need the annotation `api-approved.kubernetes.io`.
 
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ enum State {
     Missing,
 }
 
-/// The condition that says whether a definition is approved; none outside the community's groups.
+/// The condition `KubernetesAPIApprovalPolicyConformant`; `None` outside the protected groups.
 pub fn condition(object: &Value) -> Option<Condition> {
     if !is_protected(object.str_at("spec.group")) {
         return None;
@@ -33,7 +33,7 @@ pub fn condition(object: &Value) -> Option<Condition> {
     Some(Condition::new(KIND, status, reason, message))
 }
 
-/// Checks the annotation of a definition, unless it is as good or bad as it was.
+/// Validates the annotation of a CRD, unless its approval state did not change.
 pub(super) fn validate(object: &Value, old: Option<&Value>) -> ErrorList {
     if !is_protected(object.str_at("spec.group")) {
         return ErrorList::new();
@@ -82,7 +82,7 @@ fn state(annotation: &str) -> (State, String) {
     (State::Invalid, message)
 }
 
-/// Whether a text is an absolute URL with a host.
+/// Whether the text is an absolute URL with a host.
 fn is_url(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once("://") else { return false };
     let host = rest.split(['/', '?']).next().unwrap_or_default();

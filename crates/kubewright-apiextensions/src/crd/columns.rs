@@ -1,4 +1,4 @@
-//! The Table of instances: the columns that a definition asks for, and the cells of an instance.
+//! Tables of custom resources: printer columns and cells.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::jsonpath::{self, JsonPath};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::time;
 
-/// The columns of a version.
+/// The printer columns of a version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Columns {
     definitions: Vec<Value>,
@@ -21,11 +21,10 @@ struct Column {
 }
 
 impl Columns {
-    /// Reads `additionalPrinterColumns`. Without any there is the age. As upstream does, it stops at a path that is
-    /// none.
+    /// Parses `additionalPrinterColumns`. Without any, the only column is the age. As upstream, stops at the
+    /// first invalid path.
     pub fn of(columns: &[Value]) -> Self {
-        // Kinds without columns of their own have their name and the time of their creation, whose texts are those
-        // needed here.
+        // The default columns (name and creation time) have the descriptions needed here.
         let mut usual = standard();
         let name = usual.next().unwrap_or_default();
         let created = usual.next().unwrap_or_default();
@@ -61,7 +60,7 @@ impl Columns {
         &self.definitions
     }
 
-    /// The cells of the row for one instance. `now` is in seconds since 1970.
+    /// The cells of one row. `now` is in seconds since the Unix epoch.
     pub fn cells(&self, object: &Value, now: i64) -> Vec<Value> {
         let own = self.own.iter().map(|column| column.cell(object, now));
         std::iter::once(object.str_at("metadata.name").into()).chain(own).collect()
@@ -69,7 +68,7 @@ impl Columns {
 }
 
 impl Column {
-    /// Null where the path finds nothing, or nothing of the type. Of several values the first counts.
+    /// The first value at the path; null if there is none or it has the wrong type.
     fn cell(&self, object: &Value, now: i64) -> Value {
         let found = self.path.find(object).unwrap_or_default();
         let Some(value) = found.first() else { return Value::Null };
@@ -83,7 +82,7 @@ impl Column {
     }
 }
 
-/// The columns of kinds without columns of their own: the name and the time of creation.
+/// The default columns: name and creation time.
 fn standard() -> impl Iterator<Item = Value> {
     let lines = include_str!("../../facts/columns.txt").lines();
     lines.filter_map(|line| line.strip_prefix('\t')).map(|line| {
@@ -101,7 +100,7 @@ fn standard() -> impl Iterator<Item = Value> {
 }
 
 fn whole(number: &serde_json::Number) -> Value {
-    #[expect(clippy::cast_possible_truncation, reason = "Go cuts off what does not fit, too")]
+    #[expect(clippy::cast_possible_truncation, reason = "Go truncates it as well")]
     let cut = |number: f64| number as i64;
     number.as_i64().or_else(|| number.as_f64().map(cut)).into()
 }
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_without_columns_shows_the_age() {
+    fn a_crd_without_columns_shows_the_age() {
         let columns = Columns::of(&[]);
         let names: Vec<&str> = columns.definitions().iter().map(|column| column.str_at("name")).collect();
         assert_eq!(names, ["Name", "Age"]);
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_end_before_a_path_that_is_none() {
+    fn columns_stop_at_the_first_invalid_path() {
         let columns = Columns::of(&[
             json!({"name": "A", "type": "string", "jsonPath": ".a"}),
             json!({"name": "B", "type": "string", "jsonPath": ".b["}),

@@ -1,19 +1,19 @@
-//! The conditions in the status of a definition.
+//! Status conditions of CRDs.
 
 use serde_json::{Value, json};
 
 use kubewright_apimachinery::object::Fields as _;
 
-/// A condition, less the time of its last transition.
+/// A condition without its last transition time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// What it is about, for example `Established`.
+    /// The condition type, such as `Established`.
     pub kind: &'static str,
-    /// Whether it holds.
+    /// Whether the status is `True`.
     pub status: bool,
-    /// One word for why.
+    /// Machine-readable reason.
     pub reason: String,
-    /// Why, for people.
+    /// Human-readable message.
     pub message: String,
 }
 
@@ -27,7 +27,7 @@ impl Condition {
     }
 }
 
-/// Whether a condition is there and true.
+/// Whether the condition is present and `True`.
 pub fn is_true(object: &Value, kind: &str) -> bool {
     find(object, kind).is_some_and(|condition| condition.str_at("status") == "True")
 }
@@ -36,8 +36,8 @@ pub(super) fn find<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     object.list_at("status.conditions").iter().find(|condition| condition.str_at("type") == kind)
 }
 
-/// Puts a condition into the status, in its old place if it has one. `now` becomes the time of its transition if
-/// there was one. True if anything changed.
+/// Adds or replaces a condition. Sets `lastTransitionTime` to `now` if its status changed. Returns whether
+/// anything changed.
 pub fn set(object: &mut Value, condition: &Condition, now: &str) -> bool {
     if !object.at("status.conditions").is_array() {
         object.set_at("status.conditions", json!([]));

@@ -1,6 +1,7 @@
-//! What a server needs of a definition for its registry and for discovery.
+//! The parts of a CRD that a server needs for its registry and for discovery.
 //!
-//! What it needs to read and write instances is in [`custom::Definition`](crate::custom::Definition). Read from a stored definition once, when it changes; nothing in it refers back.
+//! Computed from a stored CRD when it changes. The parts for reading and writing custom resources are in
+//! [`custom::Definition`](crate::custom::Definition).
 
 use std::cmp::Ordering;
 
@@ -14,83 +15,83 @@ use crate::custom::ScalePaths;
 use kubewright_apimachinery::meta::bytes;
 use kubewright_apimachinery::object::Fields as _;
 
-/// A definition, as it is served.
+/// A CRD in the form that the registry and discovery use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definition {
-    /// The name of the definition: `plural.group`.
+    /// The name of the CRD: `plural.group`.
     pub name: String,
-    /// Its uid.
+    /// The UID of the CRD.
     pub uid: String,
-    /// The group of its instances.
+    /// The API group of the custom resources.
     pub group: String,
-    /// The names of its instances: those accepted, with those asked for where none are.
+    /// The accepted names; requested names where no accepted one is set.
     pub names: Names,
-    /// Whether instances live in namespaces.
+    /// Whether the resource is namespaced.
     pub namespaced: bool,
-    /// All versions, served or not, in the order of the definition.
+    /// All versions, served or not, in the order of the spec.
     pub versions: Vec<Version>,
-    /// Whether fields that no schema specifies are kept, as an old definition may ask for.
+    /// `spec.preserveUnknownFields`: whether unknown fields are kept.
     pub preserve_unknown_fields: bool,
     /// `spec.conversion`.
     pub conversion: Value,
-    /// Whether its names are its own.
+    /// Whether the names are accepted.
     pub names_accepted: bool,
-    /// Whether it is in discovery.
+    /// Whether the CRD is established, so that discovery lists it.
     pub established: bool,
-    /// Whether it is being deleted: nothing may be created any more.
+    /// Whether the CRD is terminating. Custom resources can no longer be created.
     pub terminating: bool,
 }
 
 /// The names of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names {
-    /// As in paths.
+    /// Plural name, used in URL paths.
     pub plural: String,
-    /// As a user may call one.
+    /// Singular name.
     pub singular: String,
-    /// The kind of an instance.
+    /// The kind.
     pub kind: String,
-    /// The kind of a list.
+    /// The list kind.
     pub list_kind: String,
-    /// As a user may abbreviate it.
+    /// Short names.
     pub short_names: Vec<String>,
-    /// The groups of resources it belongs to, for example `all`.
+    /// Categories, such as `all`.
     pub categories: Vec<String>,
 }
 
 /// A version of a resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Version {
-    /// Its name.
+    /// The name of the version.
     pub name: String,
     /// Whether it is served.
     pub served: bool,
-    /// Whether instances are stored in it.
+    /// Whether this is the storage version.
     pub storage: bool,
-    /// What users of a deprecated version are told on every request.
+    /// The warning that every request for a deprecated version returns.
     pub warning: Option<String>,
     /// `schema.openAPIV3Schema`; null if there is none.
     pub schema: Value,
-    /// Whether the status is a subresource.
+    /// Whether the status subresource is enabled.
     pub status: bool,
-    /// Where a scale is found, if it is a subresource.
+    /// The paths of the scale subresource, if enabled.
     pub scale: Option<ScalePaths>,
-    /// The columns of its Table.
+    /// The printer columns.
     pub columns: Columns,
-    /// The fields by which instances can be selected, beside those of metadata.
+    /// The selectable fields, in addition to `metadata.name` and `metadata.namespace`.
     pub selectable: Vec<SelectableField>,
 }
 
-/// A field by which instances can be selected.
+/// A selectable field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SelectableField {
-    /// As in a selector: `spec.color`.
+    /// The field path in selectors: `spec.color`.
     pub name: String,
     path: Option<JsonPath>,
 }
 
 impl Definition {
-    /// Reads a definition.
+    /// Reads a CRD.
     pub fn from_object(object: &Value) -> Self {
         let spec = object.at("spec");
         Self {
@@ -108,34 +109,34 @@ impl Definition {
         }
     }
 
-    /// Whether requests for instances are answered. They are in discovery only once it is
+    /// Whether the server handles requests for the resource. Discovery lists it only if it is
     /// [established](Self::established).
     pub fn is_served(&self) -> bool {
         self.names_accepted || self.established
     }
 
-    /// A version, if it is served.
+    /// The version `name`, if it is served.
     pub fn served_version(&self, name: &str) -> Option<&Version> {
         self.served_versions().find(|version| version.name == name)
     }
 
-    /// The versions that are served, in the order of the definition.
+    /// The served versions, in the order of the spec.
     pub fn served_versions(&self) -> impl Iterator<Item = &Version> {
         self.versions.iter().filter(|version| version.served)
     }
 
-    /// The version in which instances are stored.
+    /// The storage version.
     pub fn storage_version(&self) -> Option<&Version> {
         self.versions.iter().find(|version| version.storage)
     }
 
-    /// The hash that discovery shows; none if the stored version is not served.
+    /// The storage version hash in discovery; `None` if the storage version is not served.
     pub fn storage_version_hash(&self) -> Option<String> {
         let stored = self.served_versions().find(|version| version.storage)?;
         Some(storage_version_hash(&self.group, &stored.name, &self.names.kind))
     }
 
-    /// The verbs that discovery shows, in its order.
+    /// The verbs in discovery, in upstream's order.
     pub fn verbs(&self) -> &'static [&'static str] {
         if self.terminating {
             &["delete", "deletecollection", "get", "list", "watch"]
@@ -191,19 +192,20 @@ impl SelectableField {
         Self { name: path.strip_prefix('.').unwrap_or(path).to_owned(), path: JsonPath::parse(path).ok() }
     }
 
-    /// What an instance has there, as selectors compare it: empty if nothing.
+    /// The value of the field for selectors; empty if absent.
     pub fn value(&self, object: &Value) -> String {
         let found = self.path.as_ref().and_then(|path| path.find(object).ok()).unwrap_or_default();
         found.first().map(|value| super::jsonpath::text(value)).unwrap_or_default()
     }
 }
 
-/// The hash of a version in which a kind is stored.
+/// The storage version hash of a kind.
 pub fn storage_version_hash(group: &str, version: &str, kind: &str) -> String {
     bytes::encode(&sha256::digest(format!("{group}/{version}/{kind}").as_bytes())[..8])
 }
 
-/// How versions are ranked: `v2`, `v1`, `v1beta2`, `v1alpha1`, then others by name. The better one is greater.
+/// Compares versions by Kubernetes' version priority: `v2`, `v1`, `v1beta2`, `v1alpha1`, then others by name.
+/// Higher priority is greater.
 pub fn compare_versions(one: &str, other: &str) -> Ordering {
     match (rank(one), rank(other)) {
         (None, None) => other.cmp(one),

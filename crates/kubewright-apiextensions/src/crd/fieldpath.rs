@@ -1,53 +1,54 @@
-//! Paths of fields, such as `.spec.replicas` or `.spec.labels['a.b']`, looked up in a schema.
+//! Field paths such as `.spec.replicas` or `.spec.labels['a.b']`, resolved in a schema.
 //!
-//! Used for selectable fields and for the `fieldPath` of rules. Paths that no schema has are refused.
+//! Used for selectable fields and the `fieldPath` of rules. Paths that do not exist in the schema are
+//! rejected.
 
 use serde_json::Value;
 
 use super::schema::{Additional, Schema};
 use kubewright_apimachinery::field::Path;
 
-/// Why a path is none.
+/// Why a path is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FieldPathError {
     /// The schema has no such field.
     #[error("does not refer to a valid field")]
     NoField,
-    /// It stops where a name is due.
+    /// The path ends where a name is expected.
     #[error("unexpected end of JSON path")]
     End,
-    /// `[` where only fields may be named.
+    /// `[` where only field names are allowed.
     #[error("array notation is not allowed")]
     Brackets,
-    /// Something without quotes between brackets.
+    /// An unquoted key in brackets.
     #[error("expected single quoted string but got {0}")]
     Unquoted(String),
-    /// A bad escape between quotes.
+    /// An invalid escape in a quoted key.
     #[error("invalid string literal: invalid escape char \\{0}")]
     Escape(char),
-    /// A bracket that does not close.
+    /// An unclosed bracket.
     #[error("expected ] but got {0}")]
     Unclosed(String),
-    /// A name where a delimiter is due.
+    /// A name where a delimiter is expected.
     #[error("expected [ or . but got: {0}")]
     Undelimited(String),
 }
 
-/// A path that a schema has.
+/// A resolved path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found<'a> {
-    /// The path, as errors write it.
+    /// The path in the format of errors.
     pub path: Path,
-    /// The schema of the field; none for a value of a map whose values have no schema.
+    /// The schema of the field; `None` for map values without a schema.
     pub schema: Option<&'a Value>,
 }
 
-/// Looks up a path of fields and of keys in brackets.
+/// Resolves a path of fields and bracketed keys.
 pub fn resolve<'a>(path: &str, schema: &'a Value) -> Result<Found<'a>, FieldPathError> {
     walk(path, schema, true)
 }
 
-/// As [`resolve`], but brackets are refused.
+/// Like [`resolve`], but rejects brackets.
 pub fn resolve_fields<'a>(path: &str, schema: &'a Value) -> Result<Found<'a>, FieldPathError> {
     walk(path, schema, false)
 }
@@ -94,7 +95,7 @@ fn step<'a>(found: &Found<'a>, name: &str) -> Result<Found<'a>, FieldPathError> 
     }
 }
 
-/// Delimiters, quoted strings, and the names between them.
+/// Delimiters, quoted keys and names.
 struct Tokens<'a>(&'a str);
 
 impl<'a> Iterator for Tokens<'a> {
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_leads_to_the_schema_of_its_field() {
+    fn a_path_resolves_to_the_schema_of_its_field() {
         assert_eq!(text(".spec.a"), r#"spec.a {"type":"string"}"#);
         assert_eq!(text("['spec'].a"), r#"spec.a {"type":"string"}"#);
         assert_eq!(text(".spec.m['x.y']"), r#"spec.m[x.y] {"type":"integer"}"#);
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_of_the_schema_is_refused() {
+    fn paths_outside_the_schema_are_rejected() {
         assert_eq!(text(".spec.b"), "does not refer to a valid field");
         assert_eq!(text(".spec.a.b"), "does not refer to a valid field");
         assert_eq!(text("spec"), "expected [ or . but got: spec");

@@ -1,7 +1,7 @@
-//! JSONPath as printer columns and selectable fields use it: the language of `kubectl -o jsonpath`, one expression
-//! without braces.
+//! JSONPath for printer columns and selectable fields: the language of `kubectl -o jsonpath`, limited to one
+//! expression without braces.
 //!
-//! Missing fields are no error, they have no value. `range` and `end` make no sense here and find nothing.
+//! Missing fields are not errors; they have no value. `range` and `end` have no effect.
 
 mod find;
 mod parser;
@@ -13,14 +13,14 @@ pub use parser::ParseError;
 
 use kubewright_apimachinery::json;
 
-/// A path, parsed.
+/// A parsed path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonPath(Vec<Node>);
 
 /// A step of a path.
 #[derive(Debug, Clone, PartialEq)]
 enum Node {
-    /// A text in quotes, which stands for itself.
+    /// A quoted literal.
     Text(String),
     Integer(i64),
     Number(f64),
@@ -41,7 +41,7 @@ enum Node {
         operator: String,
         right: Vec<Node>,
     },
-    /// A bare word.
+    /// An unquoted identifier.
     Identifier(String),
 }
 
@@ -50,7 +50,7 @@ enum Node {
 struct Slice {
     from: Option<i64>,
     to: Option<i64>,
-    /// `to` was not written, but follows from `from`: one item.
+    /// `to` was omitted and selects a single item.
     single: bool,
     step: Option<i64>,
 }
@@ -61,15 +61,15 @@ impl JsonPath {
         parser::parse(path).map(Self)
     }
 
-    /// What an object has there: nothing, or one or several values.
+    /// Evaluates the path on an object. Returns all matching values.
     pub fn find<'a>(&self, object: &'a Value) -> Result<Vec<&'a Value>, FindError> {
-        // What is no part of the object, such as a quoted text, cannot be borrowed from it, and is of no use.
+        // Literals are not part of the object and are dropped.
         let found = find::find(&self.0, object)?;
         Ok(found.into_iter().filter_map(find::Found::in_object).collect())
     }
 }
 
-/// A value as `kubectl` would print it.
+/// Formats a value like kubectl.
 pub fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -79,7 +79,7 @@ pub fn text(value: &Value) -> String {
     }
 }
 
-/// A number as Go's `%v` prints it.
+/// Formats a number like Go's `%v`.
 fn float(number: f64) -> String {
     let plain = format!("{number}");
     let scientific = format!("{number:e}");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_find_values() {
+    fn paths_select_values() {
         for (path, expected) in [
             (".spec.a", "x"),
             (".spec.n", "3"),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_an_error() {
+    fn invalid_paths_are_errors() {
         assert_eq!(found(".spec.l[9]"), "find: array index out of bounds: index 9, length 3");
         assert_eq!(found(".spec.a[0]"), "find: not an array");
         assert_eq!(found(".spec.l[x]"), "parse: invalid array index x");
@@ -166,19 +166,19 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_path_of_fields_finds_what_is_there(names in proptest::collection::vec("[a-z.]{1,5}", 1..4), value: i64) {
+        fn a_path_of_fields_selects_the_value(names in proptest::collection::vec("[a-z.]{1,5}", 1..4), value: i64) {
             let mut object = json!(value);
             for name in names.iter().rev() {
                 object = json!({name.as_str(): object});
             }
             let fields: Vec<String> = names.iter().map(|name| name.replace('.', "\\.")).collect();
-            let path = JsonPath::parse(&format!(".{}", fields.join("."))).expect("fields are a path");
+            let path = JsonPath::parse(&format!(".{}", fields.join("."))).expect("a path of fields is valid");
             let expected = json!(value);
             proptest::prop_assert_eq!(path.find(&object), Ok(vec![&expected]));
         }
 
         #[test]
-        fn any_text_is_a_path_or_an_error(text: String) {
+        fn no_path_panics(text: String) {
             if let Ok(path) = JsonPath::parse(&text) {
                 let _ = path.find(&json!({"a": [{"b": 1}, null, "x"], "c": {"d": true}}));
             }

@@ -1,7 +1,7 @@
-//! The names of resources: who may use which, and when a definition is established.
+//! Acceptance of resource names, and the conditions `NamesAccepted` and `Established`.
 //!
-//! Within a group a name belongs to one definition. Upstream's controllers decide this step by step; [`settle`]
-//! goes all the way at once.
+//! A name belongs to one CRD per group. Upstream's controllers set the status in several steps; [`settle`]
+//! does it in one.
 
 use std::collections::HashSet;
 
@@ -14,19 +14,19 @@ use super::validate::ca_bundle_problem;
 use kubewright_apimachinery::field::quote;
 use kubewright_apimachinery::object::Fields as _;
 
-/// What becomes of the names that a definition asks for.
+/// The result of the name check of a CRD.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Naming {
-    /// `status.acceptedNames`: those that it gets, or has.
+    /// `status.acceptedNames`.
     pub accepted: Value,
     /// The condition `NamesAccepted`.
     pub names_accepted: Condition,
-    /// The condition `Established`, as it is before the definition is served; none if it stays as it was.
+    /// The condition `Established` before the CRD is served; `None` if it does not change.
     pub established: Option<Condition>,
 }
 
-/// Decides on the names of a definition. `all` are the definitions there are; those of other groups, and another
-/// state of this one, do not matter.
+/// Checks the names of a CRD. `all` are the existing CRDs; other groups and an older state of this CRD are
+/// ignored.
 pub fn names_conditions<'a>(object: &Value, all: impl IntoIterator<Item = &'a Value>) -> Naming {
     let taken = Taken::by(object, all);
     let had = object.at("status.acceptedNames");
@@ -49,11 +49,11 @@ pub fn names_conditions<'a>(object: &Value, all: impl IntoIterator<Item = &'a Va
     }
 }
 
-/// Brings the status of a definition to where upstream's controllers would leave it: names accepted or not,
-/// established, approved. `now` is the time as conditions have it. True if anything changed.
+/// Sets the status that upstream's controllers would set: accepted names, established, API approval. `now` is
+/// the transition time. Returns whether anything changed.
 ///
-/// A change may free names: the other definitions of the group must then be settled again, as must those of a
-/// group whose definition is gone.
+/// A change can release names, so the caller must then settle the other CRDs of the group again. The same
+/// applies after a CRD is deleted.
 pub fn settle<'a>(object: &mut Value, all: impl IntoIterator<Item = &'a Value>, now: &str) -> bool {
     let mut changed = false;
     if let Some(condition) = approval::condition(object) {
@@ -74,7 +74,7 @@ pub fn settle<'a>(object: &mut Value, all: impl IntoIterator<Item = &'a Value>, 
     changed
 }
 
-/// The condition `Established` of a definition whose names are accepted.
+/// The condition `Established` of a CRD with accepted names.
 fn established(object: &Value) -> Condition {
     let bundle = object.str_at("spec.conversion.webhook.clientConfig.caBundle");
     if ca_bundle_problem(bundle).is_some() {
@@ -97,7 +97,7 @@ fn before_established(object: &Value, names_accepted: bool) -> Option<Condition>
         .then(|| Condition::new("Established", false, "NotAccepted", "not all names are accepted"))
 }
 
-/// The names that definitions of a group have.
+/// The names used by the CRDs of a group.
 struct Taken {
     resources: HashSet<String>,
     kinds: HashSet<String>,
@@ -128,7 +128,7 @@ struct Decision<'a> {
     asked: &'a Value,
     had: &'a Value,
     accepted: Value,
-    /// Why a name is refused: the last one that was.
+    /// The last conflict: the reason and the message.
     conflict: Option<(&'static str, String)>,
 }
 
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_free_are_accepted_and_the_definition_is_established() {
+    fn free_names_are_accepted_and_the_crd_is_established() {
         let mut widgets = widgets();
         assert_eq!(widgets.at("status.acceptedNames"), widgets.at("spec.names"));
         assert_eq!(
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_another_definition_are_refused_until_it_is_gone() {
+    fn conflicting_names_are_rejected_until_the_other_crd_is_deleted() {
         let widgets = widgets();
         let names = json!({"kind": "Widget", "listKind": "WidgetList", "singular": "widget"});
         let mut gadgets = definition("gadgets", &names);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_stays_established_when_it_asks_for_a_name_that_is_taken() {
+    fn a_crd_stays_established_when_it_requests_a_taken_name() {
         let widgets = widgets();
         let names = json!({"kind": "Thing", "listKind": "ThingList", "singular": "thing"});
         let mut things = definition("things", &names);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_the_community_say_who_approved_them() {
+    fn protected_groups_need_an_approval_annotation() {
         let mut widgets = definition("widgets", &json!({"kind": "Widget", "singular": "widget"}));
         widgets.set_at("spec.group", "x.k8s.io");
         settle(&mut widgets, [], "t1");

@@ -1,6 +1,6 @@
-//! Parts of a definition as upstream's messages quote them: Go's internal types as JSON.
+//! Formats parts of a CRD like upstream's messages: Go's internal types as JSON.
 //!
-//! Those types have no JSON names, so every field shows, with its Go name and in its Go order.
+//! Those types have no JSON tags, so every field appears with its Go name and in Go's order.
 
 use serde_json::Value;
 
@@ -8,12 +8,12 @@ use super::spec::Spec;
 use kubewright_apimachinery::json;
 use kubewright_apimachinery::object::Fields as _;
 
-/// How Go writes a field that is not set.
+/// How Go serializes an unset field.
 #[derive(Clone, Copy)]
 pub(super) enum Shape {
     Text,
     Flag,
-    /// A pointer, or a list of plain values: `null` when unset.
+    /// A pointer, or a list of scalars: `null` when unset.
     Plain,
     Items,
     Schema,
@@ -25,7 +25,7 @@ pub(super) enum Shape {
     Rules,
 }
 
-/// The fields of a schema: their names in JSON and in Go, in Go's order.
+/// The fields of a schema: JSON name and Go name, in Go's order.
 pub(super) const SCHEMA_FIELDS: [(&str, &str, Shape); 44] = [
     ("id", "ID", Shape::Text),
     ("$schema", "Schema", Shape::Text),
@@ -121,7 +121,7 @@ pub(super) fn rule(rule: &Value) -> String {
     ])
 }
 
-/// What `items` holds.
+/// The value of `items`.
 pub(super) fn items(value: &Value) -> String {
     match value {
         Value::Array(each) => object(&[("Schema", null()), ("JSONSchemas", list_or_null(each, schema))]),

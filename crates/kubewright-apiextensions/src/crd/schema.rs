@@ -1,7 +1,7 @@
-//! A schema of a CustomResourceDefinition, read in place.
+//! Read-only view of a schema in a CRD.
 //!
-//! [`Schema`] is a view of the JSON as a user wrote it; absent, null and empty read alike, as in Go. It owns how
-//! a schema's children are found, and nothing of what is allowed in it.
+//! [`Schema`] wraps the JSON as the user wrote it; absent, null and empty values read alike, as in Go. It
+//! provides access to subschemas and does not validate them.
 
 use serde_json::{Map, Value};
 
@@ -11,15 +11,15 @@ use kubewright_apimachinery::object::Fields as _;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Schema<'a>(pub(super) &'a Value);
 
-/// What `items` holds.
+/// The value of `items`.
 pub(super) enum Items<'a> {
     /// One schema for all items.
     One(Schema<'a>),
-    /// A schema for each position, which no definition may have.
+    /// A schema for each position, which CRDs do not allow.
     Each(&'a [Value]),
 }
 
-/// What `additionalProperties` or `additionalItems` holds.
+/// The value of `additionalProperties` or `additionalItems`.
 #[derive(Clone, Copy)]
 pub(super) enum Additional<'a> {
     Allowed(bool),
@@ -27,7 +27,7 @@ pub(super) enum Additional<'a> {
 }
 
 impl<'a> Schema<'a> {
-    /// A member, without taking dots apart: `x-kubernetes-...` names have none, names of properties may.
+    /// A member by its exact name. Property names may contain dots.
     pub(super) fn get(self, name: &str) -> Option<&'a Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }
@@ -40,7 +40,7 @@ impl<'a> Schema<'a> {
         self.get(name).and_then(Value::as_bool).unwrap_or_default()
     }
 
-    /// A member that is there or not, as Go's pointers are.
+    /// A string member that may be absent, like a Go pointer.
     pub(super) fn optional_text(self, name: &str) -> Option<&'a str> {
         self.get(name).and_then(Value::as_str)
     }
@@ -108,7 +108,7 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// The schema of all items, if there is one.
+    /// The schema of the items, if there is one for all.
     pub(super) fn item(self) -> Option<Schema<'a>> {
         match self.items()? {
             Items::One(schema) => Some(schema),
@@ -127,7 +127,7 @@ impl<'a> Schema<'a> {
         self.additional("additionalProperties")
     }
 
-    /// Whether the schema, or any that it contains, is of a kind.
+    /// Whether `found` returns true for this schema or any subschema.
     pub(super) fn any(self, found: &mut dyn FnMut(Schema<'a>) -> bool) -> bool {
         found(self) || self.children().into_iter().any(|child| child.any(found))
     }

@@ -1,6 +1,6 @@
-//! SHA-256, for the hash of a storage version in discovery. Not for secrets.
+//! SHA-256 for storage version hashes. Not for secrets.
 
-/// The digest of some bytes.
+/// The SHA-256 digest.
 pub(super) fn digest(bytes: &[u8]) -> [u8; 32] {
     let mut state: [u32; 8] = [
         0x6a09_e667,
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digests_are_those_of_the_standard() {
+    fn digests_match_the_standards_examples() {
         let start = |bytes: &[u8]| u64::from_be_bytes(std::array::from_fn(|i| digest(bytes)[i]));
         assert_eq!(start(b""), 0xe3b0_c442_98fc_1c14);
         assert_eq!(start(b"abc"), 0xba78_16bf_8f01_cfea);

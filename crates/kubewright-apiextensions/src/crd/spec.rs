@@ -1,17 +1,17 @@
-//! The spec of a definition as upstream's internal type has it.
+//! The spec of a CRD in the form of upstream's internal type.
 //!
-//! What all versions have in common is held once, at the top; only then do error paths read
-//! `spec.validation...` rather than `spec.versions[0].schema...`, as upstream's do.
+//! Values that all versions share are hoisted to the top level. Then error paths start with `spec.validation`
+//! instead of `spec.versions[0].schema`, as upstream's do.
 
 use serde_json::Value;
 
 use super::schema::Schema;
 use kubewright_apimachinery::object::Fields as _;
 
-/// A spec.
+/// The spec of a CRD.
 pub(super) struct Spec<'a> {
     pub(super) raw: &'a Value,
-    /// `schema` of all versions, if it is the same.
+    /// The `schema` of all versions, if they are equal.
     pub(super) validation: Option<&'a Value>,
     pub(super) subresources: Option<&'a Value>,
     pub(super) columns: &'a [Value],
@@ -19,7 +19,7 @@ pub(super) struct Spec<'a> {
     pub(super) versions: Vec<Version<'a>>,
 }
 
-/// A version, less what all have in common.
+/// A version, without the values that all versions share.
 pub(super) struct Version<'a> {
     pub(super) raw: &'a Value,
     pub(super) schema: Option<&'a Value>,
@@ -62,7 +62,7 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// The name of the first version, which upstream also keeps apart.
+    /// The name of the first version; upstream's internal type has it as a separate field.
     pub(super) fn version(&self) -> &'a str {
         self.versions.first().map(Version::name).unwrap_or_default()
     }
@@ -71,7 +71,7 @@ impl<'a> Spec<'a> {
         self.raw.bool_at("preserveUnknownFields")
     }
 
-    /// All schemas there are.
+    /// All schemas.
     pub(super) fn schemas(&self) -> impl Iterator<Item = Schema<'a>> {
         std::iter::once(self.validation)
             .chain(self.versions.iter().map(|version| version.schema))
@@ -83,8 +83,8 @@ impl<'a> Spec<'a> {
         self.schemas().any(|schema| schema.any(is))
     }
 
-    /// What upstream takes for the `schema` of a version, null where it has none. None if there is no such version,
-    /// unless all have the same.
+    /// Upstream's value for the `schema` of a version; null if it has none. `None` if the version does not
+    /// exist, unless all versions share one.
     pub(super) fn schema_of(&self, version: &str) -> Option<&'a Value> {
         if self.versions.iter().all(|version| version.schema.is_none()) {
             return Some(self.validation.unwrap_or(&Value::Null));
@@ -113,7 +113,7 @@ impl<'a> Version<'a> {
     }
 }
 
-/// The schema inside a version's `schema`.
+/// The `openAPIV3Schema` inside a version's `schema`.
 pub(super) fn root(validation: &Value) -> Option<Schema<'_>> {
     Schema(validation).get("openAPIV3Schema").map(Schema)
 }
@@ -122,11 +122,11 @@ pub(super) fn has_status(subresources: Option<&Value>) -> bool {
     subresources.is_some_and(|subresources| subresources.has("status"))
 }
 
-/// Whether two values are equal when a list without items counts as none.
+/// Equality where empty and absent lists are equal.
 pub(super) fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
-            // Each name once: twice would double the work with every level.
+            // Visit each name once: visiting twice would make the recursion exponential.
             let only_there = other.iter().filter(|(name, _)| !one.contains_key(*name));
             one.iter().all(|(name, value)| same(value, other.get(name).unwrap_or(&Value::Null)))
                 && only_there.into_iter().all(|(_, value)| same(&Value::Null, value))

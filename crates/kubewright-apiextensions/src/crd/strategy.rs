@@ -1,6 +1,6 @@
-//! What a write of a definition may touch: defaults, and upstream's registry strategy.
+//! Defaulting and the registry strategy of CRDs.
 //!
-//! Runs after decoding and before validation. Times and names come from the caller.
+//! Runs after decoding and before validation. The caller provides times and generated names.
 
 use serde_json::{Value, json};
 
@@ -11,11 +11,11 @@ use kubewright_apimachinery::decode;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::types::{Type, type_named};
 
-/// The finalizer that keeps a definition until its instances are gone.
+/// The finalizer that keeps a CRD until its custom resources are deleted.
 pub const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Brings schemas into the form that Go would write where the decoder of built-in kinds does not look: below
-/// `items`, `additionalProperties` and the like. Must follow decoding. The error is Go's.
+/// Normalises the schemas that the decoder of built-in types skips: those below `items`,
+/// `additionalProperties` and so on. Must run after decoding. The error is Go's.
 pub fn complete(object: &mut Value) -> Result<(), String> {
     let Some(ty) = type_named("apiextensions.v1.JSONSchemaProps") else { return Ok(()) };
     for version in object.list_mut("spec.versions").into_iter().flatten() {
@@ -23,7 +23,7 @@ pub fn complete(object: &mut Value) -> Result<(), String> {
             complete_schema(ty, schema, "spec.versions.schema.openAPIV3Schema")?;
         }
     }
-    // A webhook without anything in it is none.
+    // Drop an empty webhook.
     let webhook = object.at("spec.conversion.webhook");
     if !webhook.is_null() && !webhook.has("clientConfig") && !webhook.has("conversionReviewVersions") {
         object.remove_at("spec.conversion.webhook");
@@ -31,7 +31,7 @@ pub fn complete(object: &mut Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Sets what upstream sets where nothing is.
+/// Sets defaults.
 pub fn set_defaults(object: &mut Value) {
     let kind = object.str_at("spec.names.kind").to_owned();
     if object.str_at("spec.names.singular").is_empty() && !kind.is_empty() {
@@ -49,7 +49,7 @@ pub fn set_defaults(object: &mut Value) {
     }
 }
 
-/// Prepares a definition that is about to be created.
+/// Prepares a CRD for create.
 pub fn prepare_create(object: &mut Value) {
     object.set_at(
         "status",
@@ -59,7 +59,7 @@ pub fn prepare_create(object: &mut Value) {
     store_versions(object);
 }
 
-/// Prepares a definition that is about to replace `old`.
+/// Prepares a CRD for update.
 pub fn prepare_update(new: &mut Value, old: &Value) {
     new.set_at("status", old.at("status").clone());
     let generation = old.int_at("metadata.generation").unwrap_or_default();
@@ -68,14 +68,14 @@ pub fn prepare_update(new: &mut Value, old: &Value) {
     store_versions(new);
 }
 
-/// Prepares a definition whose status is about to replace that of `old`. Its metadata may change as well.
+/// Prepares a CRD for an update of its status. Metadata may change as well.
 pub fn prepare_status(new: &mut Value, old: &Value) {
     new.set_at("spec", old.at("spec").clone());
     new.set_at("metadata.generation", old.at("metadata.generation").clone());
 }
 
-/// Marks a definition that is about to be deleted: it stays until [`FINALIZER`] is taken off. The deletion time is
-/// the caller's to set. Does nothing the second time.
+/// Prepares a CRD for deletion: it stays until [`FINALIZER`] is removed. The caller sets the deletion time.
+/// Idempotent.
 pub fn prepare_delete(object: &mut Value, now: &str) {
     if !object.list_at("metadata.finalizers").iter().any(|finalizer| finalizer == FINALIZER) {
         let mut finalizers = object.list_at("metadata.finalizers").to_vec();
@@ -89,7 +89,7 @@ pub fn prepare_delete(object: &mut Value, now: &str) {
     }
 }
 
-/// The condition of a definition whose instances are being deleted, or were.
+/// Sets the condition `Terminating`; `all` is set when all custom resources are deleted.
 pub fn instances_deleted(object: &mut Value, all: bool, now: &str) {
     let (reason, message) = if all {
         ("InstanceDeletionCompleted", "removed all instances")
@@ -99,7 +99,7 @@ pub fn instances_deleted(object: &mut Value, all: bool, now: &str) {
     conditions::set(object, &Condition::new("Terminating", !all, reason, message), now);
 }
 
-/// What upstream warns of when a definition is created (`old` is none) or updated.
+/// The warnings on create (`old` is `None`) or update.
 pub fn warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
     let known = old.map(unrecognized_formats).unwrap_or_default();
     unrecognized_formats(new)
@@ -153,7 +153,7 @@ fn complete_schema(ty: &'static Type, schema: &mut Value, path: &str) -> Result<
     Ok(())
 }
 
-/// Decodes a schema that was left alone so far.
+/// Decodes a schema that the decoder of built-in types skipped.
 fn decoded(ty: &'static Type, schema: &mut Value, path: &str) -> Result<(), String> {
     decode::normalise(ty, schema).map_err(|error| {
         error.to_string().replacen("field JSONSchemaProps.", &format!("field JSONSchemaProps.{path}."), 1)
@@ -182,7 +182,7 @@ fn is_recognized(schema: Schema<'_>, format: &str) -> bool {
     }
 }
 
-/// The formats of strings that are checked, less their dashes.
+/// The supported string formats, without dashes.
 const FORMATS: [&str; 26] = [
     "bsonobjectid",
     "uri",

@@ -1,7 +1,7 @@
-//! Validation of definitions, in upstream's order and words.
+//! Validation of CRDs, with upstream's messages and order.
 //!
-//! A definition has been decoded, defaulted and prepared before it comes here. What an update may keep although
-//! it would be refused in a new definition is decided once, in [`Demands`].
+//! The CRD must be decoded, defaulted and prepared. [`Demands`] contains the rules from which an update is
+//! exempt because the stored CRD already violates them.
 
 mod columns;
 mod conversion;
@@ -29,7 +29,7 @@ use kubewright_apimachinery::names as name;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_cel::rules::Rules;
 
-/// Checks a definition that is about to be created.
+/// Validates a CRD on create.
 pub fn validate_create(object: &Value, rules: &dyn Rules) -> ErrorList {
     let mut errors = meta::create(&meta_rules(object), false, object);
     let spec = Spec::of(object);
@@ -38,7 +38,7 @@ pub fn validate_create(object: &Value, rules: &dyn Rules) -> ErrorList {
     errors
 }
 
-/// Checks a definition that is about to replace `old`.
+/// Validates a CRD on update.
 pub fn validate_update(new: &Value, old: &Value, rules: &dyn Rules) -> ErrorList {
     let mut errors = {
         let rules = meta_rules(new);
@@ -49,7 +49,7 @@ pub fn validate_update(new: &Value, old: &Value, rules: &dyn Rules) -> ErrorList
     let demands = Demands::of_update(&spec, old, &old_spec);
     errors.extend(validate_spec(&spec, &demands, rules));
     let path = Path::new("spec");
-    // The first two decide where instances are stored, the others are in the name of the definition.
+    // Scope and kind determine how custom resources are stored; group and plural are part of the CRD's name.
     let fixed = ["scope", "names.kind", "group", "names.plural"];
     let may_rename = !conditions::is_true(old, "Established");
     for field in fixed.into_iter().skip(if may_rename { 2 } else { 0 }) {
@@ -59,7 +59,7 @@ pub fn validate_update(new: &Value, old: &Value, rules: &dyn Rules) -> ErrorList
     errors
 }
 
-/// Checks a definition whose status is about to replace that of `old`.
+/// Validates a CRD on an update of its status.
 pub fn validate_status_update(new: &Value, old: &Value) -> ErrorList {
     let mut errors = {
         let rules = meta_rules(new);
@@ -69,13 +69,13 @@ pub fn validate_status_update(new: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// A CustomResourceDefinition is named after the resource that it defines.
+/// The metadata rules of a CRD, whose name must be `plural.group`.
 fn meta_rules(object: &Value) -> meta::Rules {
     let required = format!("{}.{}", object.str_at("spec.names.plural"), object.str_at("spec.group"));
     meta::Rules::generic(meta::NameRule::Definition { required })
 }
 
-/// What is checked after the spec.
+/// Validates everything after the spec.
 fn rest(object: &Value, spec: &Spec<'_>, old: Option<&Value>) -> ErrorList {
     let mut errors = status(object);
     errors.extend(stored_versions(object, spec));
@@ -281,7 +281,8 @@ fn deprecation_warning(version: &Value, path: &Path) -> ErrorList {
     problems.into_iter().map(|problem| FieldError::invalid(path, warning, problem)).collect()
 }
 
-/// Go's `unicode.IsPrint`. Rust shows the same set when it escapes text, but for marks at the very start.
+/// Like Go's `unicode.IsPrint`. Rust escapes the same characters in debug output, except for marks at the
+/// start.
 fn is_print(c: char) -> bool {
     matches!(c, '"' | '\'' | '\\') || format!("a{c}").escape_debug().count() == 2
 }
@@ -307,7 +308,7 @@ fn validate_versions(spec: &Spec<'_>, path: &Path) -> ErrorList {
     errors
 }
 
-/// Says that a word is missing or none of those known.
+/// Errors for a value that is missing or not one of `known`.
 fn one_of(path: &Path, value: &str, known: &[&str]) -> ErrorList {
     if value.is_empty() {
         vec![FieldError::required(path, "")]

@@ -1,7 +1,7 @@
-//! From a request's body, or from storage, to an object that the rules can work on.
+//! Decoding of custom resources, from request bodies and from storage.
 //!
-//! Either way the object is brought into form first ([`coerce`]): metadata as Go's type has it, unknown fields
-//! gone, nulls gone where they mean nothing. Defaults come after that.
+//! Both are normalised first ([`coerce`]): metadata as in Go's `ObjectMeta`, without unknown fields and
+//! without meaningless nulls. Defaulting follows.
 
 use std::sync::LazyLock;
 
@@ -19,56 +19,55 @@ use kubewright_apimachinery::json::{self, ParseError, ParseOptions, Parsed};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
 
-/// A body that is no custom resource.
+/// Why a body is not a valid custom resource.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum DecodeError {
-    /// Not JSON.
+    /// The body is not valid JSON.
     #[error(transparent)]
     Syntax(#[from] ParseError),
-    /// No `kind`. The text is upstream's, with the body in it.
+    /// The `kind` is missing. The text is upstream's and contains the body.
     #[error("Object 'Kind' is missing in '{body}'")]
     MissingKind {
         /// The whole body.
         body: String,
     },
-    /// Metadata of another shape.
+    /// The metadata is malformed.
     #[error(transparent)]
     Shape(#[from] ShapeError),
 }
 
-/// An object whose metadata, or that of a resource in it, has another shape.
+/// Malformed metadata of an object or of an embedded resource.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ShapeError {
-    /// Of the object itself. The text is Go's.
+    /// The metadata of the object itself. The text is Go's.
     #[error("{0}")]
     Metadata(String),
-    /// Of a resource in it.
+    /// The metadata of an embedded resource.
     #[error("{0}")]
     Embedded(FieldError),
 }
 
-/// An object in storage that cannot be read. The text is upstream's.
+/// Why a stored object cannot be read. The text is upstream's.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ReadError {
-    /// Stored in a version that the definition no longer has.
+    /// Stored in a version that the CRD no longer has.
     #[error("request to convert CR from an invalid group/version: {0}")]
     From(String),
-    /// Wanted in a version that the definition does not have.
+    /// Requested in a version that the CRD does not have.
     #[error("request to convert CR to an invalid group/version: {0}")]
     To(String),
-    /// Stored metadata cannot be repaired.
+    /// The stored metadata cannot be repaired.
     #[error(transparent)]
     Shape(#[from] ShapeError),
 }
 
-/// Decodes a body: JSON that says its kind, brought into form and defaulted. [`Decoded::strict`] has repeated
-/// fields first, then unknown ones. What the body says it is must still be compared with what the path wants:
-/// see [`check_version`].
+/// Decodes a body: parses, normalises and defaults it. [`Decoded::strict`] lists duplicate fields first, then
+/// unknown ones. The caller must compare version and kind with the request path; see [`check_version`].
 pub fn decode(definition: &Definition, json: &[u8]) -> Result<Decoded, DecodeError> {
     decode_parsed(definition, json::parse(json, ParseOptions::default())?, json)
 }
 
-/// As [`decode`], for a body that has been parsed already.
+/// Like [`decode`], for a body that is already parsed.
 pub fn decode_parsed(definition: &Definition, parsed: Parsed, json: &[u8]) -> Result<Decoded, DecodeError> {
     let mut strict: Vec<String> = parsed.strict_errors().collect();
     let mut value = parsed.value;
@@ -79,14 +78,14 @@ pub fn decode_parsed(definition: &Definition, parsed: Parsed, json: &[u8]) -> Re
     Ok(Decoded { value, strict })
 }
 
-/// Brings an object that a client sent into form and defaults it. Returns what strict validation complains of.
+/// Normalises and defaults an object that a client sent. Returns strict validation errors.
 pub fn complete(definition: &Definition, object: &mut Value) -> Result<Vec<String>, ShapeError> {
     let strict = coerce(definition, object, Malformed::Refuse)?;
     default(definition, object);
     Ok(strict)
 }
 
-/// The body must be of the version that the path names.
+/// Checks that the object has the version and kind of the request path.
 pub fn check_version(expected: Gvk<'_>, object: &Value) -> Result<(), ApiError> {
     let given = object.str_at("apiVersion");
     let expected = expected.api_version();
@@ -98,7 +97,7 @@ pub fn check_version(expected: Gvk<'_>, object: &Value) -> Result<(), ApiError> 
     )))
 }
 
-/// An object from storage in the version wanted, converted as strategy `None` does.
+/// Reads a stored object in the requested version, converted with strategy `None`.
 pub fn read(definition: &Definition, mut stored: Value, version: &str) -> Result<Value, ReadError> {
     restore(definition, &mut stored)?;
     if Gvk::of(&stored).version != version {
@@ -107,8 +106,8 @@ pub fn read(definition: &Definition, mut stored: Value, version: &str) -> Result
     Ok(stored)
 }
 
-/// Brings an object from storage into form and defaults it, in the version in which it was stored. A webhook
-/// that converts is called after this, and [`coerce`] after that.
+/// Normalises and defaults a stored object in its stored version. Before webhook conversion; run [`coerce`]
+/// after it.
 pub fn restore(definition: &Definition, stored: &mut Value) -> Result<(), ReadError> {
     let gvk = Gvk::of(stored);
     if gvk.group != definition.group || !definition.versions.contains_key(gvk.version) {
@@ -122,7 +121,7 @@ pub fn restore(definition: &Definition, stored: &mut Value) -> Result<(), ReadEr
     Ok(())
 }
 
-/// Converts an object as strategy `None` does: another `apiVersion`, and what that version does not know goes.
+/// Converts an object with strategy `None`: sets `apiVersion` and prunes fields unknown to the version.
 pub fn convert(definition: &Definition, object: &mut Value, version: &str) -> Result<(), ReadError> {
     let api_version = definition.gvk(version).api_version();
     if !definition.versions.contains_key(version) {
@@ -133,9 +132,9 @@ pub fn convert(definition: &Definition, object: &mut Value, version: &str) -> Re
     Ok(())
 }
 
-/// Brings an object into form, by the schema of the version that it says it has; of a version that the
-/// definition does not have nothing but metadata stays. Returns the unknown fields as strict validation names
-/// them: those of metadata first, then others, then those of metadata in embedded resources.
+/// Normalises an object by the schema of its version. If the CRD does not have that version, only metadata is
+/// kept. Returns the unknown fields as strict validation errors: those of metadata first, then others, then
+/// those of metadata in embedded resources.
 pub fn coerce(
     definition: &Definition,
     object: &mut Value,
@@ -157,7 +156,7 @@ pub fn coerce(
     Ok(unknown.iter().map(|path| unknown_field(path)).collect())
 }
 
-/// Nulls in metadata have been dealt with.
+/// Prunes nulls outside of metadata, which is already normalised.
 fn prune_nulls_below(schema: &Schema, object: &mut Value) {
     let metadata = object.as_object_mut().and_then(|fields| fields.remove("metadata"));
     prune_nulls(schema, object);
@@ -172,8 +171,8 @@ fn default(definition: &Definition, object: &mut Value) {
     }
 }
 
-/// The schema of the version that an object says it has, the empty one if the definition has no such version;
-/// none for objects of other kinds.
+/// The schema of an object's version; the empty schema if the CRD does not have that version. `None` for
+/// objects of other kinds.
 fn schema_of<'a>(definition: &'a Definition, object: &Value) -> Option<&'a Schema> {
     static EMPTY: LazyLock<Schema> = LazyLock::new(Schema::default);
     let gvk = Gvk::of(object);

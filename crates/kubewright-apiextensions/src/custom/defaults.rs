@@ -1,11 +1,11 @@
-//! Filling in the defaults of a schema.
+//! Defaulting.
 
 use serde_json::Value;
 
 use super::schema::Schema;
 
-/// Sets fields that are absent to their defaults, and nulls too where null is not allowed. Fields of a
-/// default are defaulted in turn. Idempotent.
+/// Sets absent fields, and nulls that are not nullable, to their defaults. Also defaults the fields of a
+/// default. Idempotent.
 pub fn apply_defaults(schema: &Schema, value: &mut Value) {
     if !schema.contains.defaults {
         return;
@@ -58,7 +58,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn absent_fields_and_forbidden_nulls_are_defaulted() {
+    fn absent_fields_and_non_nullable_nulls_are_defaulted() {
         let schema = Schema::compile(&json!({"type": "object", "properties": {
             "spec": {"type": "object", "default": {}, "properties": {
                 "a": {"type": "string", "default": "A"},

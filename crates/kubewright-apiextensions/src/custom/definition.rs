@@ -1,4 +1,4 @@
-//! What a CustomResourceDefinition says of its objects, compiled once for all requests.
+//! A CRD, compiled for the handling of its custom resources.
 
 use std::collections::BTreeMap;
 
@@ -9,29 +9,29 @@ use super::schema::{Schema, SchemaError};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 
-/// A kind of custom resources.
+/// A compiled CRD.
 #[derive(Debug, Clone)]
 pub struct Definition {
     /// API group.
     pub group: String,
     /// Kind.
     pub kind: String,
-    /// Objects live in namespaces.
+    /// Whether the resource is namespaced.
     pub namespaced: bool,
-    /// `preserveUnknownFields`: nothing is pruned. Only very old definitions have it.
+    /// `spec.preserveUnknownFields`: nothing is pruned. Only CRDs created through `v1beta1` have it.
     pub preserve_unknown_fields: bool,
-    /// Versions by name, also those that are not served.
+    /// Versions by name, including those that are not served.
     pub versions: BTreeMap<String, Version>,
 }
 
-/// One version of a kind.
+/// A version of a CRD.
 #[derive(Debug, Clone, Default)]
 pub struct Version {
-    /// What its objects look like.
+    /// The compiled schema.
     pub schema: Schema,
-    /// It has a status subresource.
+    /// Whether the status subresource is enabled.
     pub status: bool,
-    /// Its scale subresource.
+    /// The scale subresource, if enabled.
     pub scale: Option<ScalePaths>,
 }
 
@@ -53,7 +53,7 @@ impl Definition {
         })
     }
 
-    /// The type of objects of a version.
+    /// Group, version and kind of objects of a version.
     pub fn gvk<'a>(&'a self, version: &'a str) -> Gvk<'a> {
         Gvk { group: &self.group, version, kind: &self.kind }
     }

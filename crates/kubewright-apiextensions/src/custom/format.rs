@@ -1,7 +1,6 @@
-//! `format` of strings and numbers: those that the API server enforces.
+//! `format` of strings and numbers, as the API server enforces it.
 //!
-//! Formats that it does not know are dropped when a schema is compiled; they are documentation then. What each
-//! accepts is what Go's parsers accept, laxities included.
+//! Unknown formats are ignored, as OpenAPI allows. Each format accepts what Go's parser accepts.
 
 mod email;
 mod uri;
@@ -14,19 +13,19 @@ use super::schema::{Type, Types};
 use kubewright_apimachinery::duration::parse_go_duration;
 use kubewright_apimachinery::names::{parse_cidr_sloppy, parse_ip_sloppy};
 
-/// A format that is enforced.
+/// An enforced format.
 #[derive(Debug, Clone)]
 pub struct Format {
-    /// The name as it was written: `date-time`.
+    /// The original name, such as `date-time`.
     pub name: String,
-    /// What it asks for.
+    /// The check.
     pub kind: FormatKind,
 }
 
-/// What a format asks for.
+/// The check of a format.
 #[derive(Debug, Clone, Copy)]
 pub enum FormatKind {
-    /// Strings that pass.
+    /// Strings that pass the function.
     String(fn(&str) -> bool),
     /// Integers of 32 bits.
     Int32,
@@ -39,10 +38,10 @@ pub enum FormatKind {
 }
 
 impl Format {
-    /// The format of that name for values of these types, if the server enforces it.
+    /// The format `name` for values of these types, if the server enforces it.
     pub fn of(name: &str, types: Types) -> Option<Self> {
         let kind = match types.single() {
-            // Two types are as good as none.
+            // Several types count like none.
             None | Some(Type::String) => FormatKind::String(string_format(name)?),
             Some(Type::Integer) => match name {
                 "int32" => FormatKind::Int32,
@@ -60,7 +59,7 @@ impl Format {
     }
 }
 
-/// Dashes in the name do not count.
+/// Looks up a string format. Ignores dashes in the name.
 fn string_format(name: &str) -> Option<fn(&str) -> bool> {
     Some(match name.replace('-', "").as_str() {
         "bsonobjectid" => |text| text.len() == 24 && text.bytes().all(|b| b.is_ascii_hexdigit()),
@@ -101,27 +100,27 @@ static HOSTNAME: LazyLock<Regex> = LazyLock::new(|| {
     let text = format!(
         r"^([{c}]((-?[{c}]{{0,62}})?)|([{c}](([\-{c}]{{0,61}}[{c}])?)(\.)){{1,}}([a-zA-Z\p{{L}}]){{2,63}})$"
     );
-    Regex::new(&text).expect("the expression is right")
+    Regex::new(&text).expect("the expression is valid")
 });
 
 static RGB: LazyLock<Regex> = LazyLock::new(|| {
     let byte = "(0|[1-9][0-9]?|1[0-9][0-9]?|2[0-4][0-9]|25[0-5])";
     let space = r"[\t\n\f\r ]*";
     let text = format!(r"^rgb\({space}{byte}{space},{space}{byte}{space},{space}{byte}{space}\)$");
-    Regex::new(&text).expect("the expression is right")
+    Regex::new(&text).expect("the expression is valid")
 });
 
 static CARD: LazyLock<Regex> = LazyLock::new(|| {
     let visa = "4[0-9]{12}(?:[0-9]{3})?";
     let others = "5[1-5][0-9]{14}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35[0-9]{3})[0-9]{11}";
-    Regex::new(&format!("^(?:{visa}|{others})$")).expect("the expression is right")
+    Regex::new(&format!("^(?:{visa}|{others})$")).expect("the expression is valid")
 });
 
 fn is_hostname(text: &str) -> bool {
     text.len() <= 255 && text.split('.').all(|part| part.len() <= 63) && HOSTNAME.is_match(text)
 }
 
-/// Six, eight or twenty bytes: `aa:bb:...`, `aa-bb-...` or `aabb.ccdd....`.
+/// A MAC address of 6, 8 or 20 bytes: `aa:bb:...`, `aa-bb-...` or `aabb.ccdd....`.
 fn is_mac(text: &str) -> bool {
     let bytes = text.as_bytes();
     let (separator, width) = match (bytes.get(2), bytes.get(4)) {
@@ -212,7 +211,7 @@ fn is_ssn(text: &str) -> bool {
         })
 }
 
-/// With padding, and not empty.
+/// Base64 with padding, not empty.
 fn is_base64(text: &str) -> bool {
     let bytes = text.as_bytes();
     let padding = bytes.iter().rev().take_while(|b| **b == b'=').count();
@@ -242,7 +241,7 @@ fn is_date(text: &str) -> bool {
     bytes.len() == 10 && bytes[4] == b'-' && bytes[7] == b'-' && (1..=days).contains(&day)
 }
 
-/// A date, `t`, and a time with a zone. What comes after another `t` does not count.
+/// A date, `t`, and a time with a zone. Ignores text after another `t`.
 fn is_date_time(text: &str) -> bool {
     let lower = text.to_lowercase();
     let mut parts = lower.split('t');
@@ -271,7 +270,7 @@ fn is_time(text: &str) -> bool {
     if is_zone(rest) {
         return true;
     }
-    // Any character may stand before the fraction.
+    // Any character can separate the fraction.
     let mut chars = rest.chars();
     let Some(point) = chars.next() else { return false };
     let fraction = chars.as_str();
@@ -279,7 +278,7 @@ fn is_time(text: &str) -> bool {
     point != '\n' && zone.len() < fraction.len() && is_zone(zone)
 }
 
-/// As Go writes them, or as Scala does: numbers with units anywhere in the text.
+/// A Go duration, or a Scala-style duration: numbers with units anywhere in the text.
 fn is_duration(text: &str) -> bool {
     if parse_go_duration(text).is_ok() {
         return true;
@@ -307,7 +306,7 @@ fn is_duration(text: &str) -> bool {
 }
 
 fn is_unit(unit: &str) -> bool {
-    // Of each family the last may have an end: `hours`.
+    // The last spelling of each unit may have a suffix: `hours`.
     const UNITS: [(&[&str], &str); 8] = [
         (&["ns"], "nano"),
         (&["us", "µs"], "micro"),
@@ -349,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn every_format_takes_what_go_takes() {
+    fn every_format_accepts_what_go_accepts() {
         check(
             "date",
             &["2024-02-29", "2023-12-31"],
@@ -398,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_counts_only_for_its_type() {
+    fn a_format_applies_only_to_its_type() {
         assert!(Format::of("bogus", Types::default()).is_none());
         assert!(Format::of("int32", Types::only(Type::String)).is_none());
         assert!(Format::of("date", Types::only(Type::Integer)).is_none());

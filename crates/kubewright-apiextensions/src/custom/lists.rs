@@ -1,4 +1,4 @@
-//! Lists that are sets or maps: nothing in them may come twice.
+//! Uniqueness in lists of type `set` and `map`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use super::schema::{ListType, Schema};
 use kubewright_apimachinery::field::{ErrorKind, ErrorList, FieldError, Path};
 use kubewright_apimachinery::json;
 
-/// What comes twice in sets and list maps of an object.
+/// Reports duplicate items in lists of type `set` and `map`.
 pub fn validate_lists(schema: &Schema, object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     check(schema, object, &Path::root(), &mut errors);
@@ -24,7 +24,7 @@ fn check(schema: &Schema, value: &Value, path: &Path, errors: &mut ErrorList) {
     match value {
         Value::Object(fields) => {
             if let Some(further) = schema.additional_schema() {
-                // Properties are looked at here too, as upstream does.
+                // As upstream, also visit properties here.
                 for (name, field) in fields {
                     check(further, field, &path.key(name), errors);
                 }
@@ -81,7 +81,7 @@ fn duplicate(path: &Path, index: usize, value: &Value) -> FieldError {
     }
 }
 
-/// What tells an element from others.
+/// The identity of a list item.
 enum Key<'a> {
     Absent,
     Value(&'a Value),
@@ -103,7 +103,8 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// Equal for equal keys. `1` and `1.0` differ, but not within lists and objects, which are compared as JSON.
+    /// A text that is equal for equal keys. `1` and `1.0` differ at the top level, but not inside lists and
+    /// objects, which are compared as JSON.
     fn text(self) -> Cow<'a, str> {
         match self {
             Self::Absent => "-".into(),
@@ -119,10 +120,10 @@ fn is_compound(value: &Value) -> bool {
     matches!(value, Value::Array(_) | Value::Object(_))
 }
 
-/// Up to here comparing all with all is faster than hashing.
+/// Up to this length, comparing all pairs is faster than hashing.
 const FEW: usize = 16;
 
-/// The indices at which a key comes the second time.
+/// The indices of repeated keys.
 fn duplicates<'a>(keys: impl Iterator<Item = Key<'a>>) -> Vec<usize> {
     let keys: Vec<Key<'a>> = keys.collect();
     if keys.len() <= FEW {
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_element_of_a_set_comes_once() {
+    fn items_of_a_set_are_unique() {
         let set = json!({"type": "array", "items": {}, "x-kubernetes-list-type": "set"});
         check(
             &set,
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_of_a_list_map_differ_in_their_keys() {
+    fn items_of_a_list_map_have_unique_keys() {
         let one = json!({"type": "array", "items": {"type": "object"}, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]});
         check(&one, &json!([{"k": "a"}, {"k": "a", "v": 1}]), &[r#"l[1]: Duplicate value: {"k":"a"}"#]);
         check(&one, &json!([{}, null, {"k": "-"}]), &["l[1]: Duplicate value: {}"]);
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_are_told_the_same() {
+    fn long_lists_have_the_same_errors() {
         let set = json!({"type": "array", "items": {}, "x-kubernetes-list-type": "set"});
         let mut long: Vec<Value> = (0..40).map(Value::from).collect();
         long.extend([json!(1.0), json!("1"), json!([1]), json!([1.0]), json!(7), json!(7)]);
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_in_lists_and_in_maps_are_seen() {
+    fn nested_lists_are_checked() {
         let nested = json!({"type": "object", "additionalProperties": {"type": "array", "items":
             {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}}});
         check(&nested, &json!({"k": [["a"], ["b", "b"]]}), &[r#"l[k][1][1]: Duplicate value: "b""#]);

@@ -1,5 +1,4 @@
-//! `metadata` of custom resources and of resources embedded in them: read as Go's `ObjectMeta`, whatever the
-//! schema says.
+//! Metadata of custom resources and embedded resources. Always Go's `ObjectMeta`, independent of the schema.
 
 use serde_json::Value;
 
@@ -13,17 +12,17 @@ use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::types::{FieldType, Type, type_named};
 
-/// What happens to metadata of the wrong shape.
+/// How to handle malformed metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Malformed {
-    /// It is an error.
+    /// Return an error.
     Refuse,
-    /// It goes, field by field. For objects that are stored already.
+    /// Drop the malformed fields. For objects that are already stored.
     Drop,
 }
 
-/// Brings `metadata`, `apiVersion` and `kind` of embedded resources into form. Returns the paths of the fields
-/// that metadata does not know, sorted. With `whole_object` the value itself is such a resource.
+/// Normalises `metadata`, `apiVersion` and `kind` of embedded resources. Returns the sorted paths of unknown
+/// metadata fields. With `whole_object`, the value itself is a resource.
 pub fn coerce_metadata(
     schema: &Schema,
     value: &mut Value,
@@ -39,8 +38,8 @@ pub fn coerce_metadata(
     Ok(coercer.unknown)
 }
 
-/// What is wrong with `metadata`, `apiVersion` and `kind` of embedded resources. With `whole_object` the value
-/// itself is such a resource.
+/// Validates `metadata`, `apiVersion` and `kind` of embedded resources. With `whole_object`, the value itself
+/// is a resource.
 pub fn validate_metadata(schema: &Schema, value: &Value, path: &Path, whole_object: bool) -> ErrorList {
     let mut errors = ErrorList::new();
     if whole_object || schema.contains.embedded {
@@ -49,14 +48,14 @@ pub fn validate_metadata(schema: &Schema, value: &Value, path: &Path, whole_obje
     errors
 }
 
-/// Brings metadata into the form that Go would write. The error is Go's.
+/// Converts metadata to the form that Go would serialize. The error is Go's.
 pub(super) fn coerce(metadata: &mut Value, malformed: Malformed) -> Result<(), String> {
     if metadata.is_null() {
         *metadata = Value::Object(serde_json::Map::new());
         return Ok(());
     }
     if has_float(metadata) {
-        // `1.0` is an integer once it has been written.
+        // Serialization turns `1.0` into an integer.
         let text = json::to_vec(metadata);
         *metadata = json::parse(&text, ParseOptions::default()).map_err(|error| error.to_string())?.value;
     }
@@ -84,7 +83,7 @@ pub(super) fn coerce(metadata: &mut Value, malformed: Malformed) -> Result<(), S
     Ok(())
 }
 
-/// The paths of fields that metadata does not know, in the order of their names, each behind `prefix` and a dot.
+/// The paths of unknown metadata fields, sorted, with `prefix` and a dot.
 pub(super) fn unknown_fields(metadata: &Value, prefix: &str) -> Vec<String> {
     let mut unknown = Vec::new();
     unknown_in(object_meta(), metadata, prefix, &mut unknown);
@@ -116,7 +115,7 @@ fn unknown_of(ty: &'static FieldType, value: &Value, path: &str, name: &str, unk
 }
 
 fn object_meta() -> &'static Type {
-    type_named("meta.v1.ObjectMeta").expect("the type is among the facts")
+    type_named("meta.v1.ObjectMeta").expect("the type is in the table")
 }
 
 fn has_float(value: &Value) -> bool {
@@ -252,7 +251,7 @@ fn check_resource(resource: &Value, path: &Path, errors: &mut ErrorList) {
         errors.push(FieldError::invalid_printed(&at, shown(given), error));
         return;
     }
-    // A resource in a resource needs no name.
+    // Embedded resources need no name.
     metadata.default_at("name", "fakename");
     let namespaced = !metadata.str_at("namespace").is_empty();
     errors.extend(meta::object_meta(&metadata, namespaced, &NameRule::PathSegment, &at));
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_of_metadata_go() {
+    fn unknown_fields_of_metadata_are_dropped() {
         let given = json!({"m": {"k": {"metadata": {"name": "x", "bogus": 1, "ownerReferences": [{"nope": 1}], "generation": 2.0}}}});
         let (value, unknown) = coerced(given, Malformed::Refuse).unwrap();
         assert_eq!(value["m"]["k"]["metadata"]["generation"], json!(2));
@@ -297,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_types_are_refused_or_dropped() {
+    fn wrong_types_are_rejected_or_dropped() {
         let labels = json!({"e": {"kind": 1, "metadata": {"name": "x", "labels": {"a": 1}}}});
         assert_eq!(
             coerced(labels.clone(), Malformed::Refuse).unwrap_err(),
@@ -314,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn an_embedded_resource_says_what_it_is() {
+    fn an_embedded_resource_needs_api_version_and_kind() {
         let errors = |value: &Value| -> Vec<String> {
             validate_metadata(&schema(), value, &Path::root(), false)
                 .iter()

@@ -1,27 +1,27 @@
-//! Regular expressions as Go reads them.
+//! Go regular expressions.
 //!
-//! Go's dialect and that of the `regex` crate are nearly the same: neither backtracks, both know Unicode. Where
-//! they differ (`\d` is ASCII in Go, `{` and `[` may stand for themselves, `\Q...\E`, octal escapes) the
-//! expression is rewritten; what Go refuses is refused in Go's words, since users see them.
+//! Go's syntax and that of the `regex` crate are similar: neither backtracks, both support Unicode. The
+//! differences (ASCII-only `\d`, literal `{` and `[`, `\Q...\E`, octal escapes) are translated. Expressions
+//! that Go rejects are rejected with Go's error text, because users see it.
 
 use std::fmt::Write as _;
 
 use regex::{Regex, RegexBuilder};
 
-/// How often Go lets something repeat at most.
+/// Go's maximum repetition count.
 const MAX_REPEAT: u32 = 1000;
 
-/// Big enough for what Go accepts: a thousand repetitions of a Unicode class take some megabytes.
+/// Large enough for what Go accepts: a thousand repetitions of a Unicode class take some megabytes.
 const SIZE_LIMIT: usize = 64 << 20;
 
-/// `pattern` of a schema.
+/// The `pattern` of a schema.
 #[derive(Debug, Clone)]
 pub struct Pattern {
     text: String,
     compiled: Result<Regex, PatternError>,
 }
 
-/// An expression that Go refuses. The text is Go's.
+/// An expression that Go rejects. The text is Go's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("error parsing regexp: {code}: `{at}`")]
 pub struct PatternError {
@@ -30,17 +30,17 @@ pub struct PatternError {
 }
 
 impl Pattern {
-    /// Compiles an expression; one that is wrong is kept, and matches nothing.
+    /// Compiles an expression. An invalid one is kept and matches nothing.
     pub fn new(text: &str) -> Self {
         Self { text: text.to_owned(), compiled: compile(text) }
     }
 
-    /// The expression as it was written.
+    /// The original expression.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The expression, or why it is none.
+    /// The compiled expression, or its error.
     pub fn regex(&self) -> Result<&Regex, &PatternError> {
         self.compiled.as_ref()
     }
@@ -75,7 +75,7 @@ fn error(code: &'static str, at: &str) -> PatternError {
     PatternError { code, at: at.to_owned() }
 }
 
-/// The expression in the syntax of the `regex` crate.
+/// Translates an expression to the syntax of the `regex` crate.
 fn translate(text: &str) -> Result<String, PatternError> {
     let mut translator =
         Translator { whole: text, out: String::with_capacity(text.len() + 16), names: Vec::new() };
@@ -93,9 +93,9 @@ impl<'a> Translator<'a> {
     fn run(&mut self) -> Result<(), PatternError> {
         let mut rest = self.whole;
         let mut depth = 0_usize;
-        // Whether there is something that `*` could repeat.
+        // Whether there is an operand for `*`.
         let mut item = false;
-        // Where the last repetition operator began, if nothing came since.
+        // Start of the preceding repetition operator, if it is adjacent.
         let mut repeated: Option<&str> = None;
         while let Some(c) = rest.chars().next() {
             let here = rest;
@@ -176,7 +176,7 @@ impl<'a> Translator<'a> {
         self.out.push(c);
     }
 
-    /// A repetition operator; `operator` as it is written for us.
+    /// Writes a repetition operator; `operator` is its translation.
     fn repeat(
         &mut self,
         here: &'a str,
@@ -202,7 +202,7 @@ impl<'a> Translator<'a> {
         Ok(after)
     }
 
-    /// What follows `(`: a group, or flags that hold from here on. True for a group.
+    /// Parses what follows `(`: a group, or flags for the rest of the expression. Returns true for a group.
     fn group(&mut self, rest: &'a str) -> Result<(&'a str, bool), PatternError> {
         let Some(after) = rest.strip_prefix("(?") else {
             self.out.push('(');
@@ -221,7 +221,7 @@ impl<'a> Translator<'a> {
                 return Err(error("duplicate capture group name", name));
             }
             self.names.push(name);
-            // Names do not matter to those who only match, and ours may not start with a digit.
+            // Group names do not matter for matching, and Go's may start with a digit.
             self.out.push('(');
             return Ok((&name_on[end + 1..], true));
         }
@@ -236,7 +236,7 @@ impl<'a> Translator<'a> {
                 ':' | ')' if !negative || seen => {
                     let flags = &after[..at];
                     let group = c == ':';
-                    // `(?)` is nothing.
+                    // `(?)` has no effect.
                     if group || !flags.is_empty() {
                         write!(self.out, "(?{flags}{c}").unwrap_or_default();
                     }
@@ -248,13 +248,13 @@ impl<'a> Translator<'a> {
         Err(error(INVALID_PERL, rest))
     }
 
-    /// What follows `\` outside of a class.
+    /// Translates an escape outside of a class.
     fn backslash(&mut self, rest: &'a str) -> Result<&'a str, PatternError> {
         let after = &rest[1..];
         match after.chars().next() {
             Some('A') => self.out.push_str("\\A"),
             Some('z') => self.out.push_str("\\z"),
-            // A boundary of ASCII words; its negation would not be one of characters in the other mode.
+            // An ASCII word boundary. `(?-u:\B)` is not allowed, because it can match inside a character.
             Some('b') => self.out.push_str("(?-u:\\b)"),
             Some('B') => self.out.push_str("\\B"),
             Some('Q') => {
@@ -345,7 +345,7 @@ impl<'a> Translator<'a> {
         Ok(&rest[1..])
     }
 
-    /// One character of a class, or a range of them.
+    /// Translates one character of a class, or a range.
     fn range(&mut self, class: &'a str, rest: &'a str) -> Result<&'a str, PatternError> {
         let (low, mut after) = class_char(class, rest)?;
         let mut high = low;
@@ -380,7 +380,7 @@ const POSIX: [&str; 14] = [
     "upper", "word", "xdigit",
 ];
 
-/// What is in a class, or, for a capital letter, what is not.
+/// The content of a Perl class; for a capital letter its complement.
 fn perl_class(c: char) -> &'static str {
     match c.to_ascii_lowercase() {
         'd' => "0-9",
@@ -397,7 +397,7 @@ fn class_char<'a>(class: &str, rest: &'a str) -> Result<(char, &'a str), Pattern
     }
 }
 
-/// The character that an escape stands for.
+/// The character of an escape sequence.
 fn escape(rest: &str) -> Result<(char, &str), PatternError> {
     let mut chars = rest[1..].chars();
     let Some(c) = chars.next() else { return Err(error(TRAILING_BACKSLASH, "")) };
@@ -405,7 +405,7 @@ fn escape(rest: &str) -> Result<(char, &str), PatternError> {
     let invalid = |after: &str| error(INVALID_ESCAPE, &rest[..rest.len() - after.len()]);
     match c {
         '0'..='7' => {
-            // One digit but zero would refer back.
+            // A single digit other than zero would be a backreference.
             let more = after.bytes().take(2).take_while(|b| (b'0'..=b'7').contains(b)).count();
             if c != '0' && more == 0 {
                 return Err(invalid(after));
@@ -438,7 +438,7 @@ fn escape(rest: &str) -> Result<(char, &str), PatternError> {
 
 struct Count {
     min: u32,
-    /// None for no limit.
+    /// `None` means no limit.
     max: Option<u32>,
     /// `{3}` and not `{3,3}`.
     exact: bool,
@@ -460,13 +460,13 @@ impl std::fmt::Display for Count {
     }
 }
 
-/// `{n}`, `{n,}` or `{n,m}`, and what comes after; anything else stands for itself.
+/// Parses `{n}`, `{n,}` or `{n,m}`; anything else is literal.
 fn count(rest: &str) -> Option<(Count, &str)> {
     let (inner, after) = rest[1..].split_once('}')?;
     let number = |digits: &str| {
         let canonical = digits == "0" || !digits.starts_with('0');
         let digits_only = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-        // Too big for us is too big for Go too.
+        // Numbers beyond `u32` exceed Go's limit as well.
         (canonical && digits_only).then(|| digits.parse().unwrap_or(u32::MAX))
     };
     let count = match inner.split_once(',') {
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_special_stands_for_itself() {
+    fn characters_without_special_meaning_are_literal() {
         assert!(matches("^{a}$", "{a}"));
         assert!(matches("^a{,3}$", "a{,3}"));
         assert!(matches("^[[]+$", "[["));
@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_refuses_is_refused_in_its_words() {
+    fn invalid_patterns_have_gos_error_text() {
         refused("[a", "missing closing ]: `[a`");
         refused("(a", "missing closing ): `(a`");
         refused("a)", "unexpected ): `a)`");
@@ -548,7 +548,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_compiled_or_refused(text in r"[a-c\\\[\](){}|*+?^$.,0-3:<>PQEdDwbpx-]{0,14}") {
+        fn no_pattern_panics(text in r"[a-c\\\[\](){}|*+?^$.,0-3:<>PQEdDwbpx-]{0,14}") {
             if let Ok(translated) = translate(&text) {
                 let built = RegexBuilder::new(&translated).size_limit(SIZE_LIMIT).build();
                 prop_assert!(

@@ -1,4 +1,4 @@
-//! Values as Go's `%v`, `%T` and error texts show them.
+//! Formats values like Go's `%v`, `%T` and field errors.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use kubewright_apimachinery::field::quote;
 use kubewright_apimachinery::json;
 
-/// A value in the text of a field error: strings quoted, simple values plain, everything else as JSON.
+/// A value in a field error: strings quoted, scalars plain, everything else as JSON.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),
@@ -16,7 +16,7 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
-/// A value as `%v` prints it.
+/// Formats a value like `%v`.
 pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
@@ -33,7 +33,7 @@ pub(super) fn plain(value: &Value) -> String {
     }
 }
 
-/// The Go type of a value, as `%T` prints it.
+/// The Go type of a value, like `%T`.
 pub(super) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -46,7 +46,7 @@ pub(super) fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// A float as `%v` prints it: with an exponent below 1e-4 and from a million on.
+/// Formats a float like `%v`: with an exponent below 1e-4 and from a million on.
 pub(super) fn float(value: f64) -> String {
     let text = format!("{value:e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -66,7 +66,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn floats_read_as_in_go() {
+    fn floats_are_formatted_like_in_go() {
         for (value, text) in [
             (0.5, "0.5"),
             (1000.0, "1000"),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn values_read_as_in_go() {
+    fn values_are_formatted_like_in_go() {
         let value = json!({"b": [1, "x", null], "a": true});
         assert_eq!(plain(&value), "map[a:true b:[1 x <nil>]]");
         assert_eq!(shown(&value), r#"{"a":true,"b":[1,"x",null]}"#);

@@ -1,6 +1,6 @@
-//! Dropping what a schema does not know.
+//! Pruning of unknown fields.
 //!
-//! Only structure counts here, never the value: a field of the wrong type stays, and validation speaks of it.
+//! Considers only the structure of the schema: fields of a wrong type are kept and reported by validation.
 
 use std::fmt::Write as _;
 
@@ -8,15 +8,14 @@ use serde_json::{Map, Value};
 
 use super::schema::{Additional, Schema};
 
-/// Removes the fields that the schema does not know from a whole object, and names them, sorted, as strict
-/// decoding does: `unknown field "spec.x"`. `apiVersion`, `kind` and `metadata` stay as they are, here and in
-/// embedded resources.
+/// Removes unknown fields of an object. Returns them sorted, as strict decoding errors: `unknown field
+/// "spec.x"`. Keeps `apiVersion`, `kind` and `metadata`, also in embedded resources.
 pub fn prune(schema: &Schema, object: &mut Value) -> Vec<String> {
     prune_paths(schema, object, true).iter().map(|path| unknown_field(path)).collect()
 }
 
-/// As [`prune`], for any value, and with the bare paths. `whole_object` says that the value is a resource,
-/// though the schema may not say so.
+/// Like [`prune`], for any value; returns the paths only. With `whole_object`, the value is a resource even
+/// if the schema does not say so.
 pub fn prune_paths(schema: &Schema, value: &mut Value, whole_object: bool) -> Vec<String> {
     let mut pruner = Pruner::default();
     pruner.value(Some(schema), value, whole_object || schema.embedded_resource);
@@ -24,7 +23,7 @@ pub fn prune_paths(schema: &Schema, value: &mut Value, whole_object: bool) -> Ve
     pruner.unknown
 }
 
-/// Removes nulls where the schema neither allows null nor has a default.
+/// Removes nulls that are neither nullable nor have a default.
 pub fn prune_nulls(schema: &Schema, value: &mut Value) {
     match value {
         Value::Object(fields) => fields.retain(|name, field| {
@@ -46,7 +45,7 @@ pub fn prune_nulls(schema: &Schema, value: &mut Value) {
     }
 }
 
-/// What strict decoding says of an unknown field. Upstream does not escape the path.
+/// The strict decoding error of an unknown field. Upstream does not escape the path.
 pub(super) fn unknown_field(path: &str) -> String {
     format!("unknown field \"{path}\"")
 }
@@ -82,7 +81,7 @@ impl Pruner {
         }
     }
 
-    /// An element of a list whose unknown fields are kept: they are kept in the elements too.
+    /// Visits an item of a list that preserves unknown fields: its items do too.
     fn preserved(&mut self, schema: Option<&Schema>, value: &mut Value) {
         let Some(schema) = schema else { return };
         match value {
@@ -126,7 +125,7 @@ impl Pruner {
         });
     }
 
-    /// Prunes in the fields that the schema knows, and leaves the others alone.
+    /// Prunes inside the declared fields and keeps all others.
     fn known(&mut self, schema: &Schema, fields: &mut Map<String, Value>, resource: bool) {
         for (name, field) in fields {
             if !(resource && is_meta(name)) {
@@ -139,7 +138,7 @@ impl Pruner {
         let of = match (schema.properties.get(name), &schema.additional) {
             (Some(property), _) => Some(property),
             (None, Some(Additional::Schema(schema))) => Some(&**schema),
-            // The field is known; what is in it is not.
+            // The field is declared, but its content has no schema.
             (None, Some(Additional::Allowed(_))) => None,
             (None, None) => return,
         };
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_go_and_are_named_in_order() {
+    fn unknown_fields_are_pruned_and_reported_in_order() {
         let schema = schema(
             &json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
                 "a": {"type": "string"},
@@ -227,14 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn an_object_of_an_unknown_version_loses_everything() {
+    fn an_object_of_an_unknown_version_is_pruned_completely() {
         let mut object =
             json!({"apiVersion": "g/v2", "kind": "W", "metadata": {"name": "w"}, "spec": {"a": 1}});
         assert_eq!(prune(&Schema::default(), &mut object), [r#"unknown field "spec""#]);
     }
 
     #[test]
-    fn allowed_fields_without_a_schema_lose_what_is_in_them() {
+    fn the_content_of_fields_without_a_schema_is_pruned() {
         let schema = schema(
             &json!({"type": "object", "properties": {"m": {"type": "object", "additionalProperties": true}}}),
         );
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn nulls_go_unless_allowed_or_defaulted() {
+    fn nulls_are_pruned_unless_nullable_or_defaulted() {
         let schema = schema(&json!({"type": "object", "properties": {
             "a": {"type": "string"}, "b": {"type": "string", "nullable": true}, "c": {"type": "string", "default": "x"},
             "l": {"type": "array", "items": {"type": "object", "additionalProperties": {"type": "string"}}},

@@ -1,4 +1,4 @@
-//! The scale subresource: replicas and selector at paths that a definition names.
+//! The scale subresource: replicas and selector at the paths of the CRD.
 
 use serde_json::{Map, Value, json};
 
@@ -9,10 +9,10 @@ use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
 use kubewright_apimachinery::types::type_named;
 
-/// What a Scale has for replicas while the object has none, so that a patch can be told from nothing.
+/// Placeholder for absent replicas in a Scale, to detect whether a patch sets them.
 const NO_REPLICAS: i64 = i32::MIN as i64;
 
-/// Where a kind keeps what a Scale shows: dotted paths, with a leading dot.
+/// The JSON paths of the scale subresource, with a leading dot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScalePaths {
     /// `specReplicasPath`
@@ -24,7 +24,7 @@ pub struct ScalePaths {
 }
 
 impl ScalePaths {
-    /// Reads `subresources.scale` of a version.
+    /// Parses `subresources.scale` of a version.
     pub fn compile(scale: &Value) -> Self {
         Self {
             spec_replicas: scale.str_at("specReplicasPath").to_owned(),
@@ -33,7 +33,7 @@ impl ScalePaths {
         }
     }
 
-    /// The Scale of an object, to be shown. An object without replicas has none.
+    /// The Scale of an object, for reading. Fails if the object has no replicas.
     pub fn get(&self, object: &Value) -> Result<Value, ApiError> {
         let (scale, found) = self.scale(object).map_err(failed)?;
         if found {
@@ -43,7 +43,7 @@ impl ScalePaths {
         Err(ApiError::internal(format!("the spec replicas field {path} does not exist")))
     }
 
-    /// The Scale of an object, to be patched or replaced.
+    /// The Scale of an object, for patching or replacing.
     pub fn get_for_update(&self, object: &Value) -> Result<Value, ApiError> {
         let (mut scale, found) = self.scale(object).map_err(failed)?;
         if !found {
@@ -52,12 +52,12 @@ impl ScalePaths {
         Ok(scale)
     }
 
-    /// The Scale of an object that has been written.
+    /// The Scale of an object after a write.
     pub fn written(&self, object: &Value) -> Result<Value, ApiError> {
         self.scale(object).map(|(scale, _)| scale).map_err(ApiError::bad_request)
     }
 
-    /// Sets replicas, and the resourceVersion if one is given, to those of a Scale.
+    /// Copies the replicas of a Scale to the object, and its resourceVersion if set.
     pub fn set(&self, object: &mut Value, scale: &Value) -> Result<(), ApiError> {
         let replicas = scale.int_at("spec.replicas").unwrap_or_default();
         if replicas == NO_REPLICAS {
@@ -72,12 +72,12 @@ impl ScalePaths {
         Ok(())
     }
 
-    /// What is wrong with the replicas that are wanted.
+    /// Validates the desired replicas.
     pub fn validate_spec(&self, object: &Value) -> ErrorList {
         replicas_error(object, &self.spec_replicas).into_iter().collect()
     }
 
-    /// What is wrong with the replicas that there are, and with the selector.
+    /// Validates the observed replicas and the selector.
     pub fn validate_status(&self, object: &Value) -> ErrorList {
         let mut errors: ErrorList = replicas_error(object, &self.status_replicas).into_iter().collect();
         if let Some(path) = &self.label_selector
@@ -107,18 +107,18 @@ impl ScalePaths {
             "spec": {"replicas": to_int32(replicas.unwrap_or_default())},
             "status": {"replicas": to_int32(current), "selector": selector},
         });
-        let ty = type_named("autoscaling.v1.Scale").expect("the type is among the facts");
+        let ty = type_named("autoscaling.v1.Scale").expect("the type is in the table");
         decode::normalise(ty, &mut scale).map_err(|error| error.to_string())?;
         Ok((scale, replicas.is_some()))
     }
 }
 
-/// Upstream gives no reason for these failures.
+/// Upstream sets no reason for these errors.
 fn failed(message: String) -> ApiError {
     ApiError::new(500, "", message)
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "upstream cuts the same bits off")]
+#[expect(clippy::cast_possible_truncation, reason = "upstream truncates it as well")]
 fn to_int32(value: i64) -> i32 {
     value as i32
 }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_shows_what_stands_at_the_paths() {
+    fn a_scale_contains_the_values_at_its_paths() {
         let object = json!({"metadata": {"name": "w", "labels": {"a": "b"}}, "spec": {"n": 2}, "status": {"n": 7, "sel": "a=b"}});
         assert_eq!(
             paths().get(&object).unwrap(),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_without_replicas_has_no_scale_but_can_be_given_one() {
+    fn an_object_without_replicas_has_no_scale_but_can_be_scaled() {
         let mut object = json!({"metadata": {"name": "w"}});
         assert_eq!(
             paths().get(&object).unwrap_err().message,
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_are_small_and_not_negative() {
+    fn replicas_must_be_a_non_negative_int32() {
         let errors = |object: Value| -> Vec<String> {
             let mut errors = paths().validate_spec(&object);
             errors.extend(paths().validate_status(&object));

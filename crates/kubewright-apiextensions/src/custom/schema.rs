@@ -1,8 +1,7 @@
-//! A structural schema, compiled: what all rules of custom resources walk along.
+//! Compiled structural schema.
 //!
-//! Owns the reading of `openAPIV3Schema`. It accepts what a CustomResourceDefinition may contain and does not
-//! judge it: whether a schema is structural is checked where definitions are. A pattern that is no regular
-//! expression is kept, and fails every string, as upstream does.
+//! Parses `openAPIV3Schema`. Does not check that the schema is structural; CRD validation does. As upstream,
+//! an invalid pattern is kept and fails every string.
 
 use std::collections::BTreeMap;
 
@@ -11,34 +10,34 @@ use serde_json::{Map, Value};
 use super::format::Format;
 use super::pattern::Pattern;
 
-/// A compiled schema. The empty one knows no fields and allows every value.
+/// A compiled schema. The empty schema declares no fields and accepts every value.
 #[derive(Debug, Clone, Default)]
 pub struct Schema {
-    /// The types that a value may have.
+    /// The allowed types.
     pub types: Types,
-    /// `null` is a value.
+    /// Whether null is allowed.
     pub nullable: bool,
-    /// What strings, or numbers, must look like. Formats that the server does not know are left out.
+    /// The enforced format. Unknown formats are dropped.
     pub format: Option<Format>,
-    /// `enum`; empty for any value.
+    /// `enum`; empty if any value is allowed.
     pub allowed: Vec<Value>,
-    /// Fields of an object.
+    /// Declared fields of an object.
     pub properties: BTreeMap<String, Schema>,
-    /// Fields of an object that are not among the properties.
+    /// `additionalProperties`.
     pub additional: Option<Additional>,
-    /// Elements of a list.
+    /// The schema of list items.
     pub items: Option<Box<Schema>>,
-    /// Fields that an object must have.
+    /// Required fields.
     pub required: Vec<String>,
-    /// Bounds of numbers.
+    /// Constraints on numbers.
     pub number: Option<Box<NumberBounds>>,
-    /// Bounds of strings.
+    /// Constraints on strings.
     pub string: Option<Box<StringBounds>>,
-    /// How many elements or fields there may be.
+    /// Constraints on the number of items or fields.
     pub size: Option<Box<SizeBounds>>,
     /// `allOf`, `anyOf`, `oneOf` and `not`.
     pub junctors: Option<Box<Junctors>>,
-    /// The value of a field that is absent. Never null.
+    /// The default. Never null.
     pub default: Option<Value>,
     /// `x-kubernetes-preserve-unknown-fields`.
     pub preserve_unknown_fields: bool,
@@ -50,24 +49,24 @@ pub struct Schema {
     pub list_type: Option<ListType>,
     /// `x-kubernetes-list-map-keys`.
     pub list_map_keys: Vec<String>,
-    /// `x-kubernetes-map-type` is `atomic`.
+    /// Whether `x-kubernetes-map-type` is `atomic`.
     pub atomic_map: bool,
-    /// `x-kubernetes-validations`, as they were written.
+    /// `x-kubernetes-validations`, unparsed.
     pub validations: Vec<Value>,
-    /// What stands in this schema or below it, so that walks can stop early.
+    /// Features used in this schema or its subschemas, so that walks can stop early.
     pub contains: Contains,
 }
 
-/// What a schema or one below it has.
+/// Features used in a schema or its subschemas.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Contains {
-    /// A default.
+    /// Defaults.
     pub defaults: bool,
-    /// An embedded resource.
+    /// Embedded resources.
     pub embedded: bool,
-    /// A list that is a set or a map.
+    /// Lists of type `set` or `map`.
     pub unique_lists: bool,
-    /// A rule in CEL.
+    /// CEL rules.
     pub rules: bool,
 }
 
@@ -80,42 +79,42 @@ impl Contains {
     }
 }
 
-/// What fields of an object that are not among its properties must be.
+/// `additionalProperties`.
 #[derive(Debug, Clone)]
 pub enum Additional {
-    /// Allowed, or not.
+    /// A bool.
     Allowed(bool),
-    /// Of a schema.
+    /// A schema.
     Schema(Box<Schema>),
 }
 
 /// `x-kubernetes-list-type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListType {
-    /// One value as a whole.
+    /// `atomic`.
     Atomic,
-    /// Elements come once.
+    /// `set`.
     Set,
-    /// Elements are told apart by their keys.
+    /// `map`.
     Map,
 }
 
-/// Bounds of numbers.
+/// Constraints on numbers.
 #[derive(Debug, Clone, Default)]
 pub struct NumberBounds {
     /// `minimum`
     pub minimum: Option<f64>,
-    /// The minimum itself is too small.
+    /// `exclusiveMinimum`
     pub exclusive_minimum: bool,
     /// `maximum`
     pub maximum: Option<f64>,
-    /// The maximum itself is too big.
+    /// `exclusiveMaximum`
     pub exclusive_maximum: bool,
     /// `multipleOf`
     pub multiple_of: Option<f64>,
 }
 
-/// Bounds of strings, in characters.
+/// Constraints on strings. Lengths count characters.
 #[derive(Debug, Clone, Default)]
 pub struct StringBounds {
     /// `minLength`
@@ -126,7 +125,7 @@ pub struct StringBounds {
     pub pattern: Option<Pattern>,
 }
 
-/// How many elements or fields there may be.
+/// Constraints on the number of items or fields.
 #[derive(Debug, Clone, Default)]
 pub struct SizeBounds {
     /// `minItems`
@@ -141,16 +140,16 @@ pub struct SizeBounds {
     pub max_properties: Option<i64>,
 }
 
-/// Schemas that are joined. They add rules, and no fields.
+/// Logical junctors. They add constraints but declare no fields.
 #[derive(Debug, Clone, Default)]
 pub struct Junctors {
-    /// Every one must hold.
+    /// All must match.
     pub all_of: Vec<Schema>,
-    /// At least one must hold.
+    /// At least one must match.
     pub any_of: Vec<Schema>,
-    /// Exactly one must hold.
+    /// Exactly one must match.
     pub one_of: Vec<Schema>,
-    /// It must not hold.
+    /// Must not match.
     pub not: Option<Schema>,
 }
 
@@ -190,7 +189,7 @@ impl Type {
         Self::ALL.iter().find(|(ty, _)| *ty == self).map_or("", |(_, name)| name)
     }
 
-    /// The type of a value. A number that was written with a fraction or an exponent is no integer.
+    /// The type of a value. A number with a fraction or an exponent is not an integer.
     pub fn of(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -204,27 +203,27 @@ impl Type {
     }
 }
 
-/// Types that a value may have; none is any.
+/// A set of types; empty means any type.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Types(u8);
 
 impl Types {
-    /// One type.
+    /// A set with one type.
     pub fn only(ty: Type) -> Self {
         Self(ty as u8)
     }
 
-    /// Any type will do.
+    /// Whether any type is allowed.
     pub fn is_any(self) -> bool {
         self.0 == 0
     }
 
-    /// Type `ty` is named.
+    /// Whether the set lists `ty`.
     pub fn contains(self, ty: Type) -> bool {
         self.0 & ty as u8 != 0
     }
 
-    /// The type, if only one is named.
+    /// The type, if the set lists exactly one.
     pub fn single(self) -> Option<Type> {
         Type::ALL.iter().find(|(ty, _)| *ty as u8 == self.0).map(|(ty, _)| *ty)
     }
@@ -238,19 +237,19 @@ impl std::fmt::Display for Types {
     }
 }
 
-/// A value that is no schema.
+/// Why a schema does not compile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// A schema must be an object.
+    /// The schema is not an object.
     #[error("a schema must be an object")]
     NotAnObject,
-    /// A keyword that the server does not support. The text is upstream's.
+    /// An unsupported keyword. The text is upstream's.
     #[error("OpenAPIV3Schema '{0}' is not supported")]
     Unsupported(&'static str),
-    /// Lists with a schema for each place are not supported.
+    /// `items` is a list of schemas.
     #[error("OpenAPIV3Schema 'items' must be a schema, but is an array")]
     ItemsArray,
-    /// A type that JSON does not have.
+    /// An unknown type.
     #[error("unknown type {0:?}")]
     UnknownType(String),
 }
@@ -301,12 +300,12 @@ impl Schema {
         Ok(compiled)
     }
 
-    /// The schema of a field: that of the property, or of further fields.
+    /// The schema of a field: from `properties` or `additionalProperties`.
     pub fn field(&self, name: &str) -> Option<&Self> {
         self.properties.get(name).or_else(|| self.additional_schema())
     }
 
-    /// The schema of fields that are not among the properties.
+    /// The schema of `additionalProperties`.
     pub fn additional_schema(&self) -> Option<&Self> {
         match &self.additional {
             Some(Additional::Schema(schema)) => Some(schema),
@@ -465,14 +464,14 @@ mod tests {
     }
 
     #[test]
-    fn int_or_string_names_both_types() {
+    fn int_or_string_allows_both_types() {
         let schema = Schema::compile(&json!({"x-kubernetes-int-or-string": true})).unwrap();
         assert_eq!(schema.types.to_string(), "integer,string");
         assert_eq!(schema.types.single(), None);
     }
 
     #[test]
-    fn what_stands_below_is_known_at_the_top() {
+    fn features_of_subschemas_are_known_at_the_root() {
         let schema = Schema::compile(&json!({"type": "object", "properties": {
             "a": {"type": "array", "items": {"type": "object", "additionalProperties": {"type": "string", "default": "x"}}},
             "b": {"type": "string", "x-kubernetes-validations": [{"rule": "true"}]},
@@ -485,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn unsupported_keywords_are_refused() {
+    fn unsupported_keywords_are_rejected() {
         assert_eq!(
             Schema::compile(&json!({"properties": {"a": {"$ref": "#/x"}}})).unwrap_err(),
             SchemaError::Unsupported("$ref")

@@ -1,5 +1,5 @@
-//! What happens to a custom resource on its way into storage: what a client may not set is set for it, and the
-//! rules that are not CEL are checked.
+//! The strategy of custom resources: resets fields that clients cannot set, and validates everything except
+//! CEL rules.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use kubewright_apimachinery::object::Fields as _;
 /// Names of custom resources are DNS subdomains.
 const META_RULES: Rules = Rules::generic(NameRule::DnsSubdomain);
 
-/// Prepares an object for its creation: no status where that is a subresource, and generation 1.
+/// Prepares an object for create: drops the status if it is a subresource, and sets generation 1.
 pub fn prepare_create(version: &Version, object: &mut Value) {
     if version.status {
         object.remove_at("status");
@@ -24,8 +24,8 @@ pub fn prepare_create(version: &Version, object: &mut Value) {
     object.set_at("metadata.generation", 1);
 }
 
-/// Prepares an object that is to replace `old`: the status stays where it is a subresource, and the generation
-/// grows when anything but metadata changes.
+/// Prepares an object for update: keeps the old status if it is a subresource, and increments the generation
+/// if anything but metadata changed.
 pub fn prepare_update(version: &Version, new: &mut Value, old: &Value) {
     if version.status {
         match (old.get("status"), new.as_object_mut()) {
@@ -42,7 +42,7 @@ pub fn prepare_update(version: &Version, new: &mut Value, old: &Value) {
     }
 }
 
-/// Prepares an object whose status is to be replaced: all else is as it was, but for `managedFields`.
+/// Prepares an object for an update of its status: keeps everything else except `managedFields`.
 pub fn prepare_status_update(new: &mut Value, old: &Value) {
     let status = new.as_object_mut().and_then(|fields| fields.remove("status"));
     let managed = new.remove_at("metadata.managedFields");
@@ -65,7 +65,7 @@ fn equal_but_metadata(new: &Value, old: &Value) -> bool {
         && new.iter().all(|(name, value)| name == "metadata" || old.get(name) == Some(value))
 }
 
-/// Checks an object that is about to be created, all but its rules in CEL: see [`blocks_rules`].
+/// Validates an object on create, without CEL rules; see [`blocks_rules`].
 pub fn validate_create(definition: &Definition, version: &str, object: &Value) -> ErrorList {
     let Some(rules) = definition.versions.get(version) else { return ErrorList::new() };
     let mut errors = type_errors(definition.gvk(version), object);
@@ -81,7 +81,7 @@ pub fn validate_create(definition: &Definition, version: &str, object: &Value) -
     errors
 }
 
-/// Checks an object that is about to replace `old`, all but its rules in CEL: see [`blocks_rules`].
+/// Validates an object on update, without CEL rules; see [`blocks_rules`].
 pub fn validate_replace(definition: &Definition, version: &str, new: &Value, old: &Value) -> ErrorList {
     let Some(rules) = definition.versions.get(version) else { return ErrorList::new() };
     let gvk = definition.gvk(version);
@@ -98,7 +98,7 @@ pub fn validate_replace(definition: &Definition, version: &str, new: &Value, old
     errors
 }
 
-/// Checks an object whose status is about to be replaced, all but its rules in CEL: see [`blocks_rules`].
+/// Validates an object on an update of its status, without CEL rules; see [`blocks_rules`].
 pub fn validate_status(definition: &Definition, version: &str, new: &Value, old: &Value) -> ErrorList {
     let Some(rules) = definition.versions.get(version) else { return ErrorList::new() };
     let gvk = definition.gvk(version);
@@ -116,7 +116,7 @@ pub fn validate_status(definition: &Definition, version: &str, new: &Value, old:
     errors
 }
 
-/// Rules in CEL are not evaluated on objects whose shape is wrong; then this is said instead.
+/// The error that replaces the evaluation of CEL rules if the object has structural errors.
 pub fn blocks_rules(errors: &[FieldError]) -> Option<FieldError> {
     let blocking = |kind: ErrorKind| {
         matches!(
@@ -137,7 +137,7 @@ pub fn blocks_rules(errors: &[FieldError]) -> Option<FieldError> {
     })
 }
 
-/// Warnings about finalizers that are new in an object.
+/// Warnings about new finalizers.
 pub fn warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
     let known = old.map_or(&[][..], |old| old.list_at("metadata.finalizers"));
     let mut added: Vec<&str> = new
@@ -181,7 +181,7 @@ fn scale_errors(rules: &Version, object: &Value) -> ErrorList {
     scale.flat_map(|scale| [scale.validate_spec(object), scale.validate_status(object)]).flatten().collect()
 }
 
-/// Duplicates are let through once there are some.
+/// Duplicate errors of lists, unless the old object already had duplicates.
 fn new_list_errors(rules: &Version, new: &Value, old: &Value) -> ErrorList {
     let errors = validate_lists(&rules.schema, new);
     if errors.is_empty() || validate_lists(&rules.schema, old).is_empty() { errors } else { ErrorList::new() }

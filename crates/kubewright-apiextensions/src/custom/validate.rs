@@ -1,8 +1,8 @@
-//! Values against a schema: every keyword, in the words and the order of kube-openapi.
+//! Validation of values against a schema, with the messages and order of kube-openapi.
 //!
-//! Upstream walks maps in no order; here names are sorted, so that the same object is always refused with the
-//! same text. On update, parts that were wrong before and have not changed are let through (ratcheting); see
-//! [`ratchet`]. A value that is right costs no allocation.
+//! Upstream iterates over maps in random order; here names are sorted, so that errors are deterministic. On
+//! update, unchanged invalid values are accepted (ratcheting); see [`ratchet`]. Valid values cause no
+//! allocations.
 
 mod found;
 mod number;
@@ -18,27 +18,27 @@ use kubewright_apimachinery::field::{ErrorList, Path};
 use kubewright_apimachinery::keyed::has_duplicates;
 use ratchet::Pair;
 
-/// What is wrong with an object.
+/// Validates an object.
 pub fn validate(schema: &Schema, object: &Value) -> ErrorList {
     validate_at(schema, object, &Path::root())
 }
 
-/// What is wrong with a value that stands at a path. Messages name fields from the value on.
+/// Validates a value at a path. Fields in messages are relative to the value.
 pub fn validate_at(schema: &Schema, value: &Value, path: &Path) -> ErrorList {
     check(schema, value, &At::Root, None).into_errors(path)
 }
 
-/// What is wrong with an object that replaces `old`, less what was wrong before and has not changed.
+/// Validates an object on update. Ignores errors of unchanged values.
 pub fn validate_update(schema: &Schema, new: &Value, old: &Value) -> ErrorList {
     validate_update_at(schema, new, old, &Path::root())
 }
 
-/// As [`validate_update`], for a value that stands at a path. Messages name fields from the value on.
+/// Like [`validate_update`], for a value at a path. Fields in messages are relative to the value.
 pub fn validate_update_at(schema: &Schema, new: &Value, old: &Value, path: &Path) -> ErrorList {
     check(schema, new, &At::Root, Some(Pair { new, old, schema })).into_errors(path)
 }
 
-/// Checks a value. With an old one, errors are dropped where nothing has changed.
+/// Validates a value. With an old value, drops the errors of unchanged parts.
 fn check(schema: &Schema, value: &Value, at: &At<'_>, pair: Option<Pair<'_>>) -> Outcome {
     let mut outcome = check_value(schema, value, at, pair.as_ref());
     if !outcome.errors.is_empty() && pair.is_some_and(|pair| pair.is_equal()) {
@@ -47,7 +47,7 @@ fn check(schema: &Schema, value: &Value, at: &At<'_>, pair: Option<Pair<'_>>) ->
     outcome
 }
 
-/// Matches are counted as upstream counts them: they decide which alternative of `anyOf` is shown.
+/// Counts matches like upstream: they decide which alternative of `anyOf` is reported.
 fn check_value(schema: &Schema, value: &Value, at: &At<'_>, pair: Option<&Pair<'_>>) -> Outcome {
     let mut outcome = Outcome::default();
     if value.is_null() {
@@ -68,7 +68,7 @@ fn check_value(schema: &Schema, value: &Value, at: &At<'_>, pair: Option<&Pair<'
     if let Some(joined) = &schema.junctors {
         outcome.merge(junctors(joined, value, at));
     }
-    // The junctors' own count, which is there without any too.
+    // The junctor validators count even if there are no junctors.
     outcome.matches += 2;
     match value {
         Value::String(text) => {
@@ -119,7 +119,7 @@ fn type_error(schema: &Schema, value: &Value, at: &At<'_>) -> Option<Found> {
     let named = types.contains(ty);
     let is_text = matches!(value, Value::String(_) | Value::Array(_));
     if let Some(format) = &schema.format {
-        // What upstream takes for the format of a value, from its type.
+        // The format that upstream infers from the type of a value.
         let native = match ty {
             Type::Integer => "int64",
             Type::Number => "float64",
@@ -128,7 +128,7 @@ fn type_error(schema: &Schema, value: &Value, at: &At<'_>) -> Option<Found> {
         if !(is_text || named || native == format.name || whole || widened) {
             return Some(Found::wrong_type(at, &format.name, native));
         }
-        // A list passes here, too.
+        // As upstream, a list also passes here.
         if is_text && !types.contains(Type::Number) && !types.contains(Type::Integer) {
             return None;
         }
@@ -136,7 +136,7 @@ fn type_error(schema: &Schema, value: &Value, at: &At<'_>) -> Option<Found> {
     (!(named || whole || widened)).then(|| Found::wrong_type(at, &types.to_string(), ty.name()))
 }
 
-/// Only the first broken rule counts.
+/// Reports only the first violated constraint.
 fn string_error(schema: &Schema, text: &str, at: &At<'_>) -> Option<Found> {
     let bounds = schema.string.as_deref()?;
     if bounds.min_length.is_some() || bounds.max_length.is_some() {
@@ -164,8 +164,8 @@ fn enum_error(schema: &Schema, value: &Value, at: &At<'_>) -> Option<Found> {
         .then(|| Found::not_supported(at, value, allowed))
 }
 
-/// Upstream converts the value to the type of the allowed one first, as Go converts: 1.5 becomes 1, and the
-/// integer 65 the letter A. Null equals nothing.
+/// Like upstream, first converts the value to the type of the enum value with Go's rules: 1.5 becomes 1, and
+/// the integer 65 becomes "A". Null equals nothing.
 fn equals_enum(value: &Value, allowed: &Value) -> bool {
     match (value, allowed) {
         (Value::Null, _) | (_, Value::Null) => false,
@@ -213,7 +213,7 @@ fn object(
     if let Some(bounds) = schema.size.as_deref() {
         properties_count(bounds, fields.len(), at, outcome);
     }
-    // The version of an object is not what changed it: both sides were converted to the same.
+    // Ignore changes of apiVersion: both objects were converted to the same one.
     let old = |name: &str| {
         let type_meta = matches!(at, At::Root) && matches!(name, "apiVersion" | "kind");
         pair.filter(|_| !type_meta).and_then(|pair| pair.key(name))
@@ -255,7 +255,7 @@ fn properties_count(bounds: &SizeBounds, count: usize, at: &At<'_>, outcome: &mu
     }
 }
 
-/// Joined schemas know no old value: in them nothing is let through.
+/// Junctors have no old value, so ratcheting does not apply.
 fn junctors(joined: &Junctors, value: &Value, at: &At<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     if !joined.any_of.is_empty() {
@@ -284,7 +284,7 @@ fn junctors(joined: &Junctors, value: &Value, at: &At<'_>) -> Outcome {
     outcome
 }
 
-/// The errors of the alternative with most matches are shown.
+/// Reports the errors of the alternative with the most matches.
 fn any_of(parts: &[Schema], value: &Value, at: &At<'_>, outcome: &mut Outcome) {
     let mut best: Option<Outcome> = None;
     for part in parts {

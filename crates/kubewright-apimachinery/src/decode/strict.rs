@@ -1,4 +1,4 @@
-//! Complaints of strict field validation, in the order in which the client wrote the fields.
+//! Errors of strict field validation, in document order.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub(super) fn errors(ty: &'static Type, bytes: &[u8]) -> Result<Vec<String>, Par
     Ok(found.errors)
 }
 
-/// Unknown fields of a value, in the order of its keys.
+/// Unknown fields of a value, in key order.
 pub(super) fn unknown_of_value(ty: &'static Type, value: &Value) -> Vec<String> {
     let mut found = Found::default();
     found.object(Some(ty), &document(value), "");
@@ -48,7 +48,7 @@ impl Found {
         }
     }
 
-    /// An object of a type, or, without one, whose fields are all known.
+    /// Visits an object. Without a type, all its fields are known.
     fn object(&mut self, ty: Option<&'static Type>, document: &Document, path: &str) {
         let Document::Object(fields) = document else { return };
         let mut keys = BTreeSet::new();

@@ -1,8 +1,8 @@
-//! A JSON document as it was written.
+//! JSON documents with field order, duplicate fields and number spelling.
 //!
-//! Kubernetes reports unknown and repeated fields, and the first field of a wrong type, in the order in which
-//! the client wrote them, and shows numbers as the client wrote them. A [`serde_json::Value`] has forgotten
-//! both. A [`Document`] is for saying such errors; nothing that goes right should need one.
+//! Kubernetes reports unknown fields, duplicate fields and the first type error in document order, and quotes
+//! numbers as the client wrote them. A [`serde_json::Value`] does not keep this. Use [`Document`] for error
+//! messages only.
 
 use serde_json::{Map, Value};
 
@@ -16,23 +16,23 @@ pub enum Document {
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// A number, as it was written. It may be too big for a float.
+    /// A number as in the input. It may be out of range for a float.
     Number(String),
-    /// A string, decoded.
+    /// A decoded string.
     String(String),
     /// An array.
     Array(Vec<Document>),
-    /// An object; of equal keys the last one counts.
+    /// An object. Of equal keys the last one wins.
     Object(Vec<(String, Document)>),
 }
 
 impl Document {
-    /// Reads one JSON value, as [`super::parse`] does.
+    /// Parses one JSON value, with the rules of [`super::parse`].
     pub fn parse(bytes: &[u8], options: ParseOptions) -> Result<Self, ParseError> {
         parser::parse(bytes, options).map(|(document, _)| document)
     }
 
-    /// What Go's type errors call this kind of value: `json: cannot unmarshal array into ...`.
+    /// The value type in Go's type errors: `json: cannot unmarshal array into ...`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -44,8 +44,8 @@ impl Document {
         }
     }
 
-    /// The value that [`super::parse`] reads from the same input. Like every walk over a [`Value`], this
-    /// recurses as deep as the document is.
+    /// Converts to the value that [`super::parse`] returns for the same input. Recurses as deep as the
+    /// document.
     pub fn to_value(&self) -> Result<Value, ParseError> {
         Ok(match self {
             Self::Null => Value::Null,
@@ -90,7 +90,7 @@ impl Tree for Document {
         Self::Object(fields)
     }
 
-    /// Repeated fields are all kept, so none is reported.
+    /// Keeps duplicate fields, so it never reports one.
     fn insert(fields: &mut Self::Fields, key: String, field: Self) -> Option<String> {
         fields.push((key, field));
         None
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_repetition_and_number_texts_are_kept() {
+    fn field_order_duplicates_and_number_spelling_are_kept() {
         let document =
             Document::parse(br#"{"b":1.50,"a":[true,null],"b":1e999}"#, ParseOptions::default()).unwrap();
         assert_eq!(
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_value_of_a_document_is_what_parse_reads() {
+    fn a_document_converts_to_the_parsed_value() {
         let text = br#"{"b":1,"a":["x",2.5,{}],"b":3}"#;
         let document = Document::parse(text, ParseOptions::default()).unwrap();
         assert_eq!(document.to_value().unwrap(), json!({"a": ["x", 2.5, {}], "b": 3}));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_too_big_is_only_an_error_when_its_value_is_asked_for() {
+    fn a_number_out_of_range_fails_only_on_conversion() {
         let document = Document::parse(b"[1e999]", ParseOptions::default()).unwrap();
         assert_eq!(
             document.to_value().unwrap_err().to_string(),

@@ -1,8 +1,8 @@
-//! The reader behind [`super::parse`] and [`super::Document::parse`].
+//! The parser behind [`super::parse`] and [`super::Document::parse`].
 //!
-//! It walks the bytes once with its own stack of open arrays and objects, so input cannot overflow the
-//! thread's stack. Where it stops, it says what Go's scanner says in the same state; Go checks the whole
-//! syntax before it looks at any number, so a number out of range is remembered and only reported last.
+//! Processes the bytes in one pass with an explicit stack, so input cannot overflow the thread's stack.
+//! Syntax errors are those of Go's scanner in the same state. Go checks the whole syntax before it converts
+//! numbers, so a number out of range is reported only if the syntax is valid.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use serde_json::{Map, Number, Value};
 use super::quote::quote_byte;
 use super::{MAX_STRICT_ERRORS, ParseError, ParseOptions};
 
-/// What the parser builds.
+/// The output of the parser.
 pub(super) trait Tree: Sized {
     type Fields: Default;
 
@@ -22,7 +22,7 @@ pub(super) trait Tree: Sized {
     fn string(text: String) -> Self;
     fn array(items: Vec<Self>) -> Self;
     fn object(fields: Self::Fields) -> Self;
-    /// Adds a field; hands back the key if that was a repetition to report.
+    /// Adds a field. Returns the key if it is a duplicate to report.
     fn insert(fields: &mut Self::Fields, key: String, field: Self) -> Option<String>;
 }
 
@@ -67,17 +67,17 @@ impl Tree for Value {
     }
 }
 
-/// A number literal as a value: an integer if it is written as one and fits, else a float.
+/// Converts a number literal: to an integer if it has that form and fits, otherwise to a float.
 pub(super) fn number(literal: &str) -> Result<Value, ParseError> {
     if let Ok(integer) = literal.parse::<i64>() {
         return Ok(Value::from(integer));
     }
-    // Rust reads what overflows as infinity, which no `Number` can be.
+    // Rust parses an overflowing literal to infinity, which `Number` rejects.
     let float = literal.parse::<f64>().ok().and_then(Number::from_f64);
     float.map(Value::Number).ok_or_else(|| ParseError::Number { literal: literal.to_owned() })
 }
 
-/// The tree, and the paths of repeated fields.
+/// Parses to a tree and the paths of duplicate fields.
 pub(super) fn parse<T: Tree>(bytes: &[u8], options: ParseOptions) -> Result<(T, Vec<String>), ParseError> {
     Parser {
         bytes,
@@ -91,13 +91,13 @@ pub(super) fn parse<T: Tree>(bytes: &[u8], options: ParseOptions) -> Result<(T, 
     .run()
 }
 
-/// An array or object whose end was not read yet; `key` is that of the field being read.
+/// An unfinished array or object; `key` is that of the current field.
 enum Open<T: Tree> {
     Array(Vec<T>),
     Object { fields: T::Fields, key: Key },
 }
 
-/// The key of a field, and where it stands.
+/// The key of a field and its offset.
 #[derive(Default)]
 struct Key {
     text: String,
@@ -106,7 +106,7 @@ struct Key {
 
 struct Parser<'a, T: Tree> {
     bytes: &'a [u8],
-    /// The same, if all of it is text: then no part of it must be checked again.
+    /// The input as UTF-8, if all of it is valid. Avoids checking each string again.
     text: Option<&'a str>,
     at: usize,
     options: ParseOptions,
@@ -119,7 +119,7 @@ impl<'a, T: Tree> Parser<'a, T> {
     fn run(mut self) -> Result<(T, Vec<String>), ParseError> {
         loop {
             let Some(mut value) = self.begin_value()? else { continue };
-            // The value may end the array or object it stands in, which is then the value.
+            // The value may complete its container, which then is the next completed value.
             loop {
                 self.skip_space();
                 if self.open.is_empty() {
@@ -143,8 +143,8 @@ impl<'a, T: Tree> Parser<'a, T> {
         }
     }
 
-    /// Reads a scalar or an empty array or object, or opens an array or object and leaves its first value
-    /// to the next call.
+    /// Parses a scalar or an empty container, or opens a container and leaves its first value to the next
+    /// call.
     fn begin_value(&mut self) -> Result<Option<T>, ParseError> {
         self.skip_space();
         let value = match self.peek()? {
@@ -191,7 +191,7 @@ impl<'a, T: Tree> Parser<'a, T> {
         Ok(Some(value))
     }
 
-    /// What stands here is not taken apart.
+    /// Whether the object at the current path is kept as text.
     fn stays_text(&self) -> bool {
         let place = self.options.text_at;
         !place.is_empty()
@@ -202,7 +202,7 @@ impl<'a, T: Tree> Parser<'a, T> {
             })
     }
 
-    /// An object as it is written, up to its closing brace.
+    /// The source text of an object, up to its closing brace.
     fn object_text(&mut self) -> Result<String, ParseError> {
         let from = self.at;
         let mut depth = 0;
@@ -214,7 +214,7 @@ impl<'a, T: Tree> Parser<'a, T> {
                     self.at += 1;
                     self.plain_run();
                     while self.peek()? != b'"' {
-                        // An escape, whose second byte may be a quote.
+                        // Skip the escaped byte, which may be a quote.
                         self.at = self.bytes.len().min(self.at + 2);
                         self.plain_run();
                     }
@@ -228,11 +228,10 @@ impl<'a, T: Tree> Parser<'a, T> {
         }
     }
 
-    /// Puts a value into the array or object it stands in, and reads on to the next value of that container
-    /// or returns the container if it ends here.
+    /// Adds a value to its container. Advances to the next value of that container, or returns the container
+    /// if it is complete.
     fn end_value(&mut self, value: T) -> Result<Option<T>, ParseError> {
-        let (container, outer) =
-            self.open.split_last_mut().expect("a value outside of a container is the end");
+        let (container, outer) = self.open.split_last_mut().expect("there is an open container");
         match container {
             Open::Array(items) => {
                 items.push(value);
@@ -264,7 +263,7 @@ impl<'a, T: Tree> Parser<'a, T> {
         Ok(None)
     }
 
-    /// Ends the innermost array or object at its bracket.
+    /// Closes the innermost container at its bracket.
     fn close(&mut self) -> Option<T> {
         self.at += 1;
         Some(match self.open.pop()? {
@@ -273,7 +272,7 @@ impl<'a, T: Tree> Parser<'a, T> {
         })
     }
 
-    /// Reads a key and its colon.
+    /// Parses a key and its colon.
     fn key(&mut self) -> Result<Key, ParseError> {
         if self.peek()? != b'"' {
             return Err(self.unexpected("looking for beginning of object key string"));
@@ -309,8 +308,8 @@ impl<'a, T: Tree> Parser<'a, T> {
         })
     }
 
-    /// The next byte inside a literal. Go ends its input with a space, and inside a literal that space is
-    /// what it stumbles over.
+    /// The next byte inside a literal. Go appends a space to its input, so a truncated literal fails at that
+    /// space.
     fn peek_in_literal(&self) -> u8 {
         self.bytes.get(self.at).copied().unwrap_or(b' ')
     }
@@ -373,7 +372,7 @@ impl<'a, T: Tree> Parser<'a, T> {
         }
     }
 
-    /// Reads a string; the parser stands on its opening quote.
+    /// Parses a string. The current byte is the opening quote.
     fn string(&mut self) -> Result<String, ParseError> {
         self.at += 1;
         let from = self.at;
@@ -400,7 +399,7 @@ impl<'a, T: Tree> Parser<'a, T> {
         }
     }
 
-    /// Skips the bytes that stand for themselves in a string, and returns them.
+    /// Skips and returns the string bytes that need no decoding.
     fn plain_run(&mut self) -> &'a [u8] {
         let rest = &self.bytes[self.at..];
         let len = rest.iter().position(|byte| !PLAIN[usize::from(*byte)]);
@@ -409,7 +408,7 @@ impl<'a, T: Tree> Parser<'a, T> {
         run
     }
 
-    /// Decodes what follows a backslash.
+    /// Decodes an escape sequence after the backslash.
     fn escape(&mut self, text: &mut Vec<u8>) -> Result<(), ParseError> {
         let decoded = match self.peek_in_literal() {
             byte @ (b'"' | b'\\' | b'/') => byte,
@@ -431,8 +430,7 @@ impl<'a, T: Tree> Parser<'a, T> {
         Ok(())
     }
 
-    /// The character of `\uXXXX`, or of two of them that are a surrogate pair; the parser stands on the
-    /// first digit. Half a pair is U+FFFD.
+    /// Decodes `\uXXXX` or a surrogate pair, starting at the first digit. A lone surrogate becomes U+FFFD.
     fn escaped_char(&mut self) -> Result<char, ParseError> {
         let first = self.hex4()?;
         if let 0xd800..0xdc00 = first
@@ -461,7 +459,7 @@ impl<'a, T: Tree> Parser<'a, T> {
     }
 }
 
-/// The bytes that stand for themselves in a string.
+/// Bytes that need no decoding in a string.
 static PLAIN: [bool; 256] = {
     let mut plain = [true; 256];
     let mut control = 0;
@@ -474,8 +472,8 @@ static PLAIN: [bool; 256] = {
     plain
 };
 
-/// The bytes as text. As in Go, every single byte that is not UTF-8 becomes one U+FFFD;
-/// `String::from_utf8_lossy` would merge them.
+/// Converts bytes to UTF-8. As in Go, each invalid byte becomes one U+FFFD; `String::from_utf8_lossy` would
+/// merge them.
 fn to_utf8(mut bytes: &[u8]) -> String {
     let mut text = String::new();
     loop {
@@ -487,7 +485,7 @@ fn to_utf8(mut bytes: &[u8]) -> String {
             }
             Err(error) => {
                 let (valid, rest) = bytes.split_at(error.valid_up_to());
-                text.push_str(str::from_utf8(valid).expect("it was just found valid"));
+                text.push_str(str::from_utf8(valid).expect("checked above"));
                 text.push(char::REPLACEMENT_CHARACTER);
                 bytes = &rest[1..];
             }
@@ -495,7 +493,7 @@ fn to_utf8(mut bytes: &[u8]) -> String {
     }
 }
 
-/// The repeated fields, found when their value ends, reported by where their key stands.
+/// Duplicate fields. Detected at the end of their value, reported in the order of their keys.
 #[derive(Default)]
 struct Duplicates {
     seen: HashSet<String>,
@@ -511,7 +509,7 @@ impl Duplicates {
         let mut path = String::new();
         for (depth, container) in open.iter().enumerate() {
             match container {
-                // The items read so far are the ones before the item that is being read.
+                // The number of finished items is the index of the current one.
                 Open::Array(items) => {
                     write!(path, "[{}]", items.len()).expect("writing to a string cannot fail");
                 }

@@ -1,11 +1,11 @@
-//! Quoting as Go's `strconv.Quote` does it: what `%q` prints in upstream's messages.
+//! Quoting like Go's `strconv.Quote`, used by `%q` in upstream's messages.
 //!
-//! Which characters count as printable follows Unicode's general categories only as far as Rust's standard
-//! library knows them; letters, digits, punctuation and symbols agree, and rare unassigned code points may not.
+//! Printability follows the Unicode categories known to Rust's standard library. It can differ from Go for
+//! rare unassigned code points.
 
 use std::fmt::Write as _;
 
-/// The text in double quotes, escaped as Go's `%q` escapes it.
+/// Quotes the text like Go's `%q`.
 pub fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -20,7 +20,7 @@ pub fn quote(text: &str) -> String {
     out
 }
 
-/// One byte of input in single quotes, as `encoding/json` shows the byte it stumbled over.
+/// Quotes an input byte with single quotes, as in the syntax errors of `encoding/json`.
 pub(super) fn quote_byte(byte: u8) -> String {
     let mut out = String::from("'");
     if byte == b'\'' {
@@ -60,11 +60,11 @@ fn push_escaped(out: &mut String, c: char) {
     out.push_str(short);
 }
 
-/// Go counts only the ASCII space among the spaces as printable.
+/// Like Go's `unicode.IsPrint`, where U+0020 is the only printable space.
 fn is_printable(c: char) -> bool {
     match c {
         ' '..='~' => true,
-        // Format and private-use characters, and code points that are none.
+        // Format characters, private use and unassigned code points.
         '\u{ad}'
         | '\u{200b}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}'
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_quoted_as_go_quotes_it() {
+    fn text_is_quoted_like_in_go() {
         assert_eq!(quote("spec.replicas"), "\"spec.replicas\"");
         assert_eq!(quote("a\"b\\c'd"), r#""a\"b\\c'd""#);
         assert_eq!(quote("\u{7}\u{8}\u{c}\n\r\t\u{b}\u{1}\u{7f}"), r#""\a\b\f\n\r\t\v\x01\x7f""#);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_is_quoted_as_the_json_scanner_shows_it() {
+    fn a_byte_is_quoted_like_in_the_go_json_scanner() {
         assert_eq!(quote_byte(b'x'), "'x'");
         assert_eq!(quote_byte(b'"'), "'\"'");
         assert_eq!(quote_byte(b'\''), "'\\''");

@@ -1,32 +1,32 @@
-//! Values as Go's `encoding/json` writes them.
+//! Serialization like Go's `encoding/json`.
 //!
-//! Any JSON reader sees the same value in serde_json's output, except that Go writes the float `1000.0` as
-//! `1000`, so that a client that wants an integer can read it. The text itself matters too: the server
-//! quotes objects in its messages, and there `<`, `>` and `&` are escaped.
+//! Differs from serde_json in the text only: Go writes the float `1000.0` as `1000`, so that clients can
+//! decode it to an integer, and escapes `<`, `>` and `&`. The exact text matters where the server quotes
+//! objects in messages.
 
 use std::io::Write as _;
 
 use serde_json::{Map, Number, Value};
 
-/// The value as compact JSON text, its fields sorted.
+/// Serializes the value as compact JSON with sorted keys.
 pub fn to_string(value: &Value) -> String {
-    String::from_utf8(to_vec(value)).expect("only whole strings and ASCII were written")
+    String::from_utf8(to_vec(value)).expect("the output is valid UTF-8")
 }
 
-/// [`to_string`] as bytes.
+/// Like [`to_string`], as bytes.
 pub fn to_vec(value: &Value) -> Vec<u8> {
     let mut out = Vec::with_capacity(128);
     write_value(&mut out, value);
     out
 }
 
-/// [`to_string`], behind what is in `out` already.
+/// Like [`to_string`], appended to `out`.
 pub fn write_to(out: &mut Vec<u8>, value: &Value) {
     write_value(out, value);
 }
 
-/// [`write_to`] of a value in which objects at one place are text, as
-/// [`ParseOptions::text_at`](super::ParseOptions::text_at) leaves them.
+/// Like [`write_to`], for a value with objects kept as text by
+/// [`ParseOptions::text_at`](super::ParseOptions::text_at).
 pub fn write_with_text(out: &mut Vec<u8>, value: &Value, text_at: &[&str]) {
     match (value, text_at) {
         (Value::String(text), []) if text.starts_with('{') => out.extend_from_slice(text.as_bytes()),
@@ -88,7 +88,7 @@ fn write_number(out: &mut Vec<u8>, number: &Number) {
     written.expect("writing to a vector cannot fail");
 }
 
-/// Go switches to an exponent below 1e-6 and from 1e21 on, as JavaScript does.
+/// Go uses an exponent below 1e-6 and from 1e21 on.
 fn write_float(out: &mut Vec<u8>, float: f64) -> std::io::Result<()> {
     let magnitude = float.abs();
     if magnitude != 0.0 && magnitude < 1e-6 {
@@ -102,7 +102,7 @@ fn write_float(out: &mut Vec<u8>, float: f64) -> std::io::Result<()> {
     }
 }
 
-/// The bytes that stand for themselves in a string, whatever comes after them.
+/// Bytes that never need escaping.
 static PLAIN: [bool; 256] = {
     let mut plain = [true; 256];
     let mut byte = 0;
@@ -118,14 +118,14 @@ static PLAIN: [bool; 256] = {
     plain
 };
 
-/// The text as a JSON string.
+/// Writes the text as a JSON string.
 pub fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     write_escaped(out, text);
     out.push(b'"');
 }
 
-/// The text as it stands inside of a JSON string.
+/// Writes the text escaped for a JSON string, without quotes.
 pub fn write_escaped(out: &mut Vec<u8>, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let bytes = text.as_bytes();
@@ -146,7 +146,7 @@ pub fn write_escaped(out: &mut Vec<u8>, text: &str) {
                 let digits = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 0xf)]];
                 &[b'\\', b'u', b'0', b'0', digits[0], digits[1]]
             }
-            // U+2028 and U+2029 are line ends in JavaScript.
+            // Go escapes U+2028 and U+2029, which are line terminators in JavaScript.
             0xe2 if bytes[i..].starts_with(b"\xe2\x80\xa8") => b"\\u2028",
             0xe2 if bytes[i..].starts_with(b"\xe2\x80\xa9") => b"\\u2029",
             _ => continue,
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_written_compactly_and_sorted() {
+    fn values_are_written_compactly_with_sorted_keys() {
         assert_eq!(to_string(&json!({"b": [1, true, null], "a": {}})), r#"{"a":{},"b":[1,true,null]}"#);
     }
 

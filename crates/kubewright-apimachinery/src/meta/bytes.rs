@@ -1,10 +1,10 @@
-//! Fields that hold bytes: base64 in JSON, and PEM inside.
+//! Fields of type `[]byte`: base64 in JSON, possibly with PEM inside.
 //!
-//! Decoding has refused what is no base64, so nothing here fails.
+//! Decoding has already rejected invalid base64, so these functions do not fail.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Bytes as a field has them.
+/// Encodes bytes as base64.
 pub fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
@@ -18,7 +18,7 @@ pub fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of a field. What is not of the alphabet is skipped.
+/// Decodes base64. Skips characters outside the alphabet.
 pub fn decode(text: &str) -> Vec<u8> {
     let sextets: Vec<u32> = text.bytes().filter_map(sextet).collect();
     let mut bytes = Vec::with_capacity(sextets.len() * 3 / 4);
@@ -29,12 +29,12 @@ pub fn decode(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// How many bytes a field has.
+/// The decoded length.
 pub fn length(text: &str) -> usize {
     text.trim_end_matches('=').len() * 3 / 4
 }
 
-/// What the PEM blocks in bytes say they are, for example `CERTIFICATE`. What is around them does not matter.
+/// The types of the PEM blocks, such as `CERTIFICATE`. Ignores text around the blocks.
 pub fn pem_labels(bytes: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
     let mut labels = Vec::new();
@@ -42,7 +42,7 @@ pub fn pem_labels(bytes: &[u8]) -> Vec<String> {
     while let Some(line) = lines.next() {
         let begin = line.strip_prefix("-----BEGIN ").and_then(|line| line.trim_end().strip_suffix("-----"));
         let Some(label) = begin else { continue };
-        // A block that does not end is none.
+        // Ignore blocks without an end line.
         let next_mark = lines.clone().find(|line| line.starts_with("-----")).unwrap_or_default();
         if next_mark.trim_end() == format!("-----END {label}-----") {
             labels.push(label.to_owned());
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_survive_being_text() {
+    fn base64_round_trips() {
         for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
         {
             assert_eq!(encode(bytes.as_bytes()), text);
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn pem_is_found_between_other_text() {
+    fn pem_blocks_are_found_between_other_text() {
         let text = b"x\n-----BEGIN A B-----\nk: v\n\nZm9v\n-----END A B-----\n-----BEGIN C-----\nZm9v\n";
         assert_eq!(pem_labels(text), ["A B"]);
     }

@@ -1,4 +1,4 @@
-//! Rules of `metadata.ownerReferences`. Whether an owner exists is not asked.
+//! Validation of `metadata.ownerReferences`. Does not check that owners exist.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use crate::field::{ErrorList, FieldError, Path, printed};
 use crate::gvk::split_api_version;
 use crate::object::Fields as _;
 
-/// The fields of a reference in Go's order, in which messages print them.
+/// The fields of an owner reference in Go's order, for messages.
 const FIELDS: [&str; 6] = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
 
-/// Checks the references of an object.
+/// Validates the owner references of an object.
 pub(super) fn validate(references: &[Value], path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut controller: Option<String> = None;
@@ -41,7 +41,7 @@ fn validate_one(reference: &Value, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let api_version = reference.str_at("apiVersion");
     let (group, version) = split_api_version(api_version);
-    // More than one slash is no group and version at all.
+    // Go rejects an apiVersion with more than one slash.
     let (group, version) = if version.contains('/') { ("", "") } else { (group, version) };
     if version.is_empty() {
         errors.push(FieldError::invalid(&path.child("apiVersion"), api_version, "version must not be empty"));
@@ -61,7 +61,7 @@ fn validate_one(reference: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// A reference as Go marshals it.
+/// An owner reference as Go marshals it.
 fn print(reference: &Value) -> String {
     let required = |name: &str| matches!(name, "apiVersion" | "kind" | "name" | "uid");
     let fields: Vec<String> = FIELDS

@@ -1,36 +1,36 @@
-//! What may differ between kinds: the rule of the name, and how often metadata is checked.
+//! Metadata rules that differ between kinds.
 
 use std::net::IpAddr;
 
 use crate::names;
 
-/// What the name of an object must look like.
+/// The format of object names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameRule {
     /// A DNS-1123 subdomain.
     DnsSubdomain,
     /// A DNS-1123 label.
     DnsLabel,
-    /// Whatever can stand between two slashes of a URL.
+    /// A valid URL path segment.
     PathSegment,
-    /// Anything.
+    /// No restriction.
     Any,
     /// An IP address in its canonical form.
     IpAddress,
-    /// Of an APIService: what it serves.
+    /// The name of an APIService.
     ApiService {
-        /// `version.group` of its spec.
+        /// `version.group` of the spec.
         required: String,
     },
-    /// Of a CustomResourceDefinition: what it defines.
+    /// The name of a CustomResourceDefinition.
     Definition {
-        /// `plural.group` of its spec.
+        /// `plural.group` of the spec.
         required: String,
     },
 }
 
 impl NameRule {
-    /// What is wrong with a name.
+    /// Validates a name. Returns error messages.
     pub fn check(&self, name: &str) -> Vec<String> {
         match self {
             Self::DnsSubdomain => names::dns1123_subdomain(name),
@@ -60,7 +60,7 @@ impl NameRule {
         }
     }
 
-    /// What is wrong with the start of a name that is yet to be generated: it may end in a dash.
+    /// Validates a `generateName` prefix, which may end with a dash.
     pub fn check_prefix(&self, prefix: &str) -> Vec<String> {
         match self {
             Self::PathSegment => names::path_segment_prefix(prefix),
@@ -77,28 +77,29 @@ impl NameRule {
     }
 }
 
-/// One more look at metadata on update.
+/// An additional metadata validation on update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
-    /// As if the object were new.
+    /// The validation of new objects.
     New,
-    /// What may not change.
+    /// The validation of changes.
     Update,
 }
 
-/// What a kind makes of metadata.
+/// The metadata rules of a kind.
 #[derive(Debug)]
 pub struct Rules {
-    /// The rule of the name, on create and in each [`Check::New`].
+    /// The name format, checked on create and by [`Check::New`].
     pub name: NameRule,
-    /// Finalizers without a slash must be known ones.
+    /// Whether finalizers without a slash must be known ones.
     pub kube_finalizers: bool,
-    /// What the kind's strategy checks on update, after what is checked for all.
+    /// The validations of the kind's strategy on update, in addition to the generic one.
     pub update: &'static [Check],
 }
 
 impl Rules {
-    /// The rules of a kind outside of kube-apiserver's own groups: CustomResourceDefinitions and custom resources.
+    /// The rules of kinds outside kube-apiserver's own groups: CustomResourceDefinitions and custom
+    /// resources.
     pub const fn generic(name: NameRule) -> Self {
         Self { name, kube_finalizers: false, update: &[Check::Update] }
     }

@@ -1,8 +1,7 @@
-//! IP addresses and CIDRs as upstream checks them.
+//! Validation of IP addresses and CIDRs.
 //!
-//! Fields older than strict validation are read sloppily: upstream once ignored leading zeros, and still
-//! must read what was stored then. The standard library reads strictly, so the sloppy reader only removes
-//! those zeros first.
+//! Fields that predate strict validation accept leading zeros, because such values may be stored. The
+//! standard library parses strictly, so the lenient parser removes the zeros first.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -11,7 +10,7 @@ use crate::json::quote;
 const IP_MESSAGE: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 const CIDR_MESSAGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 
-/// An IP address in the one form Kubernetes writes it.
+/// An IP address in canonical form.
 pub fn ip(value: &str) -> Vec<String> {
     let errors = legacy_ip(value, true);
     match parse_ip_sloppy(value) {
@@ -20,8 +19,8 @@ pub fn ip(value: &str) -> Vec<String> {
     }
 }
 
-/// An IP address in a field that was there before [`ip`]: any spelling of IPv6 goes, and unless `strict`
-/// leading zeros and IPv4-mapped IPv6 addresses too.
+/// An IP address in a field that predates [`ip`]: accepts any IPv6 spelling and, unless `strict`, leading
+/// zeros and IPv4-mapped IPv6 addresses.
 pub fn legacy_ip(value: &str, strict: bool) -> Vec<String> {
     if parse_ip_sloppy(value).is_none() {
         return vec![IP_MESSAGE.to_owned()];
@@ -33,7 +32,7 @@ pub fn legacy_ip(value: &str, strict: bool) -> Vec<String> {
     }
 }
 
-/// The warnings for an address that passed [`legacy_ip`].
+/// The warnings for an address that passes [`legacy_ip`].
 pub fn ip_warnings(field: &str, value: &str) -> Vec<String> {
     let Some(sloppy) = parse_ip_sloppy(value) else { return Vec::new() };
     let quoted = quote(value);
@@ -54,7 +53,7 @@ pub fn ip_warnings(field: &str, value: &str) -> Vec<String> {
     }
 }
 
-/// A network in the one form Kubernetes writes it, such as `10.0.0.0/24`.
+/// A CIDR in canonical form, such as `10.0.0.0/24`.
 pub fn cidr(value: &str) -> Vec<String> {
     let errors = legacy_cidr(value, true);
     match parse_cidr_sloppy(value) {
@@ -65,7 +64,7 @@ pub fn cidr(value: &str) -> Vec<String> {
     }
 }
 
-/// A network in a field that was there before [`cidr`]; see [`legacy_ip`].
+/// A CIDR in a field that predates [`cidr`]; see [`legacy_ip`].
 pub fn legacy_cidr(value: &str, strict: bool) -> Vec<String> {
     if parse_cidr_sloppy(value).is_none() {
         return vec![CIDR_MESSAGE.to_owned()];
@@ -80,7 +79,7 @@ pub fn legacy_cidr(value: &str, strict: bool) -> Vec<String> {
     vec![message.to_owned()]
 }
 
-/// The warnings for a network that passed [`legacy_cidr`].
+/// The warnings for a CIDR that passes [`legacy_cidr`].
 pub fn cidr_warnings(field: &str, value: &str) -> Vec<String> {
     let Some((ip, length)) = parse_cidr_sloppy(value) else { return Vec::new() };
     let quoted = quote(value);
@@ -110,7 +109,7 @@ pub fn cidr_warnings(field: &str, value: &str) -> Vec<String> {
     warnings
 }
 
-/// An address with the length of its network's prefix, such as `10.9.8.7/24`.
+/// An address with a prefix length, such as `10.9.8.7/24`.
 pub fn interface_address(value: &str) -> Vec<String> {
     let Some((ip, length)) = parse_cidr_sloppy(value) else {
         return vec!["must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)".to_owned()];
@@ -119,13 +118,12 @@ pub fn interface_address(value: &str) -> Vec<String> {
     not_canonical(value, &format!("{}/{length}", go_string(ip)))
 }
 
-/// Reads an address, whatever zeros lead its parts.
+/// Parses an address. Accepts leading zeros.
 pub fn parse_ip_sloppy(value: &str) -> Option<IpAddr> {
     strip_leading_zeros(value).parse().ok()
 }
 
-/// Reads an address and the length of a prefix, whatever zeros lead their parts. The address keeps the bits
-/// beyond the prefix.
+/// Parses a CIDR. Accepts leading zeros. The address keeps the bits beyond the prefix.
 pub fn parse_cidr_sloppy(value: &str) -> Option<(IpAddr, u8)> {
     let (ip, length) = value.split_once('/')?;
     prefix(parse_ip_sloppy(ip)?, &strip_leading_zeros(length))
@@ -140,12 +138,12 @@ fn parse_cidr_strict(value: &str) -> Option<(IpAddr, u8)> {
 }
 
 fn prefix(ip: IpAddr, length: &str) -> Option<(IpAddr, u8)> {
-    // The standard library would take a plus sign.
+    // `u8::from_str` would accept a plus sign.
     let length: u8 = length.bytes().all(|b| b.is_ascii_digit()).then(|| length.parse().ok())??;
     (length <= if ip.is_ipv4() { 32 } else { 128 }).then_some((ip, length))
 }
 
-/// Removes the zeros that lead a number, decimal or hexadecimal, but for its last digit.
+/// Removes leading zeros of decimal and hexadecimal numbers, except for the last digit.
 fn strip_leading_zeros(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
     for part in value.split_inclusive(['.', ':']) {
@@ -162,12 +160,12 @@ fn is_mapped(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some())
 }
 
-/// Go writes an IPv4-mapped IPv6 address as the IPv4 address.
+/// Go formats an IPv4-mapped IPv6 address as IPv4.
 fn go_string(ip: IpAddr) -> String {
     ip.to_canonical().to_string()
 }
 
-/// Go writes an IPv4-mapped network as the IPv4 network, unless its prefix is shorter than the mapping.
+/// Go formats an IPv4-mapped CIDR as IPv4, unless its prefix is shorter than the mapping.
 fn go_network(ip: IpAddr, length: u8) -> String {
     let network = masked(ip, length);
     match network {
@@ -203,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_read_strictly_or_sloppily() {
+    fn addresses_are_parsed_strictly_or_leniently() {
         assert!(ip("10.9.8.7").is_empty() && ip("2001:db8::ffff").is_empty() && ip("::").is_empty());
         for wrong in
             ["", "a", "1.2.3", "1.2.3.4.5", "1.2.3.256", "1::2::3", "fe80::1%eth0", "[::1]", "1.2.3.4/8"]
@@ -220,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_is_read_strictly_or_sloppily() {
+    fn cidrs_are_parsed_strictly_or_leniently() {
         assert!(cidr("10.0.0.0/24").is_empty() && cidr("::/0").is_empty() && cidr("0.0.0.0/0").is_empty());
         for wrong in
             ["", "10.0.0.0", "10.0.0.0/", "10.0.0.0/33", "::/129", "10.0.0.0/+8", "10.0.0.0/8/8", "x/8"]
@@ -247,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_spellings_in_old_fields_are_warned_about() {
+    fn non_canonical_values_in_legacy_fields_cause_warnings() {
         assert!(ip_warnings("f", "10.0.0.1").is_empty());
         assert_eq!(
             ip_warnings("f", "010.0.0.1"),

@@ -1,12 +1,12 @@
 //! JSON patches: RFC 6902, as `github.com/evanphx/json-patch` version 4 applies them.
 //!
-//! That library is older than its fixes, and clients rely on what it does: `replace` and `copy` take a field
-//! that is not there for `null`, a missing `value` is `null`, negative indices count from the end, and the
-//! text before the first slash of a path is ignored. A failing operation fails the whole patch.
+//! Clients depend on the quirks of that version: `replace` and `copy` treat a missing field as `null`, a
+//! missing `value` is `null`, negative indices count from the end, and the text before the first slash of a
+//! path is ignored. A failing operation fails the whole patch.
 //!
-//! Not kept: the library compares scalars in `test` as they are spelled; here `1` equals `1.0`, and an
+//! Differences: the library compares scalars in `test` by their spelling; here `1` equals `1.0`, and an
 //! escaped character equals the plain one. No operation makes the document deeper than
-//! [`json::MAX_DEPTH`](crate::json::MAX_DEPTH), and all together move a bounded number of values.
+//! [`json::MAX_DEPTH`](crate::json::MAX_DEPTH), and the total work of a patch is limited.
 
 mod operation;
 
@@ -18,12 +18,12 @@ use serde_json::Value;
 use self::operation::Operation;
 use crate::json::{Document, MAX_STRICT_ERRORS, ParseOptions, quote};
 
-/// How many operations a patch may have.
+/// Maximum number of operations of a patch.
 pub const MAX_OPERATIONS: usize = 10_000;
-/// How many bytes of JSON the `copy` operations of a patch may add.
+/// Maximum size of the JSON that the `copy` operations of a patch add.
 pub const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
-/// How many values a patch may look at or shift in their lists: less than a second's work. Upstream has no such
-/// limit, and ten thousand insertions at the front of a long list keep it busy for minutes.
+/// Maximum number of values that a patch may visit or shift, which takes less than a second. Upstream has no
+/// such limit: ten thousand insertions at the front of a long list take minutes there.
 const MAX_STEPS: usize = 100_000_000;
 
 /// A decoded patch.
@@ -32,24 +32,25 @@ pub struct JsonPatch {
     operations: Vec<Operation>,
 }
 
-/// Why a patch was refused. Webhooks' answers show the text of every error; the status below is what the
-/// server gives a client.
+/// Why a patch was rejected. Webhook failures contain the text of every variant; the status codes below are
+/// those of a client's PATCH.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JsonPatchError {
-    /// It is no patch. Status 400 with the text.
+    /// Not a valid patch. Status 400 with this text.
     #[error("{0}")]
     Decode(String),
-    /// It has more than [`MAX_OPERATIONS`]. Status 413 with the text behind `Request entity is too large: `.
+    /// More than [`MAX_OPERATIONS`]. Status 413 with the text `Request entity is too large: ` and this
+    /// message.
     #[error("The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {0}")]
     TooManyOperations(usize),
-    /// An operation does not fit the document. Status 422 with reason `Invalid` and a text that says nothing:
+    /// An operation cannot be applied to the document. Status 422, reason `Invalid`, with the generic text
     /// `the server rejected our request due to an error in our request`.
     #[error("{0}")]
     Apply(String),
     /// A `test` failed. Status 422, as for [`JsonPatchError::Apply`].
     #[error("testing value {path} failed: test failed")]
     TestFailed {
-        /// What was tested.
+        /// The tested path.
         path: String,
     },
 }
@@ -60,8 +61,8 @@ pub fn apply_json_patch(document: &Value, patch: &[u8]) -> Result<Value, JsonPat
 }
 
 impl JsonPatch {
-    /// Decodes a patch. Only its outer form is checked; an operation that is wrong in itself fails when it
-    /// is applied. `null` is the empty patch.
+    /// Decodes a patch. Checks only its outer structure; invalid operations fail when they are applied.
+    /// `null` is the empty patch.
     pub fn decode(patch: &[u8]) -> Result<Self, JsonPatchError> {
         let wrong = |kind: &str, go_type: &str| {
             JsonPatchError::Decode(format!(
@@ -86,19 +87,19 @@ impl JsonPatch {
         Ok(Self { operations })
     }
 
-    /// Whether the patch says nothing.
+    /// Whether the patch has no operations.
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
 
-    /// Applies the operations one after the other.
+    /// Applies the operations in order.
     pub fn apply(&self, document: Value) -> Result<Value, JsonPatchError> {
         operation::apply(&self.operations, document)
     }
 }
 
-/// The check that `fieldValidation` asks for: every operation must be an object with the known fields, and
-/// `op`, `path` and `from` strings. Returns the strict errors, which are unknown and repeated fields.
+/// The `fieldValidation` check: every operation must be an object with known fields, and `op`, `path` and
+/// `from` must be strings. Returns the strict errors: unknown and duplicate fields.
 pub fn check_json_patch(patch: &[u8]) -> Result<Vec<String>, JsonPatchError> {
     let failed = |message: String| JsonPatchError::Decode(format!("error decoding patch: {message}"));
     let wrong = |kind: &str, place: &str| failed(format!("json: cannot unmarshal {kind} into Go {place}"));
@@ -140,7 +141,7 @@ pub fn check_json_patch(patch: &[u8]) -> Result<Vec<String>, JsonPatchError> {
     Ok(strict.errors)
 }
 
-/// Each error once, and not too many.
+/// Collects errors without repetitions, up to a limit.
 #[derive(Default)]
 struct StrictErrors {
     errors: Vec<String>,
@@ -155,7 +156,7 @@ impl StrictErrors {
         }
     }
 
-    /// Finds repeated fields, and returns the first number that is out of range. The path is left as it was.
+    /// Finds duplicate fields. Returns the first number that is out of range. Restores `path`.
     fn walk<'a>(&mut self, value: &'a Document, path: &mut String) -> Option<&'a str> {
         let len = path.len();
         match value {

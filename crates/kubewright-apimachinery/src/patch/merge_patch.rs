@@ -1,29 +1,29 @@
 //! JSON merge patches: RFC 7386, as `github.com/evanphx/json-patch` applies them.
 //!
-//! That library differs from the RFC in one point: `null` fields inside the elements of a list are removed
-//! too, unless the list replaces an object.
+//! The library differs from the RFC in one point: it also removes `null` fields inside list elements, unless
+//! the list replaces an object.
 
 use serde_json::{Map, Value};
 
 use crate::json::{self, Document, ParseError, ParseOptions};
 
-/// Why bytes are no merge patch. The server answers each with status 400 and the text.
+/// Why a merge patch is invalid. The server responds with status 400 and this text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MergePatchError {
-    /// The check found that it is no JSON, or has a number out of range.
+    /// The check found invalid JSON or a number out of range.
     #[error("error decoding patch: {0}")]
     Decode(#[source] ParseError),
-    /// The check found that it is no object.
+    /// The check found a value that is not an object.
     #[error(
         "error decoding patch: json: cannot unmarshal {0} into Go value of type map[string]interface {{}}"
     )]
     NotAnObject(&'static str),
-    /// It is no JSON or neither an object nor a list. Without the check, this is all that is said.
+    /// Invalid JSON, or neither an object nor a list. Without the check, this is the only message.
     #[error("Invalid JSON Patch")]
     Invalid,
 }
 
-/// The check that `fieldValidation` asks for: returns the strict errors, which are the repeated fields.
+/// The `fieldValidation` check. Returns the strict errors: duplicate fields.
 pub fn check_merge_patch(patch: &[u8]) -> Result<Vec<String>, MergePatchError> {
     let parsed = match json::parse(patch, ParseOptions::default()) {
         Ok(parsed) => parsed,
@@ -31,13 +31,13 @@ pub fn check_merge_patch(patch: &[u8]) -> Result<Vec<String>, MergePatchError> {
     };
     match parsed.value {
         Value::Object(_) => Ok(parsed.strict_errors().collect()),
-        // Go leaves a map alone if there is nothing to put in; the decoding proper refuses it.
+        // Go decodes null to an unchanged map; the decoding itself rejects it later.
         Value::Null => Ok(Vec::new()),
         _ => Err(not_an_object(patch).unwrap_or(MergePatchError::Invalid)),
     }
 }
 
-/// A number that is out of range only matters if the patch is an object.
+/// The error for a patch that is not an object, if so. Numbers out of range only matter in objects.
 fn not_an_object(patch: &[u8]) -> Option<MergePatchError> {
     match Document::parse(patch, ParseOptions::default()).ok()? {
         Document::Object(_) => None,
@@ -45,7 +45,7 @@ fn not_an_object(patch: &[u8]) -> Option<MergePatchError> {
     }
 }
 
-/// Decodes a patch. A list is one, and replaces the whole document.
+/// Decodes a patch. A list is valid and replaces the whole document.
 pub fn decode_merge_patch(patch: &[u8]) -> Result<Value, MergePatchError> {
     match json::parse(patch, ParseOptions::default()) {
         Ok(parsed) if parsed.value.is_object() || parsed.value.is_array() => Ok(parsed.value),
@@ -53,7 +53,7 @@ pub fn decode_merge_patch(patch: &[u8]) -> Result<Value, MergePatchError> {
     }
 }
 
-/// The document after the patch. A patch that is no object replaces the document.
+/// Applies a patch. A patch that is not an object replaces the document.
 pub fn apply_merge_patch(document: &Value, patch: &Value) -> Value {
     let mut result = document.clone();
     merge(&mut result, patch);
@@ -82,7 +82,7 @@ fn merge_fields(fields: &mut Map<String, Value>, patch: &Map<String, Value>) {
     }
 }
 
-/// What a patch says about a value that was not there: a `null` field means no field.
+/// The patch as a new value: without `null` fields.
 fn without_nulls(patch: &Value) -> Value {
     match patch {
         Value::Object(fields) => {
@@ -94,7 +94,7 @@ fn without_nulls(patch: &Value) -> Value {
     }
 }
 
-/// The patch that makes the second document of the first, if it has no `null` in it.
+/// Creates the patch from `original` to `modified`. Requires that `modified` contains no `null`.
 pub fn create_merge_patch(original: &Value, modified: &Value) -> Value {
     let (Value::Object(original), Value::Object(modified)) = (original, modified) else {
         return modified.clone();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn nulls_in_the_elements_of_a_list_are_removed_unless_it_replaces_an_object() {
+    fn nulls_in_list_elements_are_removed_unless_the_list_replaces_an_object() {
         let patch = json!({"a": [{"b": null, "c": 1}, null]});
         assert_eq!(apply_merge_patch(&json!({}), &patch), json!({"a": [{"c": 1}, null]}));
         assert_eq!(apply_merge_patch(&json!({"a": []}), &patch), json!({"a": [{"c": 1}, null]}));
@@ -158,20 +158,20 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_that_is_no_object_replaces_the_document() {
+    fn a_non_object_patch_replaces_the_document() {
         assert_eq!(apply_merge_patch(&json!({"a": 1}), &json!([1])), json!([1]));
         assert_eq!(apply_merge_patch(&json!("x"), &json!({"a": null})), json!({}));
     }
 
     #[test]
-    fn the_check_reports_repeated_fields() {
+    fn the_check_reports_duplicate_fields() {
         let strict = check_merge_patch(br#"{"data":{"k":"1","k":"2"}}"#).unwrap();
         assert_eq!(strict, ["duplicate field \"data.k\""]);
         assert_eq!(check_merge_patch(b"null").unwrap(), Vec::<String>::new());
     }
 
     #[test]
-    fn the_check_refuses_what_is_no_object() {
+    fn the_check_rejects_non_objects() {
         for (patch, kind) in
             [("[]", "array"), ("\"x\"", "string"), ("1", "number"), ("true", "bool"), ("[1e999]", "array")]
         {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn decoding_without_the_check_says_little() {
+    fn decoding_without_the_check_has_a_generic_message() {
         for patch in ["", "{", "null", "1", "\"x\""] {
             assert_eq!(
                 decode_merge_patch(patch.as_bytes()).expect_err(patch).to_string(),
@@ -221,15 +221,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_patch_applied_twice_changes_nothing_more(document in document(true), patch in document(true)) {
+        fn applying_a_patch_twice_changes_nothing(document in document(true), patch in document(true)) {
             let once = apply_merge_patch(&document, &patch);
-            // A list that replaces an object keeps its nulls once, and loses them the second time.
+            // A list that replaces an object keeps its nulls the first time and loses them the second time.
             prop_assume!(!patch.to_string().contains('['));
             prop_assert_eq!(apply_merge_patch(&once, &patch), once);
         }
 
         #[test]
-        fn the_patch_of_two_documents_makes_one_of_the_other(a in document(true), b in document(false)) {
+        fn a_created_patch_transforms_the_original(a in document(true), b in document(false)) {
             prop_assert_eq!(apply_merge_patch(&a, &create_merge_patch(&a, &b)), b);
         }
 

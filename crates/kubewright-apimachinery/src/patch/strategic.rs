@@ -1,10 +1,10 @@
-//! Strategic merge patches: JSON merge patches that know lists by their merge keys.
+//! Strategic merge patches: JSON merge patches that merge lists by merge keys.
 //!
-//! Owns how a patch and its directives (`$patch`, `$retainKeys`, `$setElementOrder/NAME`,
-//! `$deleteFromPrimitiveList/NAME`) change an object of a built-in kind. How a list or map is patched is read
-//! from [`Field::patch`](crate::types::Field::patch) of the table of types. The result is not decoded: fields
-//! that the type does not know, and directives inside added list elements, are still in it, and decoding
-//! tells the user of them. Custom resources have no such table and take no strategic merge patches.
+//! Implements the directives `$patch`, `$retainKeys`, `$setElementOrder/NAME` and
+//! `$deleteFromPrimitiveList/NAME`. The patch strategy of a field comes from
+//! [`Field::patch`](crate::types::Field::patch). The result is not decoded: unknown fields, and directives
+//! inside added list elements, are still in it, and decoding reports them. Custom resources do not support
+//! strategic merge patches.
 
 mod convert;
 mod error;
@@ -28,14 +28,14 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const SET_ELEMENT_ORDER: &str = "$setElementOrder";
 const DELETE_FROM_PRIMITIVE_LIST: &str = "$deleteFromPrimitiveList";
 
-/// The object `doc` of type `ty` after a strategic merge patch.
+/// Applies a strategic merge patch to the object `doc` of type `ty`.
 pub fn apply_strategic_merge_patch(ty: &'static Type, doc: &Value, patch: &Value) -> Result<Value> {
     let original = object(doc)?;
     let patch = object(patch)?;
     merge_objects(original, patch, Schema::of(ty)).map(Value::Object)
 }
 
-/// Go decodes both into a map, and `null` into an empty one.
+/// Go decodes both to maps, and `null` to an empty map.
 fn object(value: &Value) -> Result<Map<String, Value>> {
     match value {
         Value::Null => Ok(Map::new()),
@@ -65,7 +65,7 @@ fn merge_objects(
         };
     }
     retain_keys(&mut original, &mut patch)?;
-    // Lists with a given order are merged first, and then are no longer in the patch.
+    // Lists with an explicit order are merged first and removed from the patch.
     let ordered: Vec<String> =
         patch.keys().filter(|key| key.starts_with(SET_ELEMENT_ORDER)).cloned().collect();
     for directive in ordered {
@@ -82,7 +82,7 @@ fn merge_objects(
     Ok(original)
 }
 
-/// Drops from the original what `$retainKeys` does not name. The patch may set only what it names.
+/// Removes the fields of the original that `$retainKeys` does not list. The patch must not set other fields.
 fn retain_keys(original: &mut Map<String, Value>, patch: &mut Map<String, Value>) -> Result<()> {
     let Some(retained) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
     let Value::Array(retained) = retained else { return Err(StrategicPatchError::RetainKeysFormat) };
@@ -96,7 +96,7 @@ fn retain_keys(original: &mut Map<String, Value>, patch: &mut Map<String, Value>
     Ok(())
 }
 
-/// Merges one member of the patch. `deletes` says that its list names what to take out.
+/// Merges one field of the patch. `deletes`: the list contains values to delete.
 fn merge_member(
     original: &mut Map<String, Value>,
     name: &str,
@@ -127,7 +127,7 @@ fn merge_member(
     Ok(())
 }
 
-/// A value that is new to the original. Objects with `$patch` have nothing to act on, and vanish.
+/// Prepares a value that is new in the original. Drops objects with `$patch`, which have nothing to act on.
 fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(object) if object.contains_key(PATCH) => None,
@@ -140,7 +140,7 @@ fn without_directives(value: Value) -> Option<Value> {
     }
 }
 
-/// Nulls in what is new have nothing to delete. In lists they stay.
+/// Drops nulls of a new value, except in lists.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(object) => {
@@ -152,7 +152,7 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// The field that a directive such as `$setElementOrder/containers` is about.
+/// The field of a directive such as `$setElementOrder/containers`.
 fn target<'a>(key: &'a str, directive: &str) -> Result<&'a str> {
     match key.split_once('/') {
         Some((prefix, name)) if prefix == directive => Ok(name),

@@ -1,30 +1,29 @@
-//! Reading quantities.
+//! Parsing of quantities.
 //!
-//! The text is split by hand as upstream splits it, oddities included: a missing number is zero. Digits are
-//! kept as digits until the binary suffix is multiplied in and what is finer than a billionth is rounded
-//! away, so no input overflows on the way.
+//! Splits the text like upstream, including its quirks: a missing number is zero. Digits stay text until the
+//! binary suffix is applied and the value is rounded to a billionth, so no input overflows.
 
 use super::{Notation, Quantity};
 
-/// Why a text is no quantity.
+/// Why a text is not a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// It does not look like one.
+    /// The format is invalid.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Format,
-    /// Its number is too long.
+    /// The number has too many digits.
     #[error("unable to parse numeric part of quantity")]
     Numeric,
-    /// Its suffix is none.
+    /// The suffix is unknown.
     #[error("unable to parse quantity's suffix")]
     Suffix,
 }
 
-/// The suffixes of powers of ten.
+/// The decimal suffixes with their exponents.
 pub(super) const DECIMAL_SUFFIXES: [(&str, i32); 10] =
     [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 
-/// The finest scale.
+/// The smallest exponent.
 const NANO: i64 = -9;
 
 pub(super) fn parse(text: &str) -> Result<Quantity, ParseError> {
@@ -43,14 +42,14 @@ pub(super) fn parse(text: &str) -> Result<Quantity, ParseError> {
     };
     let exponent = exponent - i64::try_from(fraction).unwrap_or(i64::MAX);
 
-    // What upstream holds as an `i64`, and which texts of these it keeps.
+    // Whether upstream stores the value as an `i64`, and whether it keeps the text as canonical.
     let (small, canonical) = match suffix {
         Suffix::Decimal(_) | Suffix::Exponent(_) => (
             digits.len() <= 18 && exponent >= NANO,
             exponent % 3 == 0 && !digits.ends_with("000") && !digits.starts_with('0'),
         ),
         Suffix::Binary(_) => {
-            // A multiple of eight depends on the last three digits only.
+            // Divisibility by eight depends on the last three digits only.
             let tail: u32 = digits[digits.len().saturating_sub(3)..].parse().unwrap_or_default();
             (fraction == 0 && digits.len() + 3 * factors <= 14, !tail.is_multiple_of(8))
         }
@@ -70,7 +69,7 @@ pub(super) fn parse(text: &str) -> Result<Quantity, ParseError> {
 
 struct Parts<'a> {
     negative: bool,
-    /// The digits before the point without leading zeros, but at least one.
+    /// The digits before the point without leading zeros; at least one.
     whole: &'a str,
     fraction: &'a str,
     suffix: &'a str,
@@ -97,9 +96,9 @@ fn split_digits(text: &str) -> (&str, &str) {
 
 #[derive(Clone, Copy)]
 enum Suffix {
-    /// A power of ten.
+    /// A decimal suffix.
     Decimal(i32),
-    /// A power of ten, written as such.
+    /// A decimal exponent.
     Exponent(i32),
     /// A power of 1024.
     Binary(usize),
@@ -115,13 +114,13 @@ impl Suffix {
         }
         let exponent = suffix.strip_prefix(['e', 'E']).ok_or(ParseError::Suffix)?;
         let exponent: i64 = exponent.parse().map_err(|_| ParseError::Suffix)?;
-        #[expect(clippy::cast_possible_truncation, reason = "upstream truncates it so")]
+        #[expect(clippy::cast_possible_truncation, reason = "upstream truncates it as well")]
         Ok(Self::Exponent(exponent as i32))
     }
 }
 
-/// The number times `10^exponent` and `1024^factors`, rounded up to a billionth: a mantissa and its exponent.
-/// What has a binary suffix is at most `i64::MAX`.
+/// Multiplies the number by `10^exponent` and `1024^factors` and rounds up to a billionth. Returns mantissa
+/// and exponent. Values with a binary suffix saturate at `i64::MAX`.
 fn amount(digits: &str, exponent: i64, factors: usize) -> Result<(i128, i32), ParseError> {
     let mut digits: Vec<u8> = digits.bytes().map(|digit| digit - b'0').collect();
     for _ in 0..factors {
@@ -136,14 +135,14 @@ fn amount(digits: &str, exponent: i64, factors: usize) -> Result<(i128, i32), Pa
         digits.iter().try_fold(0_i128, |n, &digit| n.checked_mul(10)?.checked_add(i128::from(digit)));
     let mantissa = mantissa.and_then(|mantissa| mantissa.checked_add(i128::from(round_up)));
     if factors > 0 {
-        // The exponent is not positive here, and not below that of a billionth.
+        // The exponent is between -9 and 0 here.
         let most = i128::from(i64::MAX) * 10_i128.pow(exponent.unsigned_abs());
         return Ok(mantissa
             .filter(|&mantissa| mantissa <= most)
             .map_or((i64::MAX.into(), 0), |n| (n, exponent)));
     }
     let mantissa = mantissa.ok_or(ParseError::Numeric)?;
-    // Printing may append two zeros, and what was printed must be read again.
+    // The canonical form may append two zeros, and must be parseable again.
     let mut significant = mantissa;
     while significant != 0 && significant % 10 == 0 {
         significant /= 10;
@@ -165,5 +164,5 @@ fn multiply(digits: &mut Vec<u8>, factor: u32) {
 }
 
 fn last_digit(number: u32) -> u8 {
-    u8::try_from(number % 10).expect("a digit fits")
+    u8::try_from(number % 10).expect("a digit fits a u8")
 }

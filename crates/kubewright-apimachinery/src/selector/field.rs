@@ -1,48 +1,48 @@
-//! Selectors by field: `metadata.name=x,spec.nodeName!=y`.
+//! Field selectors: `metadata.name=x,spec.nodeName!=y`.
 //!
-//! In values, a backslash escapes a comma, an equals sign or another backslash; fields cannot be escaped.
+//! In values, a backslash escapes a comma, an equals sign or a backslash; field names cannot be escaped.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// Requirements on fields, sorted by their text as upstream sorts them.
+/// Requirements on fields, sorted by their text like upstream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSelector {
     requirements: Vec<FieldRequirement>,
 }
 
-/// One field that must, or must not, have a value.
+/// A field that must or must not have a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldRequirement {
     /// The path of the field, such as `metadata.name`.
     pub field: String,
-    /// Whether the value must be equal; else it must differ.
+    /// Whether the value must be equal or different.
     pub equals: bool,
     /// The value.
     pub value: String,
 }
 
-/// Why a text is no field selector.
+/// Why a text is not a field selector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FieldSelectorError {
     /// A term has no operator.
     #[error("invalid selector: '{selector}'; can't understand '{term}'")]
     Term {
-        /// The whole text.
+        /// The whole selector.
         selector: String,
-        /// The term in it.
+        /// The invalid term.
         term: String,
     },
-    /// A backslash stands before something else than a comma, an equals sign or a backslash.
+    /// A backslash before another character than a comma, an equals sign or a backslash.
     #[error("invalid field selector: invalid escape sequence: {0}")]
     Escape(String),
-    /// A value has an equals sign that no backslash escapes. The text has its code, as upstream's has.
+    /// An unescaped equals sign in a value. The message contains its character code, as upstream's does.
     #[error("invalid field selector: unescaped character in value: {}", u32::from(*.0))]
     Unescaped(char),
 }
 
 impl FieldSelector {
-    /// Reads a selector; empty terms mean nothing.
+    /// Parses a selector. Ignores empty terms.
     pub fn parse(selector: &str) -> Result<Self, FieldSelectorError> {
         let mut terms = split_terms(selector);
         terms.sort_unstable();
@@ -61,7 +61,7 @@ impl FieldSelector {
         Ok(Self { requirements: requirements.collect::<Result<_, _>>()? })
     }
 
-    /// The requirements, for checks of which fields are allowed.
+    /// The requirements.
     pub fn requirements(&self) -> &[FieldRequirement] {
         &self.requirements
     }
@@ -71,8 +71,7 @@ impl FieldSelector {
         self.requirements.is_empty()
     }
 
-    /// Whether an object is selected; `field` looks up its fields. A field that is not there has the empty
-    /// value.
+    /// Whether an object matches; `field` looks up its fields. A missing field has the empty value.
     pub fn matches<'a>(&self, field: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.requirements.iter().all(|requirement| {
             let value = field(&requirement.field).unwrap_or_default();
@@ -80,14 +79,14 @@ impl FieldSelector {
         })
     }
 
-    /// The value a field must have, if the selector says so.
+    /// The value that the selector requires for a field, if any.
     pub fn required_value(&self, field: &str) -> Option<&str> {
         let exact = self.requirements.iter().find(|r| r.equals && r.field == field);
         exact.map(|requirement| requirement.value.as_str())
     }
 }
 
-/// The canonical text, which parses to the same selector.
+/// The canonical text, which parses to an equal selector.
 impl fmt::Display for FieldSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, FieldRequirement { field, equals, value }) in self.requirements.iter().enumerate() {
@@ -99,7 +98,7 @@ impl fmt::Display for FieldSelector {
     }
 }
 
-/// A literal value as it must be written in a selector.
+/// Escapes a literal value for a selector.
 pub fn escape_value(value: &str) -> Cow<'_, str> {
     if !value.contains(['\\', ',', '=']) {
         return Cow::Borrowed(value);
@@ -134,7 +133,7 @@ fn unescape_value(value: &str) -> Result<Cow<'_, str>, FieldSelectorError> {
     Ok(Cow::Owned(out))
 }
 
-/// Splits at the commas that no backslash escapes.
+/// Splits at unescaped commas.
 fn split_terms(selector: &str) -> Vec<&str> {
     let mut escaped = false;
     selector
@@ -146,7 +145,7 @@ fn split_terms(selector: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The field, whether it must be equal, and the value as written: split at the first operator.
+/// Splits a term at its first operator: the field, whether it must be equal, and the value.
 fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     let at = term.find('=').into_iter().chain(term.find("!=")).min()?;
     let (field, rest) = term.split_at(at);
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn escaped_characters_belong_to_the_value() {
+    fn escaped_characters_are_part_of_the_value() {
         let selector = parse(r"metadata.name=a\,b\=c\\d");
         assert_eq!(selector.required_value("metadata.name"), Some(r"a,b=c\d"));
         assert_eq!(selector.to_string(), r"metadata.name=a\,b\=c\\d");
@@ -207,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_worded_as_upstream_words_them() {
+    fn errors_have_upstreams_text() {
         assert_eq!(
             error("metadata.name"),
             "invalid selector: 'metadata.name'; can't understand 'metadata.name'"
@@ -220,20 +219,20 @@ mod tests {
     }
 
     #[test]
-    fn only_an_equality_requires_a_value() {
+    fn only_equality_requires_a_value() {
         assert_eq!(parse("a=1,b!=2").required_value("a"), Some("1"));
         assert_eq!(parse("a=1,b!=2").required_value("b"), None);
     }
 
     proptest! {
         #[test]
-        fn the_text_of_a_selector_is_the_selector(field in "[a-z.]{1,8}", value in ".*", equals: bool) {
+        fn selectors_round_trip(field in "[a-z.]{1,8}", value in ".*", equals: bool) {
             let selector = FieldSelector { requirements: vec![FieldRequirement { field, equals, value }] };
             prop_assert_eq!(FieldSelector::parse(&selector.to_string()).unwrap(), selector);
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in ".*") {
+        fn no_input_panics(text in ".*") {
             let _ = FieldSelector::parse(&text);
         }
     }

@@ -1,7 +1,7 @@
-//! Selectors by label: `a=b,c!=d,e in (x,y),!f`.
+//! Label selectors: `a=b,c!=d,e in (x,y),!f`.
 //!
-//! A [`LabelSelector`] comes from a query's text or from a `metav1.LabelSelector` in an object; both are
-//! checked by [`Requirement::new`], so a selector only ever holds valid keys and values.
+//! A [`LabelSelector`] is created from query text or from a `metav1.LabelSelector` object. Both use
+//! [`Requirement::new`], so keys and values are always valid.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub struct LabelSelector {
     requirements: Option<Vec<Requirement>>,
 }
 
-/// One label, and what its value must be.
+/// A requirement on one label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement {
     key: String,
@@ -28,22 +28,22 @@ pub struct Requirement {
     values: Vec<String>,
 }
 
-/// How a label relates to the values.
+/// The relation between a label and the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
     /// `in`: the label has one of the values.
     In,
-    /// `notin`: the label is not there or has none of the values.
+    /// `notin`: the label is missing or has none of the values.
     NotIn,
     /// `=`
     Equals,
     /// `==`
     DoubleEquals,
-    /// `!=`: the label is not there or has another value.
+    /// `!=`: the label is missing or has another value.
     NotEquals,
-    /// The label is there.
+    /// The label exists.
     Exists,
-    /// `!`: the label is not there.
+    /// `!`: the label does not exist.
     DoesNotExist,
     /// `>`: the label is a greater integer.
     GreaterThan,
@@ -51,25 +51,25 @@ pub enum Operator {
     LessThan,
 }
 
-/// Why a text or an object is no label selector. The text is upstream's.
+/// Why a text or object is not a label selector. The text is upstream's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct LabelSelectorError(pub(super) String);
 
-/// What a selector looks labels up in.
+/// Lookup of labels.
 pub trait Labels {
     /// The value of a label.
     fn label(&self, key: &str) -> Option<&str>;
 }
 
-/// The labels of an object as they stand in its metadata; what is no string is no label.
+/// `metadata.labels` of an object. Values that are not strings are ignored.
 impl Labels for Map<String, Value> {
     fn label(&self, key: &str) -> Option<&str> {
         self.get(key).and_then(Value::as_str)
     }
 }
 
-/// `metadata.labels` of an object; `null` and anything else that is no object has no labels.
+/// `metadata.labels` of an object; `null` and other non-objects have no labels.
 impl Labels for Value {
     fn label(&self, key: &str) -> Option<&str> {
         self.get(key).and_then(Value::as_str)
@@ -83,30 +83,29 @@ impl Labels for BTreeMap<String, String> {
 }
 
 impl LabelSelector {
-    /// The selector of everything.
+    /// Selects everything.
     pub const fn everything() -> Self {
         Self { requirements: Some(Vec::new()) }
     }
 
-    /// The selector of nothing, which no text can say.
+    /// Selects nothing. Has no text form.
     pub const fn nothing() -> Self {
         Self { requirements: None }
     }
 
-    /// The selector of the objects for which all requirements hold.
+    /// Selects objects that meet all requirements.
     pub fn new(mut requirements: Vec<Requirement>) -> Self {
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
         Self { requirements: Some(requirements) }
     }
 
-    /// Reads a selector as it stands in a query.
+    /// Parses the text of a query.
     pub fn parse(selector: &str) -> Result<Self, LabelSelectorError> {
         parse(selector).map(Self::new)
     }
 
-    /// The selector that a `metav1.LabelSelector` means. Without an object (`null`) it selects nothing; an
-    /// empty object selects everything. Members of a wrong type count as missing: the caller has decoded the
-    /// object before.
+    /// Converts a `metav1.LabelSelector`. `null` selects nothing; an empty object selects everything. Fields
+    /// of a wrong type count as missing, because the caller has decoded the object before.
     pub fn from_object(selector: &Value) -> Result<Self, LabelSelectorError> {
         if selector.is_null() {
             return Ok(Self::nothing());
@@ -137,7 +136,7 @@ impl LabelSelector {
         Ok(Self::new(requirements))
     }
 
-    /// The selector of the objects that have all of these labels. They are not checked.
+    /// Selects objects with all of these labels. Does not validate them.
     pub fn from_labels<'a>(labels: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let requirement = |(key, value): (&str, &str)| Requirement {
             key: key.to_owned(),
@@ -147,7 +146,7 @@ impl LabelSelector {
         Self::new(labels.into_iter().map(requirement).collect())
     }
 
-    /// The requirements; the selector of nothing has none.
+    /// The requirements; empty for the selector that selects nothing.
     pub fn requirements(&self) -> &[Requirement] {
         self.requirements.as_deref().unwrap_or_default()
     }
@@ -162,7 +161,7 @@ impl LabelSelector {
         self.requirements.as_ref().is_some_and(|all| all.iter().all(|one| one.matches(labels)))
     }
 
-    /// The value a label must have, if the first requirement on it says so.
+    /// The value that the first requirement on the label demands, if any.
     pub fn required_value(&self, key: &str) -> Option<&str> {
         let requirement = self.requirements().iter().find(|requirement| requirement.key == key)?;
         match (requirement.operator, &requirement.values[..]) {
@@ -172,7 +171,7 @@ impl LabelSelector {
     }
 }
 
-/// The canonical text; that of the selector of nothing is empty.
+/// The canonical text; empty for the selector that selects nothing.
 impl fmt::Display for LabelSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, requirement) in self.requirements().iter().enumerate() {
@@ -186,7 +185,7 @@ impl fmt::Display for LabelSelector {
 }
 
 impl Requirement {
-    /// Checks the key, that the number of values fits the operator, and the values.
+    /// Validates the key, the number of values and the values.
     pub fn new(key: String, operator: Operator, values: Vec<String>) -> Result<Self, LabelSelectorError> {
         let mut errors = Vec::new();
         check_key(&key, "key", &mut errors);
@@ -207,7 +206,7 @@ impl Requirement {
             _ => None,
         };
         if let Some(message) = wrong_count {
-            // Upstream has no list at all where an object has none.
+            // Upstream prints a nil slice if the object has no values.
             let shown =
                 if values.is_empty() { "null".to_owned() } else { to_string(&Value::from(values.clone())) };
             errors.push(format!("values: Invalid value: {shown}: {message}"));
@@ -232,12 +231,12 @@ impl Requirement {
         }
     }
 
-    /// The label.
+    /// The label key.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// How it relates to the values.
+    /// The operator.
     pub fn operator(&self) -> Operator {
         self.operator
     }
@@ -247,7 +246,7 @@ impl Requirement {
         &self.values
     }
 
-    /// Whether the requirement holds for these labels.
+    /// Whether the labels meet the requirement.
     pub fn matches(&self, labels: &impl Labels) -> bool {
         let label = labels.label(&self.key);
         let has_value = |label: &str| self.values.iter().any(|value| value == label);
@@ -266,7 +265,7 @@ impl Requirement {
     }
 }
 
-/// The canonical text of one requirement, its values sorted.
+/// The canonical text, with sorted values.
 impl fmt::Display for Requirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = &self.key;
@@ -287,7 +286,7 @@ impl fmt::Display for Requirement {
     }
 }
 
-/// Adds the error of a key that is none, under the path that upstream has at hand.
+/// Adds the error of an invalid key, with upstream's field path.
 pub(super) fn check_key(key: &str, path: &str, errors: &mut Vec<String>) {
     let messages = names::label_key(key);
     if !messages.is_empty() {
@@ -307,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn requirements_hold_or_not() {
+    fn requirements_match_labels() {
         let labels = json!({"a": "1", "b": "x", "e": ""});
         for selector in [
             "",
@@ -352,13 +351,13 @@ mod tests {
     }
 
     #[test]
-    fn an_object_without_labels_is_selected_by_what_asks_for_none() {
+    fn an_object_without_labels_matches_negative_requirements() {
         assert!(selects("!a,b!=1", &Value::Null));
         assert!(!selects("a", &Value::Null));
     }
 
     #[test]
-    fn an_object_selects_by_labels_and_expressions() {
+    fn match_labels_and_match_expressions_are_combined() {
         let selector = LabelSelector::from_object(&json!({
             "matchLabels": {"app": "web"},
             "matchExpressions": [
@@ -375,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn no_object_selects_nothing_and_an_empty_one_everything() {
+    fn null_selects_nothing_and_an_empty_object_everything() {
         let nothing = LabelSelector::from_object(&Value::Null).unwrap();
         assert_eq!(nothing, LabelSelector::nothing());
         assert!(!nothing.matches(&json!({})) && !nothing.is_empty() && nothing.to_string().is_empty());
@@ -385,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_checked() {
+    fn a_label_selector_object_is_validated() {
         let error = |selector: Value| LabelSelector::from_object(&selector).unwrap_err().to_string();
         assert_eq!(
             error(json!({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]})),
@@ -405,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_value_is_required_by_equality_alone() {
+    fn only_equality_requires_a_single_value() {
         let selector = LabelSelector::parse("a=1,b in (2),c in (3,4),d!=5,e").unwrap();
         assert_eq!(selector.required_value("a"), Some("1"));
         assert_eq!(selector.required_value("b"), Some("2"));
@@ -415,14 +414,14 @@ mod tests {
     }
 
     #[test]
-    fn labels_make_a_selector() {
+    fn a_selector_is_built_from_labels() {
         let selector = LabelSelector::from_labels([("b", "2"), ("a", "1")]);
         assert_eq!(selector.to_string(), "a=1,b=2");
     }
 
     proptest! {
         #[test]
-        fn the_text_of_a_selector_is_the_selector(
+        fn selectors_round_trip(
             text in "(!?[a-c]|[a-c](=|==|!=|<|>)[0-9]|[a-c] (in|notin) \\([a-z](,[a-z]){0,3}\\))(,[d-f]){0,2}",
         ) {
             let selector = LabelSelector::parse(&text).unwrap();
@@ -430,7 +429,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in "[ab=!,()<> in\\x00-]{0,16}|.*") {
+        fn no_input_panics(text in "[ab=!,()<> in\\x00-]{0,16}|.*") {
             let _ = LabelSelector::parse(&text);
         }
     }

@@ -1,13 +1,13 @@
-//! The grammar of label selectors in queries.
+//! Parser of label selectors in queries.
 //!
-//! The text is cut into tokens first. `in` and `notin` are operators only where an operator can stand, so
-//! labels and values may be called that. Each error is worded as upstream words it in the same place.
+//! Works on tokens. `in` and `notin` are operators only where an operator is expected, so they are also valid
+//! keys and values. Each error has upstream's text.
 
 use std::collections::BTreeSet;
 
 use super::label::{LabelSelectorError, Operator, Requirement, check_key};
 
-/// Reads the requirements in the order written.
+/// Parses the requirements, in the order of the text.
 pub(super) fn parse(selector: &str) -> Result<Vec<Requirement>, LabelSelectorError> {
     let mut parser = Parser { tokens: tokens(selector), at: 0 };
     parser.requirements().map_err(LabelSelectorError)
@@ -159,7 +159,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// The value after `=` and its like; none is the empty one.
+    /// The value after `=`, `==` or `!=`; may be empty.
     fn exact_value(&mut self) -> Result<&'a str, String> {
         if self.peek().is_end() || self.peek().is(",") {
             return Ok("");
@@ -171,8 +171,7 @@ impl<'a> Parser<'a> {
         Ok(token.text)
     }
 
-    /// The values in parentheses. Between two commas, and between a comma and a parenthesis, stands the
-    /// empty one.
+    /// The values in parentheses. A missing value next to a comma is the empty one.
     fn values(&mut self) -> Result<BTreeSet<&'a str>, String> {
         let open = self.next();
         if !open.is("(") {
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_a_requirement_is_read() {
+    fn every_requirement_syntax_is_parsed() {
         for (selector, text) in [
             ("", ""),
             ("   ", ""),
@@ -256,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_worded_as_upstream_words_them() {
+    fn errors_have_upstreams_text() {
         for (selector, message) in [
             ("a in b", "unable to parse requirement: found 'b' expected: '('"),
             ("a in", "unable to parse requirement: found '' expected: '('"),
@@ -290,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_values_are_checked() {
+    fn keys_and_values_are_validated() {
         insta::assert_snapshot!(error("-a=b"), @r#"unable to parse requirement: <nil>: Invalid value: "-a": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"#);
         insta::assert_snapshot!(error("a=b@"), @r#"unable to parse requirement: values[0][a]: Invalid value: "b@": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"#);
     }

@@ -1,7 +1,7 @@
-//! Compares JSON with a built-in type: unknown fields, values of another type, values that an enum does not have.
+//! Compares JSON with a built-in type: unknown fields, wrong types, invalid enum values.
 //!
-//! For clients that build objects. An API server decodes instead (`decode`), in Go's words and with Go's leniency: it
-//! drops an unknown field unless the client asks for strict validation. Null is not a mismatch: it counts as absent.
+//! For clients that build objects. API servers use `decode` instead, with Go's messages and leniency: it
+//! drops unknown fields unless the client asks for strict validation. Null counts as absent.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ use serde_json::Value;
 use super::{Field, FieldType, Type};
 use crate::nearest::nearest;
 
-/// A place in an object that does not fit its type.
+/// A value that does not match its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// For example `spec.template.spec.containers[0].imagePullPolicy`.
+    /// The path, such as `spec.template.spec.containers[0].imagePullPolicy`.
     pub path: String,
-    /// What is wrong, as a sentence for people.
+    /// The problem, as a sentence.
     pub problem: String,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// Every place where a value does not fit a type, in the order of its keys.
+/// All mismatches of a value, in key order.
 pub fn mismatches(ty: &'static Type, value: &Value) -> Vec<Mismatch> {
     let mut found = Found::default();
     found.object(ty, value);
@@ -86,7 +86,7 @@ impl Found {
         }
     }
 
-    /// Goes one step down, and returns the length to truncate the path to afterwards.
+    /// Appends a step to the path. Returns the previous length, to truncate the path to afterwards.
     fn enter(&mut self, step: &str) -> usize {
         let before = self.path.len();
         self.path.push_str(if before == 0 { step.trim_start_matches('.') } else { step });
@@ -124,7 +124,7 @@ fn unknown(ty: &Type, name: &str) -> String {
 fn no_such_value(text: &str, values: &[&'static str]) -> String {
     match nearest(text, values.iter().copied()) {
         Some(near) => format!("unknown value {text:?}; did you mean {near:?}?"),
-        None => format!("unknown value {text:?}; there are {}", values.join(", ")),
+        None => format!("unknown value {text:?}; valid values are {}", values.join(", ")),
     }
 }
 
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn typos_are_found_at_every_depth_with_what_was_meant() {
+    fn typos_are_found_at_every_depth_with_a_suggestion() {
         let deployment = json!({
             "metadata": { "name": "web", "lables": {} },
             "spec": { "replica": 2, "template": { "spec": { "containers": [
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_takes_its_own_form_and_null() {
+    fn every_type_accepts_its_own_form_and_null() {
         let service = json!({
             "metadata": { "name": null, "generation": 3, "labels": { "a": "b" }, "finalizers": ["x"] },
             "spec": {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_any_json_is_not_compared() {
+    fn fields_of_any_json_are_not_compared() {
         let schema = json!({ "default": { "anything": [1, null] }, "items": { "whatever": 1 } });
         assert_eq!(found("apiextensions.v1.JSONSchemaProps", &schema), [""; 0]);
     }

@@ -1,8 +1,8 @@
-//! Reads lines of `types.txt`. Knows the notation and nothing of what it means.
+//! Parser of `types.txt`.
 
 use super::{Field, FieldType, Merge, Patch, Slot, Type, TypeRef, find, hint};
 
-/// A line of the table that does not follow the notation.
+/// An invalid line of the table.
 #[derive(Debug, thiserror::Error)]
 #[error("facts: type {type_name}, at {at:?}: {problem}")]
 pub struct ParseError {
@@ -11,7 +11,7 @@ pub struct ParseError {
     problem: &'static str,
 }
 
-/// The lines of a table without its comments.
+/// The lines of a table without comments.
 pub fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
     let mut from = 0;
     let lines = memchr::memchr_iter(b'\n', text.as_bytes()).map(move |end| {
@@ -22,7 +22,7 @@ pub fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
     lines.filter(|line| !line.starts_with('#'))
 }
 
-/// One slot a line, in the order of the file, which is sorted by name.
+/// Creates one slot per line. The file is sorted by name.
 pub(super) fn index(text: &'static str) -> Vec<Slot> {
     let mut slots = Vec::with_capacity(800);
     for line in lines(text) {
@@ -108,7 +108,7 @@ impl Cursor {
         Ok(field)
     }
 
-    /// A type, and the enum of a list's elements if it has one.
+    /// Parses a type, and the enum of the list elements if there is one.
     fn ty(&mut self) -> Result<(FieldType, Box<[&'static str]>), ParseError> {
         let letter = |ty| Ok((ty, Box::from([])));
         match self.rest.as_bytes().first().copied() {
@@ -219,13 +219,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bad_mark_names_the_type_and_the_place() {
+    fn an_invalid_mark_is_reported_with_its_type_and_position() {
         let error = parse("x.v1.Y", "name:s! count:i&").unwrap_err();
         assert_eq!(error.to_string(), "facts: type x.v1.Y, at \"\": unknown mark");
     }
 
     #[test]
-    fn a_default_may_hold_any_mark() {
+    fn a_default_may_contain_any_mark() {
         let ty = parse("x.v1.Y", "mode:s?=\"a!+%(b)\"").unwrap();
         assert_eq!(ty.field("mode").unwrap().default, Some("\"a!+%(b)\""));
     }

@@ -1,15 +1,14 @@
-//! cel-go's grammar as a network of states.
+//! cel-go's grammar as an ATN (augmented transition network), the representation that ANTLR uses.
 //!
-//! What may come next is found by following the network, which is how the parser that cel-go generates from
-//! its grammar words its errors. No rule matches nothing, so the words that can start a rule are known
-//! without looking behind it.
+//! The expected tokens at a state follow from walking the network. No rule matches the empty input, so the
+//! first tokens of a rule are known without looking past it.
 
 use crate::lexer::Kind;
 
-/// A place in the grammar.
+/// A state of the network.
 pub(super) type State = usize;
 
-/// A rule of the grammar.
+/// A grammar rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
     Start,
@@ -51,11 +50,11 @@ const RULES: [Rule; 17] = [
     Rule::Literal,
 ];
 
-/// How one of several ways is chosen.
+/// How the parser chooses an alternative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// By the next word alone.
-    NextWord,
+    /// By the next token alone.
+    NextToken,
     Relation,
     CalcLoop,
     CalcOperator,
@@ -64,34 +63,34 @@ pub(super) enum Decision {
     MemberLoop,
     MemberKind,
     Primary,
-    /// A comma may stand between items, or behind the last.
+    /// A comma separates items or trails the last one.
     Comma,
     Literal,
 }
 
-/// What is done at one place.
+/// An element of an alternative.
 #[derive(Debug)]
 pub(super) enum Item {
     Token(State, Kind),
-    /// One of several words.
+    /// Any token of a set.
     Set(State, Vec<Kind>),
-    /// A rule, and how strongly its operators must bind.
+    /// A rule invocation with its minimum operator precedence.
     Rule(State, Rule, u32),
     Block(Block),
 }
 
-/// A choice, or a repetition.
+/// A choice or a repetition.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) shape: Shape,
     pub(super) state: State,
-    /// Where a repetition comes back to.
+    /// The loop-back state of a repetition.
     pub(super) back: State,
     pub(super) decision: Decision,
-    pub(super) ways: Vec<Vec<Item>>,
+    pub(super) alternatives: Vec<Vec<Item>>,
 }
 
-/// How often a block stands.
+/// How often a block can match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     Once,
@@ -100,31 +99,31 @@ pub(super) enum Shape {
     Plus,
 }
 
-/// What kind of place a state is.
+/// The kind of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum StateKind {
     Plain,
     /// Before a choice or a repetition.
     BlockStart,
-    /// Behind one round of a repetition.
+    /// After one iteration of a repetition.
     LoopBack,
 }
 
 #[derive(Debug, Clone)]
 enum Edge {
-    Free(State),
-    Word(Kind, State),
+    Epsilon(State),
+    Token(Kind, State),
     Rule(Rule, State),
 }
 
-/// Words that may come next; whether the rule may end too.
+/// A set of expected tokens. `has_epsilon`: the rule can end here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Words {
+pub(super) struct TokenSet {
     kinds: Vec<Kind>,
-    pub(super) or_end: bool,
+    pub(super) has_epsilon: bool,
 }
 
-impl Words {
+impl TokenSet {
     pub(super) fn contains(&self, kind: Kind) -> bool {
         self.kinds.contains(&kind)
     }
@@ -139,21 +138,20 @@ impl Words {
         other.kinds.iter().for_each(|kind| self.add(*kind));
     }
 
-    /// As errors list them.
+    /// The set as error messages list it.
     pub(super) fn shown(&self) -> String {
         let mut kinds = self.kinds.clone();
-        // The end of the text has the lowest number of all words.
+        // `EOF` has the lowest token type in ANTLR.
         kinds.sort_by_key(|kind| (*kind != Kind::End, *kind));
         let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
         if let [only] = names.as_slice() { (*only).to_owned() } else { format!("{{{}}}", names.join(", ")) }
     }
 }
 
-/// The grammar.
 #[derive(Debug)]
 pub(super) struct Grammar {
     edges: Vec<Vec<Edge>>,
-    places: Vec<Place>,
+    places: Vec<StateKind>,
     starts: Vec<State>,
     ends: Vec<State>,
     bodies: Vec<Vec<Item>>,
@@ -169,10 +167,10 @@ impl Grammar {
             bodies: Vec::new(),
         };
         for rule in RULES {
-            let start = grammar.state(Place::Plain);
+            let start = grammar.state(StateKind::Plain);
             let (items, last) = grammar.sequence(definition(rule), start);
-            let end = grammar.state(Place::Plain);
-            grammar.edges[last].push(Edge::Free(end));
+            let end = grammar.state(StateKind::Plain);
+            grammar.edges[last].push(Edge::Epsilon(end));
             grammar.starts.push(start);
             grammar.ends.push(end);
             grammar.bodies.push(items);
@@ -184,58 +182,58 @@ impl Grammar {
         &self.bodies[rule as usize]
     }
 
-    pub(super) fn place(&self, state: State) -> Place {
+    pub(super) fn place(&self, state: State) -> StateKind {
         self.places[state]
     }
 
-    /// Where a rule that was called at `state` goes on.
+    /// The state after a rule that was invoked at `state`.
     pub(super) fn follow(&self, state: State) -> State {
         match self.edges[state].first() {
-            Some(Edge::Rule(_, next) | Edge::Word(_, next) | Edge::Free(next)) => *next,
+            Some(Edge::Rule(_, next) | Edge::Token(_, next) | Edge::Epsilon(next)) => *next,
             None => state,
         }
     }
 
-    /// The words that may come at `state`, within its rule.
-    pub(super) fn next(&self, state: State) -> Words {
-        let mut words = Words::default();
-        self.collect(state, &mut Vec::new(), &mut words);
-        words
+    /// The tokens that can follow `state` within its rule.
+    pub(super) fn next(&self, state: State) -> TokenSet {
+        let mut tokens = TokenSet::default();
+        self.collect(state, &mut Vec::new(), &mut tokens);
+        tokens
     }
 
-    fn collect(&self, state: State, seen: &mut Vec<State>, words: &mut Words) {
+    fn collect(&self, state: State, seen: &mut Vec<State>, tokens: &mut TokenSet) {
         if seen.contains(&state) {
             return;
         }
         seen.push(state);
         if self.ends.contains(&state) {
-            words.or_end = true;
+            tokens.has_epsilon = true;
         }
         for edge in &self.edges[state] {
             match edge {
-                Edge::Free(next) => self.collect(*next, seen, words),
-                Edge::Word(kind, _) => words.add(*kind),
-                Edge::Rule(rule, _) => self.collect(self.starts[*rule as usize], seen, words),
+                Edge::Epsilon(next) => self.collect(*next, seen, tokens),
+                Edge::Token(kind, _) => tokens.add(*kind),
+                Edge::Rule(rule, _) => self.collect(self.starts[*rule as usize], seen, tokens),
             }
         }
     }
 
-    fn state(&mut self, place: Place) -> State {
+    fn state(&mut self, place: StateKind) -> State {
         self.edges.push(Vec::new());
         self.places.push(place);
         self.edges.len() - 1
     }
 
     fn link(&mut self, from: State, to: State) {
-        self.edges[from].push(Edge::Free(to));
+        self.edges[from].push(Edge::Epsilon(to));
     }
 
     fn sequence(&mut self, specs: Vec<Spec>, from: State) -> (Vec<Item>, State) {
         let mut at = from;
         let mut items = Vec::new();
         for spec in specs {
-            // Every item has a state of its own to stand at.
-            let state = self.state(Place::Plain);
+            // Every item gets its own state.
+            let state = self.state(StateKind::Plain);
             self.link(at, state);
             let (item, next) = self.item(spec, state);
             items.push(item);
@@ -246,22 +244,22 @@ impl Grammar {
 
     fn item(&mut self, spec: Spec, state: State) -> (Item, State) {
         match spec {
-            Spec::Word(kind) => {
-                let next = self.state(Place::Plain);
-                self.edges[state].push(Edge::Word(kind, next));
+            Spec::Token(kind) => {
+                let next = self.state(StateKind::Plain);
+                self.edges[state].push(Edge::Token(kind, next));
                 (Item::Token(state, kind), next)
             }
             Spec::Set(kinds) => {
-                let next = self.state(Place::Plain);
-                self.edges[state].extend(kinds.iter().map(|kind| Edge::Word(*kind, next)));
+                let next = self.state(StateKind::Plain);
+                self.edges[state].extend(kinds.iter().map(|kind| Edge::Token(*kind, next)));
                 (Item::Set(state, kinds), next)
             }
             Spec::Rule(rule, binding) => {
-                let next = self.state(Place::Plain);
+                let next = self.state(StateKind::Plain);
                 self.edges[state].push(Edge::Rule(rule, next));
                 (Item::Rule(state, rule, binding), next)
             }
-            Spec::Block(shape, decision, ways) => self.block(shape, decision, ways, state),
+            Spec::Block(shape, decision, alternatives) => self.block(shape, decision, alternatives, state),
         }
     }
 
@@ -269,17 +267,17 @@ impl Grammar {
         &mut self,
         shape: Shape,
         decision: Decision,
-        ways: Vec<Vec<Spec>>,
+        alternatives: Vec<Vec<Spec>>,
         from: State,
     ) -> (Item, State) {
-        let start = self.state(Place::BlockStart);
+        let start = self.state(StateKind::BlockStart);
         self.link(from, start);
-        let back = self.state(Place::LoopBack);
-        let end = self.state(Place::Plain);
+        let back = self.state(StateKind::LoopBack);
+        let end = self.state(StateKind::Plain);
         let is_loop = matches!(shape, Shape::Star | Shape::Plus);
         let mut built = Vec::new();
-        for way in ways {
-            let (items, last) = self.sequence(way, start);
+        for alternative in alternatives {
+            let (items, last) = self.sequence(alternative, start);
             self.link(last, if is_loop { back } else { end });
             built.push(items);
         }
@@ -291,12 +289,12 @@ impl Grammar {
             Shape::Plus => self.link(back, end),
             Shape::Once => {}
         }
-        (Item::Block(Block { shape, state: start, back, decision, ways: built }), end)
+        (Item::Block(Block { shape, state: start, back, decision, alternatives: built }), end)
     }
 }
 
 enum Spec {
-    Word(Kind),
+    Token(Kind),
     Set(Vec<Kind>),
     Rule(Rule, u32),
     Block(Shape, Decision, Vec<Vec<Spec>>),
@@ -306,29 +304,32 @@ fn rule(rule: Rule) -> Spec {
     Spec::Rule(rule, 0)
 }
 
-fn optional(way: Vec<Spec>) -> Spec {
-    Spec::Block(Shape::Optional, Decision::NextWord, vec![way])
+fn optional(alternative: Vec<Spec>) -> Spec {
+    Spec::Block(Shape::Optional, Decision::NextToken, vec![alternative])
 }
 
-fn star(decision: Decision, way: Vec<Spec>) -> Spec {
-    Spec::Block(Shape::Star, decision, vec![way])
+fn star(decision: Decision, alternative: Vec<Spec>) -> Spec {
+    Spec::Block(Shape::Star, decision, vec![alternative])
 }
 
-fn one_of(decision: Decision, ways: Vec<Vec<Spec>>) -> Spec {
-    Spec::Block(Shape::Once, decision, ways)
+fn one_of(decision: Decision, alternatives: Vec<Vec<Spec>>) -> Spec {
+    Spec::Block(Shape::Once, decision, alternatives)
 }
 
 fn definition(of: Rule) -> Vec<Spec> {
-    use Spec::{Set, Word};
+    use Spec::{Set, Token};
     match of {
-        Rule::Start => vec![rule(Rule::Expr), Word(Kind::End)],
+        Rule::Start => vec![rule(Rule::Expr), Token(Kind::End)],
         Rule::Expr => vec![
             rule(Rule::Or),
-            optional(vec![Word(Kind::Question), rule(Rule::Or), Word(Kind::Colon), rule(Rule::Expr)]),
+            optional(vec![Token(Kind::Question), rule(Rule::Or), Token(Kind::Colon), rule(Rule::Expr)]),
         ],
-        Rule::Or => vec![rule(Rule::And), star(Decision::NextWord, vec![Word(Kind::Or), rule(Rule::And)])],
+        Rule::Or => vec![rule(Rule::And), star(Decision::NextToken, vec![Token(Kind::Or), rule(Rule::And)])],
         Rule::And => {
-            vec![rule(Rule::Relation), star(Decision::NextWord, vec![Word(Kind::And), rule(Rule::Relation)])]
+            vec![
+                rule(Rule::Relation),
+                star(Decision::NextToken, vec![Token(Kind::And), rule(Rule::Relation)]),
+            ]
         }
         Rule::Relation => {
             let operators = vec![
@@ -352,103 +353,105 @@ fn definition(of: Rule) -> Vec<Spec> {
             vec![rule(Rule::Unary), star(Decision::CalcLoop, vec![operation])]
         }
         Rule::Unary => {
-            let repeated = |kind, decision| Spec::Block(Shape::Plus, decision, vec![vec![Word(kind)]]);
+            let repeated = |kind, decision| Spec::Block(Shape::Plus, decision, vec![vec![Token(kind)]]);
             vec![one_of(
                 Decision::Unary,
                 vec![
                     vec![rule(Rule::Member)],
-                    vec![repeated(Kind::Exclam, Decision::NextWord), rule(Rule::Member)],
+                    vec![repeated(Kind::Exclam, Decision::NextToken), rule(Rule::Member)],
                     vec![repeated(Kind::Minus, Decision::Minus), rule(Rule::Member)],
                 ],
             )]
         }
         Rule::Member => {
-            let select = vec![Word(Kind::Dot), optional(vec![Word(Kind::Question)]), rule(Rule::EscapedName)];
+            let select =
+                vec![Token(Kind::Dot), optional(vec![Token(Kind::Question)]), rule(Rule::EscapedName)];
             let call = vec![
-                Word(Kind::Dot),
-                Word(Kind::Identifier),
-                Word(Kind::LeftParen),
+                Token(Kind::Dot),
+                Token(Kind::Identifier),
+                Token(Kind::LeftParen),
                 optional(vec![rule(Rule::Arguments)]),
-                Word(Kind::RightParen),
+                Token(Kind::RightParen),
             ];
             let index = vec![
-                Word(Kind::LeftBracket),
-                optional(vec![Word(Kind::Question)]),
+                Token(Kind::LeftBracket),
+                optional(vec![Token(Kind::Question)]),
                 rule(Rule::Expr),
-                Word(Kind::RightBracket),
+                Token(Kind::RightBracket),
             ];
             let one = one_of(Decision::MemberKind, vec![select, call, index]);
             vec![rule(Rule::Primary), star(Decision::MemberLoop, vec![one])]
         }
         Rule::Primary => vec![one_of(Decision::Primary, primaries())],
         Rule::Arguments => {
-            vec![rule(Rule::Expr), star(Decision::NextWord, vec![Word(Kind::Comma), rule(Rule::Expr)])]
+            vec![rule(Rule::Expr), star(Decision::NextToken, vec![Token(Kind::Comma), rule(Rule::Expr)])]
         }
         Rule::ListItems => {
-            vec![rule(Rule::OptExpr), star(Decision::Comma, vec![Word(Kind::Comma), rule(Rule::OptExpr)])]
+            vec![rule(Rule::OptExpr), star(Decision::Comma, vec![Token(Kind::Comma), rule(Rule::OptExpr)])]
         }
         Rule::Fields => {
-            let field = || vec![rule(Rule::OptField), Word(Kind::Colon), rule(Rule::Expr)];
-            let mut more = vec![Word(Kind::Comma)];
+            let field = || vec![rule(Rule::OptField), Token(Kind::Colon), rule(Rule::Expr)];
+            let mut more = vec![Token(Kind::Comma)];
             more.extend(field());
             let mut all = field();
             all.push(star(Decision::Comma, more));
             all
         }
-        Rule::OptField => vec![optional(vec![Word(Kind::Question)]), rule(Rule::EscapedName)],
+        Rule::OptField => vec![optional(vec![Token(Kind::Question)]), rule(Rule::EscapedName)],
         Rule::Entries => {
-            let entry = || vec![rule(Rule::OptExpr), Word(Kind::Colon), rule(Rule::Expr)];
-            let mut more = vec![Word(Kind::Comma)];
+            let entry = || vec![rule(Rule::OptExpr), Token(Kind::Colon), rule(Rule::Expr)];
+            let mut more = vec![Token(Kind::Comma)];
             more.extend(entry());
             let mut all = entry();
             all.push(star(Decision::Comma, more));
             all
         }
         Rule::EscapedName => {
-            let ways = vec![vec![Word(Kind::Identifier)], vec![Word(Kind::EscapedIdentifier)]];
-            vec![one_of(Decision::NextWord, ways)]
+            let alternatives = vec![vec![Token(Kind::Identifier)], vec![Token(Kind::EscapedIdentifier)]];
+            vec![one_of(Decision::NextToken, alternatives)]
         }
-        Rule::OptExpr => vec![optional(vec![Word(Kind::Question)]), rule(Rule::Expr)],
+        Rule::OptExpr => vec![optional(vec![Token(Kind::Question)]), rule(Rule::Expr)],
         Rule::Literal => {
-            let signed = |kind| vec![optional(vec![Word(Kind::Minus)]), Word(kind)];
-            let mut ways = vec![signed(Kind::Int), vec![Word(Kind::Uint)], signed(Kind::Float)];
-            ways.extend(
-                [Kind::String, Kind::Bytes, Kind::True, Kind::False, Kind::Null].map(|kind| vec![Word(kind)]),
+            let signed = |kind| vec![optional(vec![Token(Kind::Minus)]), Token(kind)];
+            let mut alternatives = vec![signed(Kind::Int), vec![Token(Kind::Uint)], signed(Kind::Float)];
+            alternatives.extend(
+                [Kind::String, Kind::Bytes, Kind::True, Kind::False, Kind::Null]
+                    .map(|kind| vec![Token(kind)]),
             );
-            vec![one_of(Decision::Literal, ways)]
+            vec![one_of(Decision::Literal, alternatives)]
         }
     }
 }
 
 fn primaries() -> Vec<Vec<Spec>> {
-    use Spec::Word;
-    let dot = || optional(vec![Word(Kind::Dot)]);
-    let comma = || optional(vec![Word(Kind::Comma)]);
+    use Spec::Token;
+    let dot = || optional(vec![Token(Kind::Dot)]);
+    let comma = || optional(vec![Token(Kind::Comma)]);
     vec![
-        vec![dot(), Word(Kind::Identifier)],
+        vec![dot(), Token(Kind::Identifier)],
         vec![
             dot(),
-            Word(Kind::Identifier),
-            Word(Kind::LeftParen),
+            Token(Kind::Identifier),
+            Token(Kind::LeftParen),
             optional(vec![rule(Rule::Arguments)]),
-            Word(Kind::RightParen),
+            Token(Kind::RightParen),
         ],
-        vec![Word(Kind::LeftParen), rule(Rule::Expr), Word(Kind::RightParen)],
+        vec![Token(Kind::LeftParen), rule(Rule::Expr), Token(Kind::RightParen)],
         vec![
-            Word(Kind::LeftBracket),
+            Token(Kind::LeftBracket),
             optional(vec![rule(Rule::ListItems)]),
             comma(),
-            Word(Kind::RightBracket),
+            Token(Kind::RightBracket),
         ],
-        vec![Word(Kind::LeftBrace), optional(vec![rule(Rule::Entries)]), comma(), Word(Kind::RightBrace)],
+        vec![Token(Kind::LeftBrace), optional(vec![rule(Rule::Entries)]), comma(), Token(Kind::RightBrace)],
         vec![
             dot(),
-            Word(Kind::Identifier),
-            star(Decision::NextWord, vec![Word(Kind::Dot), Word(Kind::Identifier)]),
-            Word(Kind::LeftBrace),
+            Token(Kind::Identifier),
+            star(Decision::NextToken, vec![Token(Kind::Dot), Token(Kind::Identifier)]),
+            Token(Kind::LeftBrace),
             optional(vec![rule(Rule::Fields)]),
             comma(),
-            Word(Kind::RightBrace),
+            Token(Kind::RightBrace),
         ],
         vec![rule(Rule::Literal)],
     ]

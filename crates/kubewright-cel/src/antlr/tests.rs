@@ -1,10 +1,10 @@
-//! Texts that are no expressions, and what cel-go says of them.
+//! Syntax errors and their messages, compared with cel-go.
 
 use crate::parser::parse;
 
 const START: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
 
-/// The places and messages of all errors.
+/// Positions and messages of all errors.
 fn errors(text: &str) -> Vec<String> {
     let Err(issues) = parse(text) else { panic!("{text} is an expression") };
     let shown = issues.to_string();
@@ -13,7 +13,7 @@ fn errors(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_text_that_stops_early_lacks_an_operand() {
+fn a_truncated_expression_misses_an_operand() {
     assert_eq!(errors("self.a +"), ["1:9: mismatched input '<EOF>' expecting START"]);
     assert_eq!(errors(""), ["1:1: mismatched input '<EOF>' expecting START"]);
     assert_eq!(
@@ -38,7 +38,7 @@ fn a_text_that_stops_early_lacks_an_operand() {
 }
 
 #[test]
-fn one_word_too_many_is_dropped() {
+fn an_extra_token_is_deleted() {
     assert_eq!(errors("a b"), ["1:3: extraneous input 'b' expecting <EOF>"]);
     assert_eq!(
         errors("*@a | b"),
@@ -68,7 +68,7 @@ fn one_word_too_many_is_dropped() {
 }
 
 #[test]
-fn another_word_than_expected_is_told() {
+fn a_mismatched_token_is_reported() {
     assert_eq!(
         errors("in"),
         ["1:1: mismatched input 'in' expecting START", "1:3: mismatched input '<EOF>' expecting START"]
@@ -101,7 +101,7 @@ fn another_word_than_expected_is_told() {
 }
 
 #[test]
-fn names_that_are_literals_are_told_apart() {
+fn literals_used_as_field_names_have_their_own_message() {
     assert_eq!(errors("self.true == 1"), ["1:6: mismatched input 'true' expecting IDENTIFIER"]);
     assert_eq!(errors("{\"a\": 1}.\"a\""), ["1:10: no viable alternative at input '.\"a\"'"]);
     assert_eq!(errors("...."), ["1:2: no viable alternative at input '..'"]);
@@ -116,7 +116,7 @@ fn names_that_are_literals_are_told_apart() {
 }
 
 #[test]
-fn a_hopeless_text_is_given_up() {
+fn parsing_stops_after_too_many_recovery_attempts() {
     let hopeless = "a ? b ".to_owned() + &"(? ".repeat(40);
     assert!(
         errors(&hopeless).iter().any(|error| error.ends_with("error recovery attempt limit exceeded: 30"))

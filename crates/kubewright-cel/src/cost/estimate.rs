@@ -1,7 +1,7 @@
-//! The worst case, before anything runs.
+//! Worst-case cost estimate at compile time.
 //!
-//! Goes over a checked tree with what a schema says of sizes. Where the size of something is not known it can
-//! be anything, and what depends on it is too expensive.
+//! Walks a checked tree and uses the size limits of the schema. A value without a limit has the maximum size,
+//! so expressions over it are usually too expensive.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::program::Program;
 use crate::schema::DeclType;
 use crate::types::Type;
 
-/// What running `program` costs at least and at most, where `self` and `oldSelf` are of the type `root`.
+/// The minimum and maximum cost of `program`, where `self` and `oldSelf` have the type `root`.
 pub(crate) fn estimate(program: &Program, root: Option<&DeclType>) -> Range {
     let mut estimator = Estimator {
         program,
@@ -29,7 +29,7 @@ pub(crate) fn estimate(program: &Program, root: Option<&DeclType>) -> Range {
 /// A path from a variable through fields and items.
 type Path = Vec<String>;
 
-/// The sizes of what a list or map holds.
+/// The sizes of the keys and values of a list or map.
 #[derive(Debug, Clone, Copy)]
 struct EntrySize {
     is_list: bool,
@@ -82,7 +82,7 @@ impl<'a> Estimator<'a> {
 
     fn select(&mut self, expr: &'a Expr, select: &'a Select) -> Range {
         let operand = self.cost(&select.operand);
-        // Looking whether something is there is free in Kubernetes.
+        // Presence tests are free in Kubernetes.
         if select.test_only {
             return operand;
         }
@@ -140,7 +140,7 @@ impl<'a> Estimator<'a> {
         target_cost + cost
     }
 
-    /// The cost of a call by one of its overloads, with that of its arguments, and the size of its result.
+    /// The cost of a call of one overload, including its arguments, and the size of the result.
     fn overload(
         &mut self,
         expr: &'a Expr,
@@ -347,9 +347,9 @@ impl<'a> Estimator<'a> {
         }
     }
 
-    /// What the schema says of the size of what is at `path`.
+    /// The size limits of the value at `path`, from the schema.
     pub(super) fn declared_size(&self, path: &[String]) -> Option<Range> {
-        // The first step is a variable. Upstream does not look which one.
+        // The first step is the variable name. Upstream ignores it.
         let steps: Vec<&str> = path.get(1..)?.iter().map(String::as_str).collect();
         let found = self.root?.at(&steps)?;
         Some(Range { min: 0, max: u64::try_from(found.max_elements).unwrap_or(0) })
@@ -375,13 +375,13 @@ impl<'a> Estimator<'a> {
     }
 }
 
-/// A loop that never runs, which only binds a name.
+/// Whether the comprehension never iterates and only binds a variable.
 fn is_bind(c: &Comprehension) -> bool {
     matches!(&c.range.kind, Kind::List(elements) if elements.is_empty())
         && matches!(c.condition.kind, Kind::Literal(Literal::Bool(false)))
 }
 
-/// The size of what is written in the expression itself.
+/// The size of a literal.
 fn written_size(expr: &Expr) -> Option<Range> {
     let size = match &expr.kind {
         Kind::Literal(Literal::String(text)) => text.chars().count(),

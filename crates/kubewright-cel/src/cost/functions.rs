@@ -1,4 +1,4 @@
-//! The worst case of functions, as libraries state it.
+//! Worst-case cost of the library functions.
 
 use super::estimate::Estimator;
 use super::range::Range;
@@ -6,7 +6,7 @@ use super::{LIST, PER_CHARACTER, PER_REGEX_CHARACTER};
 use crate::ast::{Expr, Kind, Literal};
 use crate::types::Type;
 
-/// What is known of an argument.
+/// An argument with its known size and schema type.
 pub(super) struct Node<'a> {
     pub(super) path: Vec<String>,
     pub(super) of: &'a Type,
@@ -14,31 +14,31 @@ pub(super) struct Node<'a> {
     pub(super) size: Option<Range>,
 }
 
-/// The cost of a call without its arguments, and the size of its result where it has one.
+/// The cost of a call without its arguments, and the size of the result if known.
 pub(super) struct Known {
     pub(super) cost: Range,
     pub(super) size: Option<Range>,
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "every use is a way to answer that something is known")]
+#[expect(clippy::unnecessary_wraps, reason = "callers return the result directly")]
 fn cost(cost: Range) -> Option<Known> {
     Some(Known { cost, size: None })
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "every use is a way to answer that something is known")]
+#[expect(clippy::unnecessary_wraps, reason = "callers return the result directly")]
 fn sized(cost: Range, size: Range) -> Option<Known> {
     Some(Known { cost, size: Some(size) })
 }
 
 const ONE: Range = Range::fixed(1);
 
-/// The longest expression that a named format is taken to have.
+/// The assumed length of the regular expression behind a named format.
 const FORMAT_REGEX: f64 = 128.0;
 
-/// The longest name of a format.
+/// The maximum length of a format name.
 const FORMAT_NAME: u64 = 64;
 
-/// What CEL's extensions say of their overloads.
+/// Cost of the overloads of CEL's extension libraries.
 pub(super) fn of_overload(overload: &str, target: Option<&Node<'_>>, args: &[Node<'_>]) -> Option<Known> {
     let size = |node: &Node<'_>| node.size.unwrap_or(Range::UNKNOWN);
     let allocating = |factor: f64, size: Range| {
@@ -83,7 +83,7 @@ fn constant(node: &Node<'_>) -> Option<u64> {
     }
 }
 
-/// What Kubernetes says of its functions, and of some of CEL's.
+/// Cost of Kubernetes' functions, and of some CEL functions that Kubernetes overrides.
 pub(super) fn of_function(
     estimator: &Estimator<'_>,
     function: &str,
@@ -158,7 +158,7 @@ pub(super) fn of_function(
     }
 }
 
-/// What a list holds, as far as it is known.
+/// The items of a list, as far as they are known.
 fn items<'a>(list: &Node<'a>) -> Option<Node<'a>> {
     let of = *list.of.params().first()?;
     let mut path = list.path.clone();
@@ -179,12 +179,12 @@ fn constant_int(node: &Node<'_>) -> Option<u64> {
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "upstream rounds so; what is too large becomes the largest number"
+    reason = "upstream rounds this way; too large values saturate"
 )]
 fn replaced(text: Range, old: Range, new: Range) -> Range {
     let (mut count, mut kept) = (Range::default(), Range::default());
     if old.min == 0 {
-        // Nothing is found around every character.
+        // The empty string matches around every character.
         count.max = text.max.saturating_add(1);
         kept.max = text.max;
     } else if new.max <= old.min {

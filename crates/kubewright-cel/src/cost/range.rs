@@ -1,8 +1,8 @@
-//! Ranges of sizes and costs, from the least to the most. Sums and products stop at the largest number.
+//! Ranges of sizes and costs. Arithmetic saturates at `u64::MAX`.
 
 use std::ops::Add;
 
-/// At least `min` and at most `max`.
+/// From `min` to `max`, inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Range {
     pub(crate) min: u64,
@@ -12,7 +12,7 @@ pub(crate) struct Range {
 impl Range {
     pub(crate) const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
 
-    /// What the union of nothing is.
+    /// The identity of the union.
     pub(crate) const NOTHING: Self = Self { min: u64::MAX, max: 0 };
 
     pub(crate) const fn fixed(value: u64) -> Self {
@@ -23,7 +23,7 @@ impl Range {
         Self { min: self.min.saturating_mul(other.min), max: self.max.saturating_mul(other.max) }
     }
 
-    /// Each end multiplied, rounded up.
+    /// Multiplies both ends, rounding up.
     pub(crate) fn factor(self, per_unit: f64) -> Self {
         Self { min: factor(self.min, per_unit), max: factor(self.max, per_unit) }
     }
@@ -45,7 +45,7 @@ impl Add for Range {
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "upstream rounds so; what is too large becomes the largest number"
+    reason = "upstream rounds this way; too large values saturate"
 )]
 fn factor(value: u64, per_unit: f64) -> u64 {
     (value as f64 * per_unit).ceil() as u64
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_stop_at_the_largest_number() {
+    fn ranges_saturate() {
         assert_eq!(Range::UNKNOWN + Range::fixed(1), Range { min: 1, max: u64::MAX });
         assert_eq!(Range::UNKNOWN.times(Range::fixed(2)).max, u64::MAX);
         assert_eq!(Range::UNKNOWN.factor(2.0).max, u64::MAX);

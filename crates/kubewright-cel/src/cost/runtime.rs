@@ -1,4 +1,4 @@
-//! Costs as they arise.
+//! Actual cost of function calls at run time.
 
 use super::{PER_CHARACTER, PER_REGEX_CHARACTER};
 use crate::value::{Extension, Value};
@@ -8,7 +8,7 @@ pub(crate) const LIST: u64 = super::LIST;
 pub(crate) const MAP: u64 = super::MAP;
 pub(crate) const STRUCT: u64 = super::STRUCT;
 
-/// The size that costs are counted by; 1 for what has none.
+/// The size of a value for cost tracking; 1 if it has no size.
 pub(crate) fn size(value: &Value<'_>) -> u64 {
     value.size().map_or(1, |size| size as u64)
 }
@@ -29,7 +29,7 @@ pub(crate) fn addition(overload: &str, a: &Value<'_>, b: &Value<'_>) -> u64 {
     }
 }
 
-/// The cost of a call with these arguments, the target of a member first.
+/// The cost of a call. For member functions the target is the first argument.
 pub(crate) fn call(function: &str, overload: &str, args: &[Value<'_>], result: Option<&Value<'_>>) -> u64 {
     of_function(function, overload, args, result).or_else(|| of_overload(overload, args, result)).unwrap_or(1)
 }
@@ -38,7 +38,7 @@ pub(crate) fn call(function: &str, overload: &str, args: &[Value<'_>], result: O
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "upstream counts so, and sizes are far below where it matters"
+    reason = "upstream uses floating point, and sizes are small enough"
 )]
 fn factor(size: u64, per_unit: f64) -> u64 {
     (size as f64 * per_unit).ceil() as u64
@@ -48,7 +48,7 @@ fn regex(text: &Value<'_>, pattern_size: u64) -> u64 {
     factor(size(text) + 1, PER_CHARACTER).saturating_mul(factor(pattern_size, PER_REGEX_CHARACTER))
 }
 
-/// What Kubernetes says of its functions and some of CEL's.
+/// Cost of Kubernetes' functions, and of some CEL functions that Kubernetes overrides.
 fn of_function(
     function: &str,
     overload: &str,
@@ -97,7 +97,7 @@ fn of_function(
     })
 }
 
-/// What CEL says of its overloads.
+/// Cost of CEL's own overloads.
 fn of_overload(overload: &str, args: &[Value<'_>], result: Option<&Value<'_>>) -> Option<u64> {
     let first = args.first()?;
     let second = || args.get(1);
@@ -134,12 +134,12 @@ fn of_overload(overload: &str, args: &[Value<'_>], result: Option<&Value<'_>>) -
     })
 }
 
-/// Each item compared with each other.
+/// The cost of comparing each item of one list with each item of the other.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "upstream counts so, and sizes are far below where it matters"
+    reason = "upstream uses floating point, and sizes are small enough"
 )]
 fn self_compared(list: &Value<'_>) -> u64 {
     let size = size(list);
@@ -151,12 +151,12 @@ fn self_compared(list: &Value<'_>) -> u64 {
     (size.saturating_mul(size) as f64 * per_item) as u64 + 1 + LIST
 }
 
-/// The cost of looking at all of a value.
+/// The cost of traversing a value.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "upstream counts so, and sizes are far below where it matters"
+    reason = "upstream uses floating point, and sizes are small enough"
 )]
 fn traversal_cost(value: &Value<'_>) -> u64 {
     match value {

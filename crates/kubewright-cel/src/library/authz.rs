@@ -1,7 +1,7 @@
-//! Questions about permissions: `authorizer.group('apps').resource('deployments').check('create').allowed()`.
+//! Authorizer library: `authorizer.group('apps').resource('deployments').check('create').allowed()`.
 //!
-//! The values only collect what is asked. The answer comes from an [`Authorizer`], which the caller binds to the
-//! variable `authorizer`.
+//! The values only collect the attributes of a check. The decision comes from an [`Authorizer`], which the
+//! caller binds to the variable `authorizer`.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -11,9 +11,10 @@ use crate::error::EvalError;
 use crate::value::{Evaluated, Value};
 use kubewright_apimachinery::names;
 
-/// Answers questions about permissions for expressions.
+/// Makes authorization decisions for expressions.
 pub trait Authorizer: Debug + Send + Sync {
-    /// Whether the user of the request, or the given service account (namespace and name), may do something.
+    /// Decides whether the user of the request, or the given service account (namespace and name), is allowed
+    /// to perform `check`.
     fn decide(
         &self,
         service_account: Option<(&str, &str)>,
@@ -24,17 +25,17 @@ pub trait Authorizer: Debug + Send + Sync {
     fn request_resource(&self) -> ResourceCheck;
 }
 
-/// What an expression asks for.
+/// The attributes of an authorization check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuthorizationCheck {
-    /// A non-resource path.
+    /// A non-resource request.
     Path {
         /// The path.
         path: String,
         /// The HTTP verb.
         verb: String,
     },
-    /// A resource.
+    /// A resource request.
     Resource {
         /// The resource.
         resource: ResourceCheck,
@@ -43,12 +44,12 @@ pub enum AuthorizationCheck {
     },
 }
 
-/// A resource that an expression asks about.
+/// The resource of an authorization check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResourceCheck {
-    /// API group.
+    /// API group; empty for the core group.
     pub group: String,
-    /// Plural.
+    /// Plural resource name.
     pub resource: String,
     /// Subresource, or empty.
     pub subresource: String,
@@ -58,18 +59,18 @@ pub struct ResourceCheck {
     pub name: String,
 }
 
-/// The answer of an [`Authorizer`].
+/// The decision of an [`Authorizer`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuthorizationDecision {
-    /// Whether it is allowed.
+    /// Whether the request is allowed.
     pub allowed: bool,
     /// The authorizer's reason.
     pub reason: String,
-    /// The error of an authorizer that failed.
+    /// The error, if the authorizer failed.
     pub error: Option<String>,
 }
 
-/// The authorizer, or one step of a question to it.
+/// The `authorizer` variable, or a check under construction.
 #[derive(Debug, Clone)]
 pub struct Authorization<'a> {
     authorizer: &'a dyn Authorizer,
@@ -102,7 +103,7 @@ impl<'a> Authorization<'a> {
         }
     }
 
-    /// `authorizer.requestResource` is the only field.
+    /// Returns `authorizer.requestResource`, the only field.
     pub(crate) fn field(&self, name: &str) -> Option<Self> {
         let is_request_resource = name == "requestResource" && matches!(self.step, Step::Authorizer);
         is_request_resource.then(|| self.with(Step::Resource(Arc::new(self.authorizer.request_resource()))))
@@ -128,7 +129,7 @@ pub(crate) fn lookup(name: &str) -> Option<Function> {
         "subresource" => |args| refine(args, |check, text| text.clone_into(&mut check.subresource)),
         "namespace" => |args| refine(args, |check, text| text.clone_into(&mut check.namespace)),
         "name" => |args| refine(args, |check, text| text.clone_into(&mut check.name)),
-        // The authorizers of this server do not look at selectors.
+        // The authorizers of this server ignore selectors.
         "fieldSelector" | "labelSelector" => |args| refine(args, |_, _| {}),
         "check" => check,
         "allowed" => |args| decision(args, |decision| Value::Bool(decision.allowed)),

@@ -1,4 +1,4 @@
-//! Conversions between types.
+//! Type conversion functions.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ pub(super) fn lookup(name: &str) -> Option<Function> {
     })
 }
 
-/// Whether constants are converted when the expression is compiled.
+/// Whether a call with constant arguments is evaluated at compile time.
 pub(crate) fn is_conversion(name: &str) -> bool {
     matches!(name, "bool" | "bytes" | "double" | "duration" | "int" | "string" | "timestamp" | "uint")
 }
@@ -66,7 +66,7 @@ fn to_double<'a>(args: &[Value<'a>]) -> Option<Evaluated<'a>> {
     })
 }
 
-/// As Go's `strconv.ParseFloat`, without hexadecimal numbers.
+/// Like Go's `strconv.ParseFloat`, without hexadecimal numbers.
 fn parse_double(text: &str) -> Option<f64> {
     let bare = text.trim_start_matches(['+', '-']);
     let is_word = ["inf", "infinity", "nan"].iter().any(|word| bare.eq_ignore_ascii_case(word));
@@ -89,7 +89,7 @@ fn to_int<'a>(args: &[Value<'a>]) -> Option<Evaluated<'a>> {
     Some(match args {
         [Value::Int(value) | Value::Duration(value)] => Ok(Value::Int(*value)),
         [Value::Uint(value)] => i64::try_from(*value).map(Value::Int).map_err(|_| overflow()),
-        #[expect(clippy::cast_possible_truncation, reason = "the range is checked before")]
+        #[expect(clippy::cast_possible_truncation, reason = "the range is checked above")]
         [Value::Double(value)] => {
             let fits = *value > -(2f64.powi(63)) && *value < 2f64.powi(63);
             if fits { Ok(Value::Int(*value as i64)) } else { Err(overflow()) }
@@ -108,7 +108,7 @@ fn to_uint<'a>(args: &[Value<'a>]) -> Option<Evaluated<'a>> {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "the range is checked before"
+            reason = "the range is checked above"
         )]
         [Value::Double(value)] => {
             let fits = *value >= 0.0 && *value < 2f64.powi(64);
@@ -143,7 +143,7 @@ fn to_string<'a>(args: &[Value<'a>]) -> Option<Evaluated<'a>> {
     string_of(value).map(|found| found.map(Value::String))
 }
 
-/// The value as `string()` writes it; `None` where there is no such conversion.
+/// The result of `string()`; `None` if there is no such conversion.
 pub(crate) fn string_of<'a>(value: &Value<'a>) -> Option<Result<Cow<'a, str>, EvalError>> {
     Some(Ok(match value {
         Value::String(text) => text.clone(),
@@ -174,7 +174,7 @@ pub(crate) fn duration_to_string(nanos: i64) -> String {
     format!("{sign}{whole}.{}s", digits.trim_end_matches('0'))
 }
 
-/// As Go's `%g`: an exponent for what is very small or has more than six digits before the point.
+/// Like Go's `%g`: uses an exponent for small numbers and for more than six digits before the point.
 pub(crate) fn double_to_string(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -197,14 +197,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_written_in_seconds() {
+    fn durations_are_formatted_in_seconds() {
         assert_eq!(duration_to_string(60_000_000_000), "60s");
         assert_eq!(duration_to_string(1_500_000_000), "1.5s");
         assert_eq!(duration_to_string(-500_000_000), "-0.5s");
     }
 
     #[test]
-    fn doubles_are_written_as_go_does() {
+    fn doubles_are_formatted_like_in_go() {
         assert_eq!(double_to_string(1.0), "1");
         assert_eq!(double_to_string(-1.5), "-1.5");
         assert_eq!(double_to_string(1_234_567.5), "1.2345675e+06");

@@ -1,7 +1,7 @@
 //! `text.format(args)`: clauses such as `%s` and `%.2f`.
 //!
-//! The same reading serves the check of constant formats when an expression is compiled: there the values are
-//! not known, only their types.
+//! The parser of format strings is shared with the compile-time check of constant formats, where only the
+//! types of the arguments are known.
 
 use super::convert;
 use crate::error::EvalError;
@@ -10,7 +10,7 @@ use kubewright_apimachinery::field::quote;
 
 const DEFAULT_PRECISION: usize = 6;
 
-/// What a clause does with its argument.
+/// The verb of a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clause {
     String,
@@ -22,14 +22,14 @@ pub(crate) enum Clause {
     Octal,
 }
 
-/// A part of a format.
+/// A literal part or a clause of a format string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Part {
     Text(String),
     Clause(Clause),
 }
 
-/// The parts of a format for that many arguments, up to the first mistake.
+/// Parses a format string for `args` arguments. Stops at the first error and returns it.
 pub(crate) fn parts(format: &str, args: usize) -> (Vec<Part>, Option<String>) {
     let mut parts = Vec::new();
     let mut text = String::new();
@@ -101,8 +101,8 @@ fn clause(text: &str) -> Result<(Clause, usize), String> {
 }
 
 impl Clause {
-    /// What is said of a value that the clause cannot write.
-    pub(crate) fn refusal(self, type_name: &str) -> String {
+    /// The error for a value that the clause cannot format.
+    pub(crate) fn unsupported_type(self, type_name: &str) -> String {
         let what = match self {
             Self::String => {
                 "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, \
@@ -119,7 +119,7 @@ impl Clause {
     }
 }
 
-/// The text with its clauses filled in.
+/// Formats `args`.
 pub(super) fn format(format: &str, args: &List<'_>) -> Result<String, EvalError> {
     let (parts, problem) = parts(format, args.len());
     let mut text = String::new();
@@ -157,7 +157,7 @@ fn filled(clause: Clause, value: &Value<'_>) -> Result<String, EvalError> {
     match (clause, text) {
         (Clause::Hex { upper: true }, Some(text)) => Ok(text.to_uppercase()),
         (_, Some(text)) => Ok(text),
-        (_, None) => Err(EvalError::new(clause.refusal(value.type_name()))),
+        (_, None) => Err(EvalError::new(clause.unsupported_type(value.type_name()))),
     }
 }
 
@@ -183,7 +183,7 @@ fn double(value: &Value<'_>) -> Option<f64> {
     }
 }
 
-/// Digits in groups of three, as English writes them.
+/// Fixed-point notation with digits grouped by commas.
 fn fixed(value: f64, precision: usize) -> String {
     if !value.is_finite() {
         return special(value);
@@ -214,7 +214,7 @@ fn special(value: f64) -> String {
     text.to_owned()
 }
 
-/// `3.140000×10⁰⁰`, as English writes it.
+/// Scientific notation: `3.140000×10⁰⁰`.
 fn scientific(value: f64, precision: usize) -> String {
     if !value.is_finite() {
         return special(value);
@@ -230,7 +230,7 @@ fn scientific(value: f64, precision: usize) -> String {
     format!("{digits}×10{sign}{raised}")
 }
 
-/// A value as `%s` writes it; `None` for what it cannot write.
+/// The result of `%s`; `None` if the value cannot be formatted.
 fn plain(value: &Value<'_>) -> Result<Option<String>, EvalError> {
     Ok(match value {
         Value::Null => Some("null".to_owned()),
@@ -261,7 +261,7 @@ fn plain(value: &Value<'_>) -> Result<Option<String>, EvalError> {
     })
 }
 
-/// A value within a list or map, as CEL would write it.
+/// Formats a value inside a list or map, in CEL syntax.
 fn nested(value: &Value<'_>) -> Result<String, EvalError> {
     let text = match value {
         Value::Double(value) => {
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn clauses_write_their_argument() {
+    fn clauses_format_their_argument() {
         let args =
             vec![Value::Int(1), Value::string("abc"), Value::Double(1.0), Value::Duration(60_000_000_000)];
         assert_eq!(formatted("%d %s %f %s", args), "1 abc 1.000000 60s");
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
+    fn invalid_formats_and_arguments_are_errors() {
         assert_eq!(
             formatted("%d", vec![Value::string("a")]),
             "error during formatting: decimal clause can only be used on integers, was given string"

@@ -1,16 +1,16 @@
-//! Named formats: rules that a string can be checked against.
+//! Named formats: `format.dns1123Label().validate(text)`.
 
 use super::Function;
 use super::{time, url};
 use crate::value::{Evaluated, Extension, Value};
 use kubewright_apimachinery::names;
 
-/// A rule for strings.
+/// A named string format.
 #[derive(Debug)]
 pub struct NamedFormat {
-    /// The name that tells formats apart.
+    /// Identifies the format.
     pub(crate) name: &'static str,
-    /// How long the expression behind it is taken to be when costs are counted.
+    /// The assumed length of the regular expression, for costs.
     pub(crate) regex_size: u64,
     check: fn(&str) -> Vec<String>,
 }
@@ -66,7 +66,7 @@ static FORMATS: [(&str, NamedFormat); 13] = [
         NamedFormat {
             name: "uuid",
             regex_size: UUID_PATTERN_LENGTH,
-            check: |text| refused(is_uuid(text), "does not match the UUID format"),
+            check: |text| error_unless(is_uuid(text), "does not match the UUID format"),
         },
     ),
     (
@@ -74,7 +74,7 @@ static FORMATS: [(&str, NamedFormat); 13] = [
         NamedFormat {
             name: "byte",
             regex_size: 84,
-            check: |text| refused(decode_base64(text).is_some(), "invalid base64"),
+            check: |text| error_unless(decode_base64(text).is_some(), "invalid base64"),
         },
     ),
     (
@@ -82,7 +82,7 @@ static FORMATS: [(&str, NamedFormat); 13] = [
         NamedFormat {
             name: "date",
             regex_size: DATE_TIME_PATTERN_LENGTH,
-            check: |text| refused(time::parse_date(text).is_some(), "invalid date"),
+            check: |text| error_unless(time::parse_date(text).is_some(), "invalid date"),
         },
     ),
     (
@@ -90,16 +90,16 @@ static FORMATS: [(&str, NamedFormat); 13] = [
         NamedFormat {
             name: "datetime",
             regex_size: DATE_TIME_PATTERN_LENGTH,
-            check: |text| refused(time::parse_rfc3339(text).is_some(), "invalid datetime"),
+            check: |text| error_unless(time::parse_rfc3339(text).is_some(), "invalid datetime"),
         },
     ),
 ];
 
-fn refused(fits: bool, problem: &str) -> Vec<String> {
+fn error_unless(fits: bool, problem: &str) -> Vec<String> {
     if fits { Vec::new() } else { vec![problem.to_owned()] }
 }
 
-/// Five groups of hexadecimal digits; the dashes between them may be missing.
+/// Five groups of hexadecimal digits; the dashes are optional.
 fn is_uuid(text: &str) -> bool {
     let mut rest = text;
     for (i, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {
@@ -115,7 +115,7 @@ fn is_uuid(text: &str) -> bool {
     rest.is_empty()
 }
 
-/// The bytes that standard base64 with padding stands for. Line breaks are left out.
+/// Decodes standard base64 with padding. Ignores line breaks.
 pub(crate) fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
     if !digits.len().is_multiple_of(4) {
@@ -177,7 +177,7 @@ pub(super) fn lookup(name: &str) -> Option<Function> {
     })
 }
 
-/// The format that `format.name()` stands for.
+/// The format that `format.name()` returns.
 pub(crate) fn constant<'a>(function: &str) -> Option<Evaluated<'a>> {
     NamedFormat::of(function.strip_prefix("format.")?).map(|format| Ok(value(format)))
 }

@@ -1,15 +1,15 @@
-//! Regular expressions as Go reads them.
+//! Go regular expressions.
 //!
-//! Go's syntax and that of the `regex` crate are close; what differs is rewritten here: in Go `\d`, `\s`,
-//! `\w` and `\b` know ASCII only, brackets do not nest, and a brace that repeats nothing is a character.
-//! Mistakes are told in Go's words.
+//! Translates Go's syntax to that of the `regex` crate. The differences: in Go `\d`, `\s`, `\w` and `\b` are
+//! ASCII-only, character classes do not nest, and a brace that is not a repetition is a literal. Errors are
+//! Go's.
 
 use regex::Regex;
 
-/// How often something may be repeated.
+/// Maximum repetition count.
 const MAX_REPEAT: u32 = 1000;
 
-/// The expression, or Go's error.
+/// Compiles `pattern`; fails with Go's error text.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
     let mut translator = Translator { chars: pattern.chars().collect(), at: 0, out: String::new() };
     translator.run().map_err(|problem| format!("error parsing regexp: {problem}"))?;
@@ -26,7 +26,7 @@ struct Translator {
 impl Translator {
     fn run(&mut self) -> Result<(), String> {
         let mut open = 0usize;
-        // Where the repeated operand's operators started, once one was seen.
+        // Start of the repetition operators of the current operand.
         let mut repeated: Option<usize> = None;
         let mut can_repeat = false;
         while let Some(c) = self.peek(0) {
@@ -105,7 +105,7 @@ impl Translator {
         Ok(())
     }
 
-    /// The length of `{n}`, `{n,}` or `{n,m}`, if that is what stands here.
+    /// The length of `{n}`, `{n,}` or `{n,m}` at the current position, if present.
     fn counted(&self) -> Result<Option<usize>, String> {
         let digits = |from: usize| {
             self.chars[from.min(self.chars.len())..].iter().take_while(|c| c.is_ascii_digit()).count()
@@ -154,7 +154,7 @@ impl Translator {
             self.chars[self.at + 2..].iter().take_while(|c| matches!(c, 'i' | 'm' | 's' | 'U' | '-')).count();
         match self.peek(2 + flags) {
             Some(')') if flags > 0 => {
-                // Flags for the rest are no group: the parenthesis is closed at once.
+                // `(?flags)` without a group: closed immediately.
                 self.keep(2 + flags);
                 Ok(())
             }
@@ -221,7 +221,7 @@ impl Translator {
         }
     }
 
-    /// What follows the low end of a range, if it is one.
+    /// Parses the end of a range, if `low` starts one.
     fn range_end(&mut self, from: usize, low: Option<char>) -> Result<(), String> {
         if self.peek(0) != Some('-') || matches!(self.peek(1), Some(']') | None) {
             return Ok(());
@@ -245,7 +245,7 @@ impl Translator {
         Ok(())
     }
 
-    /// Rewrites an escape. Answers the character that it stands for, if it is one.
+    /// Translates an escape. Returns the character that it denotes, if it denotes one.
     fn escape(&mut self, in_class: bool) -> Result<Option<char>, String> {
         let from = self.at;
         let Some(c) = self.peek(1) else {
@@ -351,7 +351,7 @@ impl Translator {
         let from = self.at;
         let digits: String =
             self.chars[from + 1..].iter().take(3).take_while(|c| matches!(c, '0'..='7')).collect();
-        // A single digit other than zero would be a reference to a group.
+        // A single digit other than zero is a backreference, which Go does not support.
         if digits.len() < 2 && digits != "0" {
             return Err(format!("invalid escape sequence: `{}`", self.text(from, from + 2)));
         }
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_know_ascii_only() {
+    fn character_classes_are_ascii_only() {
         assert!(is_match(r"^\d+$", "12"));
         assert!(!is_match(r"^\d+$", "١٢"));
         assert!(!is_match(r"^\w$", "é"));
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_and_braces_are_read_as_go_reads_them() {
+    fn brackets_and_braces_follow_go_syntax() {
         assert!(is_match(r"^[[a]$", "["));
         assert!(is_match(r"^[a&&b]+$", "a&b"));
         assert!(is_match(r"^a{$", "a{"));
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_in_gos_words() {
+    fn invalid_patterns_have_gos_error_text() {
         let error = |pattern: &str| compile(pattern).unwrap_err();
         assert_eq!(error("("), "error parsing regexp: missing closing ): `(`");
         assert_eq!(error("a)"), "error parsing regexp: unexpected ): `a)`");

@@ -1,4 +1,4 @@
-//! Functions on lists, sets and maps.
+//! List, set and map functions.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use super::{Function, add};
 use crate::error::EvalError;
 use crate::value::{Evaluated, List, Map, Value};
 
-/// How long a list `lists.range` makes at most.
+/// Maximum length of the result of `lists.range`.
 const MAX_RANGE: i64 = 10_000_000;
 
 pub(super) fn lookup(name: &str) -> Option<Function> {
@@ -131,7 +131,7 @@ fn flatten_into<'a>(list: &List<'a>, depth: i64, flat: &mut Vec<Value<'a>>) -> R
     Ok(())
 }
 
-/// The items in the order of their keys.
+/// Sorts the items by their keys.
 fn sort<'a>(list: &List<'a>, keys: &List<'a>) -> Evaluated<'a> {
     if list.len() != keys.len() {
         return Err(EvalError::new(format!(

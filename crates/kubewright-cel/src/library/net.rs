@@ -1,6 +1,6 @@
-//! IP addresses and networks.
+//! IP address and CIDR functions.
 //!
-//! Stricter than most: no zones, and no IPv4 addresses written as IPv6.
+//! Zones and IPv4-mapped IPv6 addresses are rejected, as in Kubernetes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -94,7 +94,7 @@ fn parse_ip(text: &str) -> Result<IpAddr, String> {
     }
 }
 
-/// Why Go cannot read the address.
+/// Go's parse error for an invalid address.
 fn problem(text: &str) -> String {
     let shown = quote(text);
     let parse = |what: &str| format!("ParseAddr({shown}): {what}");
@@ -175,7 +175,7 @@ fn contains_ip<'a>(args: &[Value<'a>]) -> Option<Evaluated<'a>> {
         Value::Extension(Extension::Ip(address)) => *address,
         Value::String(text) => match parse_ip(text) {
             Ok(address) => address,
-            // Upstream loses the reason here.
+            // Upstream does not report the parse error here.
             Err(_) => return Some(Err(EvalError::no_overload())),
         },
         _ => return None,
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_contain_what_shares_their_prefix() {
+    fn cidrs_contain_addresses_with_their_prefix() {
         let inside = |network: &str, other: &str| {
             let args = [parse_cidr_value(network).unwrap(), Value::string(other.to_owned())];
             let found = if other.contains('/') { contains_cidr(&args) } else { contains_ip(&args) };
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_addresses_only() {
+    fn only_strict_addresses_are_accepted() {
         assert!(
             parse_ip("::ffff:1.2.3.4").is_err()
                 && parse_ip("fe80::1%eth0").is_err()

@@ -1,4 +1,4 @@
-//! Operators, and the functions of the standard library that are as basic.
+//! Operators and basic functions of the standard library.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -29,7 +29,7 @@ pub(super) fn lookup(name: &str) -> Option<Function> {
     })
 }
 
-/// `a + b`. A list on the left is grown in place if nobody else has it.
+/// `a + b`. Appends in place if `a` is a list that is not shared.
 pub(crate) fn add<'a>(a: Value<'a>, b: Value<'a>) -> Evaluated<'a> {
     let found = match (a, b) {
         (Value::Int(a), Value::Int(b)) => a.checked_add(b).map(Value::Int).ok_or("integer overflow"),
@@ -64,7 +64,8 @@ fn is_number(value: &Value<'_>) -> bool {
     matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_))
 }
 
-/// The error of an operator. It names itself only where the left side can never be its operand.
+/// The error of an operator without a matching overload. It names the operator only if the left operand has
+/// an unsupported type.
 fn unsupported(name: &str, left_fits: bool) -> EvalError {
     if left_fits { EvalError::no_overload() } else { EvalError::new(format!("no such overload: {name}")) }
 }
@@ -167,7 +168,7 @@ fn size<'a>(args: &[Value<'a>]) -> Option<Evaluated<'a>> {
     })
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "all functions look alike")]
+#[expect(clippy::unnecessary_wraps, reason = "must match the type of `Function`")]
 fn text_test<'a>(args: &[Value<'a>], test: fn(&str, &str) -> bool) -> Option<Evaluated<'a>> {
     Some(match args {
         [Value::String(text), Value::String(other)] => Ok(Value::Bool(test(text, other))),
@@ -175,7 +176,7 @@ fn text_test<'a>(args: &[Value<'a>], test: fn(&str, &str) -> bool) -> Option<Eva
     })
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "all functions look alike")]
+#[expect(clippy::unnecessary_wraps, reason = "must match the type of `Function`")]
 fn matches<'a>(args: &[Value<'a>]) -> Option<Evaluated<'a>> {
     Some(match args {
         [Value::String(text), Value::String(pattern)] => match go_regex::compile(pattern) {

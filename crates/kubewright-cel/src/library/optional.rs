@@ -1,4 +1,4 @@
-//! Values that may be missing. `or` and `orValue` are part of the evaluator: they stop early.
+//! Optional values. `or` and `orValue` short-circuit and are part of the evaluator.
 
 use super::Function;
 use crate::error::EvalError;

@@ -1,4 +1,4 @@
-//! Amounts, such as `1Gi`.
+//! Quantity functions.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ fn of<'a>(args: &[Value<'a>], found: fn(&Quantity) -> Evaluated<'static>) -> Opt
     }
 }
 
-/// The order of two amounts, or of two versions: they share the functions.
+/// Compares two quantities or two semantic versions, which share their function names.
 fn order(args: &[Value<'_>]) -> Option<Ordering> {
     match args {
         [Value::Extension(Extension::Quantity(a)), Value::Extension(Extension::Quantity(b))] => {

@@ -29,18 +29,18 @@ fn compiled(pattern: &str) -> Result<regex::Regex, EvalError> {
     go_regex::compile(pattern).map_err(|error| EvalError::new(format!("Illegal regex: {error}")))
 }
 
-/// The first match, or nothing.
+/// The first match, or the empty string.
 pub(crate) fn find<'a>(regex: &regex::Regex, text: &str) -> Value<'a> {
     Value::string(regex.find(text).map_or("", |found| found.as_str()).to_owned())
 }
 
-/// The matches, at most `count` of them if it is not negative.
+/// The matches, at most `count` unless it is negative.
 pub(crate) fn find_all<'a>(regex: &regex::Regex, text: &str, count: i64) -> Value<'a> {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     Value::strings(regex.find_iter(text).take(count).map(|found| found.as_str().to_owned()))
 }
 
-/// `matches`, `find` and `findAll` with a pattern that is known.
+/// `matches`, `find` and `findAll` with a precompiled pattern.
 pub(crate) fn call<'a>(name: &str, regex: &regex::Regex, args: &[Value<'a>]) -> Option<Evaluated<'a>> {
     Some(Ok(match (name, args) {
         ("matches", [Value::String(text), ..]) => Value::Bool(regex.is_match(text)),

@@ -8,7 +8,7 @@ use crate::error::EvalError;
 use crate::value::{Evaluated, Extension, Value};
 use kubewright_apimachinery::field::quote;
 
-/// A semantic version. What is behind `+` does not matter for its order.
+/// A semantic version. Build metadata does not affect the order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Semver {
     numbers: [u64; 3],
@@ -17,13 +17,13 @@ pub struct Semver {
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Identifier {
-    // Numbers come before words.
+    // Numeric identifiers sort before alphanumeric ones.
     Number(u64),
     Word(String),
 }
 
 impl Semver {
-    /// The version, or why it is none.
+    /// Parses a strict semantic version.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Err("Version string empty".to_owned());
@@ -55,7 +55,7 @@ impl Semver {
         Ok(Self { numbers, pre_release })
     }
 
-    /// The version in a text that may start with `v`, lack parts and have leading zeros.
+    /// Parses a version with an optional `v` prefix, missing parts and leading zeros.
     fn parse_tolerant(text: &str) -> Result<Self, String> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();
@@ -68,7 +68,7 @@ impl Semver {
         Self::parse(&parts.join("."))
     }
 
-    /// Which version comes first.
+    /// Compares two versions.
     pub(crate) fn cmp(&self, other: &Self) -> Ordering {
         self.numbers.cmp(&other.numbers).then_with(|| match (&self.pre_release[..], &other.pre_release[..]) {
             ([], []) => Ordering::Equal,
@@ -160,7 +160,7 @@ fn number_of<'a>(args: &[Value<'a>], place: usize) -> Option<Evaluated<'a>> {
     }
 }
 
-/// The order of two versions.
+/// Compares two version arguments.
 pub(super) fn order(args: &[Value<'_>]) -> Option<Ordering> {
     match args {
         [Value::Extension(Extension::Semver(a)), Value::Extension(Extension::Semver(b))] => Some(a.cmp(b)),
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_ordered_as_the_standard_says() {
+    fn versions_are_ordered_by_semver_precedence() {
         let ordered = [
             "1.0.0-alpha",
             "1.0.0-alpha.1",
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn only_tolerance_takes_short_versions() {
+    fn only_the_tolerant_parser_accepts_short_versions() {
         assert!(
             Semver::parse("v1.0.0").is_err()
                 && Semver::parse("1.0").is_err()

@@ -1,4 +1,4 @@
-//! Functions on strings. Positions count characters.
+//! String functions. Positions count characters.
 
 use super::{Function, format};
 use crate::error::EvalError;
@@ -113,7 +113,7 @@ fn split<'a>(args: &[Value<'a>]) -> Option<Evaluated<'a>> {
     Some(Ok(Value::strings(split_n(text, separator, count))))
 }
 
-/// As Go's `strings.SplitN`: an empty separator splits into characters, a negative count is none.
+/// Like Go's `strings.SplitN`: an empty separator splits into characters, a negative count means no limit.
 fn split_n(text: &str, separator: &str, count: i64) -> Vec<String> {
     let Ok(count) = usize::try_from(count) else {
         return if separator.is_empty() {
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_are_split_as_go_splits_them() {
+    fn strings_are_split_like_in_go() {
         assert_eq!(split_n("a,b,c", ",", -1), ["a", "b", "c"]);
         assert_eq!(split_n("a,b,c", ",", 2), ["a", "b,c"]);
         assert_eq!(split_n("äbc", "", -1), ["ä", "b", "c"]);

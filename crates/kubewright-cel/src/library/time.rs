@@ -1,7 +1,7 @@
-//! Points in time: reading, writing, and their parts.
+//! Timestamps: parsing, formatting and their components.
 //!
-//! Years 1 to 9999, as protobuf has them, with nanoseconds. Time zones are UTC or an offset such as
-//! `+01:00`; the database of named zones is not part of this library.
+//! The range is years 1 to 9999, as in protobuf, with nanosecond precision. Time zones are UTC or an offset
+//! such as `+01:00`; named zones are not supported.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -15,12 +15,12 @@ const MAX_SECONDS: i64 = 253_402_300_799;
 const NANOS: i64 = 1_000_000_000;
 const DAY: i64 = 86_400;
 
-/// A point in time. The zone it was written in matters only where it is written again.
+/// A timestamp. The original offset is kept for formatting only.
 #[derive(Debug, Clone, Copy)]
 pub struct Timestamp {
     seconds: i64,
     nanos: u32,
-    /// Minutes east of Greenwich.
+    /// Offset in minutes east of UTC.
     offset: i32,
 }
 
@@ -45,7 +45,7 @@ impl Ord for Timestamp {
 }
 
 impl Timestamp {
-    /// Seconds since 1970 and the nanoseconds after; `None` outside of years 1 to 9999.
+    /// Creates a timestamp from seconds and nanoseconds since the Unix epoch; `None` outside years 1 to 9999.
     pub fn new(seconds: i64, nanos: u32) -> Option<Self> {
         ((MIN_SECONDS..=MAX_SECONDS).contains(&seconds) && i64::from(nanos) < NANOS).then_some(Self {
             seconds,
@@ -54,12 +54,12 @@ impl Timestamp {
         })
     }
 
-    /// Seconds since 1970.
+    /// Seconds since the Unix epoch.
     pub fn seconds(self) -> i64 {
         self.seconds
     }
 
-    /// Whether it is the first second of year 1, which Go takes for no time.
+    /// Whether this is Go's zero time, the first second of year 1.
     pub(crate) fn is_zero(self) -> bool {
         self.seconds == MIN_SECONDS && self.nanos == 0
     }
@@ -71,7 +71,7 @@ impl Timestamp {
         Some(Self { offset: self.offset, ..moved })
     }
 
-    /// The nanoseconds from `b` to `a`, if they can be counted.
+    /// The nanoseconds from `b` to `a`; `None` on overflow.
     pub(crate) fn since(a: Self, b: Self) -> Option<i64> {
         let seconds = a.seconds.checked_sub(b.seconds)?;
         seconds.checked_mul(NANOS)?.checked_add(i64::from(a.nanos) - i64::from(b.nanos))
@@ -93,7 +93,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// A time as RFC 3339 writes it.
+/// Parses an RFC 3339 timestamp.
 pub(crate) fn parse_rfc3339(text: &str) -> Option<Timestamp> {
     let seconds = kubewright_apimachinery::time::parse_rfc3339(text)?;
     let fraction = text.split_once(['.', ',']).map_or("", |(_, rest)| rest);
@@ -105,12 +105,12 @@ pub(crate) fn parse_rfc3339(text: &str) -> Option<Timestamp> {
     Some(Timestamp { offset, ..time })
 }
 
-/// A day, as the format `date` has it.
+/// Parses a value of the OpenAPI format `date`.
 pub(crate) fn parse_date(text: &str) -> Option<Timestamp> {
     (text.len() == 10).then(|| parse_rfc3339(&format!("{text}T00:00:00Z")))?
 }
 
-/// A time as the format `date-time` has it: RFC 3339, with or without a zone.
+/// Parses a value of the OpenAPI format `date-time`: RFC 3339, with or without a zone.
 pub(crate) fn parse_date_time(text: &str) -> Option<Timestamp> {
     parse_rfc3339(text).or_else(|| parse_rfc3339(&format!("{text}Z")))
 }
@@ -148,11 +148,11 @@ struct Parts {
     year: i64,
     month: i64,
     day: i64,
-    /// From 0.
+    /// Zero-based.
     day_of_year: i64,
-    /// From Sunday, which is 0.
+    /// 0 is Sunday.
     weekday: i64,
-    /// Of the day.
+    /// Second of the day.
     second: i64,
     nanos: i64,
 }
@@ -169,7 +169,7 @@ fn of_time<'a>(args: &[Value<'a>], part: fn(&Parts) -> i64) -> Option<Evaluated<
     })
 }
 
-/// Seconds east of Greenwich.
+/// Offset of `zone` in seconds east of UTC.
 fn offset(zone: &str) -> Option<i64> {
     if zone.is_empty() || zone == "UTC" {
         return Some(0);
@@ -184,7 +184,7 @@ fn offset(zone: &str) -> Option<i64> {
 fn parts(time: Timestamp, offset: i64) -> Parts {
     let local = time.seconds + offset;
     let days = local.div_euclid(DAY);
-    // Counted from 1 March of year 0, leap days come last in their year.
+    // Years start on 1 March, so that the leap day is the last day of its year.
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let of_era = shifted.rem_euclid(146_097);
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parts_of_a_time_are_found_in_any_zone() {
+    fn timestamp_accessors_respect_the_zone() {
         let time = parse_rfc3339("2024-12-31T23:30:15.25Z").unwrap();
         let at = |zone| parts(time, offset(zone).unwrap());
         assert_eq!((at("UTC").year, at("UTC").day_of_year, at("UTC").weekday), (2024, 365, 2));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn times_outside_of_their_range_do_not_exist() {
+    fn timestamps_out_of_range_are_rejected() {
         let last = Timestamp::new(MAX_SECONDS, 0).unwrap();
         assert_eq!(last.plus(NANOS), None);
         let first = parse_rfc3339("0001-01-01T00:00:00Z").unwrap();

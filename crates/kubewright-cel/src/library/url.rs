@@ -1,6 +1,6 @@
-//! URLs as Go reads them.
+//! URLs, parsed like Go's `url.ParseRequestURI`.
 //!
-//! Only absolute URLs and absolute paths are URLs here, as in a request line; a fragment is cut off after.
+//! Accepts absolute URLs and absolute paths only. The fragment is cut off after parsing.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::error::EvalError;
 use crate::value::{Evaluated, Extension, Map, Value};
 use kubewright_apimachinery::field::quote;
 
-/// A URL in parts.
+/// A parsed URL.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Url {
     text: String,
@@ -20,14 +20,14 @@ pub struct Url {
 }
 
 impl Url {
-    /// The parts of `text`, or why it is no URL.
+    /// Parses `text`; fails with Go's error text.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         Self::read(text, true)?;
         let (text, _) = text.split_once('#').unwrap_or((text, ""));
         Self::read(text, false)
     }
 
-    /// As it was written.
+    /// The original text.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -88,7 +88,7 @@ impl Url {
         after.rsplit_once(':').map_or("", |(_, port)| port)
     }
 
-    /// The path with what needs it escaped; escapes that are there stay.
+    /// The percent-encoded path. Existing escapes are kept.
     fn escaped_path(&self) -> String {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@!'()*[]%".contains(&byte);
         self.path
@@ -97,7 +97,7 @@ impl Url {
             .collect()
     }
 
-    /// Keys in the order of their first appearance, with all values.
+    /// Query keys in order of first appearance, each with all its values.
     fn query_values(&self) -> Vec<(String, Vec<String>)> {
         let mut found: Vec<(String, Vec<String>)> = Vec::new();
         for pair in self.query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
@@ -150,7 +150,7 @@ fn host_of(authority: &str) -> Result<String, String> {
     if let Some(at) = host.find('%') {
         let escape = &host[at..(at + 3).min(host.len())];
         let is_hex = escape.len() == 3 && escape[1..].bytes().all(|byte| byte.is_ascii_hexdigit());
-        // Only what is not ASCII may be escaped in a host.
+        // In a host, only non-ASCII bytes may be percent-encoded.
         if !is_hex || u8::from_str_radix(&escape[1..], 16).is_ok_and(|byte| byte < 0x80) {
             return Err(format!("invalid URL escape {}", quote(escape)));
         }
@@ -223,7 +223,7 @@ fn part<'a>(args: &[Value<'a>], of: fn(&Url) -> String) -> Option<Evaluated<'a>>
     }
 }
 
-/// Why `text` is no URL of a request; `None` if it is one.
+/// Go's parse error; `None` if `text` is a valid request URL.
 pub(super) fn problem(text: &str) -> Option<String> {
     Url::read(text, true).err()
 }
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_is_read_in_parts() {
+    fn a_url_is_parsed_into_its_parts() {
         let url = Url::parse("https://user@Example.com:80/a b%2Fc?k1=a&k2=b&k2=c#frag").unwrap();
         assert_eq!((url.scheme.as_str(), url.host.as_str()), ("https", "Example.com:80"));
         assert_eq!(
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_told_in_gos_words() {
+    fn invalid_urls_have_gos_error_text() {
         let error = |text: &str| Url::parse(text).unwrap_err();
         assert_eq!(error("../a"), "parse \"../a\": invalid URI for request");
         assert_eq!(error(""), "parse \"\": empty url");

@@ -1,6 +1,6 @@
-//! Reading numbers and strings as they are written.
+//! Decoding of number, string and bytes literals.
 //!
-//! Errors are cel-go's words; where the literal stands is known to the parser.
+//! The errors have cel-go's wording; the parser adds the position.
 
 use std::sync::Arc;
 
@@ -39,7 +39,8 @@ fn digits_of(text: &str) -> (&str, u32) {
     text.strip_prefix("0x").map_or((text, 10), |digits| (digits, 16))
 }
 
-/// What stands between the quotes. In bytes, `\x` and octal escapes are bytes; in strings, code points.
+/// Decodes the text between the quotes. `\x` and octal escapes denote bytes in bytes literals and code points
+/// in strings.
 fn unescape(text: &str, is_bytes: bool) -> Result<Vec<u8>, String> {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let (text, is_raw) = match text.strip_prefix(['r', 'R']) {

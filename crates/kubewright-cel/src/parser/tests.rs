@@ -1,4 +1,4 @@
-//! What the parser accepts, and what it makes of it.
+//! Accepted syntax and the resulting trees.
 
 use super::*;
 
@@ -37,7 +37,7 @@ fn show(expr: &Expr) -> String {
 }
 
 #[test]
-fn operators_bind_as_in_cel() {
+fn operators_have_cel_precedence() {
     assert_eq!(tree("1 + 2 * 3 < 4 || a && !b"), "_||_(_<_(_+_(1, _*_(2, 3)), 4), _&&_(a, !_(b)))");
     assert_eq!(tree("a ? b : c ? d : e"), "_?_:_(a, b, _?_:_(c, d, e))");
     assert_eq!(tree("1 - -5 - --x"), "_-_(_-_(1, -5), x)");
@@ -45,7 +45,7 @@ fn operators_bind_as_in_cel() {
 }
 
 #[test]
-fn members_and_optional_syntax_are_read() {
+fn members_and_optional_syntax_are_parsed() {
     assert_eq!(tree("a.b[0].?c[?d].f(1, 2)"), r#"_[?_](_?._(_[_](a.b, 0), "c"), d).f(1, 2)"#);
     assert_eq!(tree("[1, ?x,]"), "[1, ?x]");
     assert_eq!(tree("{'a': 1, ?'b': x}"), r#"{"a": 1, "b": x}"#);
@@ -71,12 +71,12 @@ fn macros_are_expanded() {
 }
 
 #[test]
-fn reserved_names_are_refused() {
+fn reserved_identifiers_are_rejected() {
     assert_eq!(tree("a + namespace"), "ERROR: <input>:1:5: reserved identifier: namespace");
 }
 
 #[test]
-fn depth_is_limited() {
+fn nesting_depth_is_limited() {
     let deep = format!("{}1{}", "(".repeat(300), ")".repeat(300));
     assert_eq!(tree(&deep), "ERROR: <input>:-1:0: expression recursion limit exceeded: 250");
 }

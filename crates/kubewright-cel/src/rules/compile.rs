@@ -1,4 +1,4 @@
-//! Compiling the rules of a schema, each where it stands.
+//! Compilation of the rules of a schema and its subschemas.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::rules::CompiledRule;
 use crate::schema::{DeclType, Rule, Schema};
 use crate::types::Type;
 
-/// The name of the type of `self`. Upstream makes up a new one each time, so that nobody relies on it.
+/// The type name of `self`. Upstream generates a new name each time, so that expressions cannot depend on it.
 const SELF_TYPE: &str = "selfType";
 
-/// The rules at one place of a schema and below.
+/// The rules of a schema node and its descendants.
 #[derive(Debug, Default)]
 pub(super) struct Node {
     pub(super) rules: Vec<Compiled>,
@@ -23,7 +23,7 @@ pub(super) struct Node {
     pub(super) all_of: Vec<Node>,
 }
 
-/// A rule and what became of it.
+/// A rule and its compilation result.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) rule: Rule,
@@ -31,13 +31,13 @@ pub(super) struct Compiled {
     pub(super) program: Option<Result<Program, String>>,
     pub(super) uses_old_self: bool,
     pub(super) message: Option<Result<Program, String>>,
-    /// Where errors are reported, below the value itself.
+    /// Overrides the path of errors, relative to the value.
     pub(super) field_path: Option<String>,
 }
 
 impl Node {
-    /// The rules that `rules` states for values of the schema `of`; `None` if there are none. Only what an
-    /// `allOf` says differs from the schema itself.
+    /// Compiles the rules in `rules` for values of the schema `of`; `None` if there are none. The two differ
+    /// only for the branches of `allOf`.
     pub(super) fn compile(rules: &Schema, of: &Schema) -> Option<Self> {
         let mut node = Self { rules: compile_all(rules, of), ..Self::default() };
         if let (Some(rules), Some(of)) = (&rules.items, &of.items) {
@@ -45,7 +45,7 @@ impl Node {
         }
         for (name, rules) in rules.declared().into_iter().flatten() {
             let Some(of) = of.declared().and_then(|declared| declared.get(name)) else { continue };
-            // Fields whose type CEL cannot see are left out, with all below.
+            // Properties with a type that CEL does not support are skipped with their subschemas.
             if DeclType::of(of).is_none() {
                 continue;
             }
@@ -69,7 +69,7 @@ impl Node {
     }
 }
 
-/// What a definition's check wants to know of the rules of one schema.
+/// The compilation results that CRD validation needs for one schema.
 pub(super) fn described(schema: &Schema) -> Vec<CompiledRule> {
     let decl = DeclType::of(schema);
     let cost = |program: &Program| estimate(program, decl.as_ref()).max;
@@ -147,7 +147,7 @@ impl Compiled {
     }
 }
 
-/// A path of fields and of keys in brackets as errors write it, if the schema has it.
+/// Converts a `fieldPath` of fields and bracketed keys to the format of errors, if it exists in the schema.
 fn field_path(path: &str, schema: &Schema) -> Option<String> {
     let mut found = String::new();
     let mut schema = Some(schema);

@@ -1,14 +1,14 @@
-//! Which old value belongs to a new one, and whether it is the same.
+//! Correlation of old and new values.
 //!
-//! A rule that is broken by a value that did not change is only warned about. Lists are compared item by item
-//! only where items have keys.
+//! A rule violated by an unchanged value is only a warning (ratcheting). List items correlate only in lists
+//! of type `map`.
 
 use serde_json::Value as Json;
 
 use crate::schema::Schema;
 use kubewright_apimachinery::keyed::Keyed;
 
-/// A new value beside its old one.
+/// A new value and its old value.
 #[derive(Debug, Clone, Copy)]
 struct Pair<'a> {
     schema: &'a Schema,
@@ -16,11 +16,11 @@ struct Pair<'a> {
     old: &'a Json,
 }
 
-/// What is known of the old value at one place.
+/// The old value that correlates with a new value, if known.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Correlation<'a> {
     current: Option<Pair<'a>>,
-    /// The closest place above where the old value is known.
+    /// The closest ancestor with a known old value.
     above: Option<Pair<'a>>,
 }
 
@@ -29,12 +29,12 @@ impl<'a> Correlation<'a> {
         Self { current: old.map(|old| Pair { schema, new, old }), above: None }
     }
 
-    /// Whether the value is as it was.
+    /// Whether the value did not change.
     pub(super) fn is_unchanged(self) -> bool {
         self.current.or(self.above).is_some_and(Pair::is_equal)
     }
 
-    /// What an `allOf` knows: nothing of the value itself.
+    /// The correlation inside `allOf`, where the old value is unknown.
     pub(super) fn of_all_of(self) -> Self {
         Self { current: None, above: self.above }
     }
@@ -47,7 +47,7 @@ impl<'a> Correlation<'a> {
         Self { current: current.key(name), above: Some(current) }
     }
 
-    /// What is known of the items of a list, one by one.
+    /// The correlations of the items of a list.
     pub(super) fn items(self, count: usize) -> Vec<Self> {
         let Some(current) = self.current else { return vec![self; count] };
         let mut pairs = current.items().into_iter();
@@ -91,7 +91,7 @@ impl Pair<'_> {
     }
 }
 
-/// The old items that have the same keys as the new ones, in a list whose items have keys.
+/// The old items with the same keys as the new ones, in a list of type `map`.
 pub(super) fn old_items<'a>(schema: &Schema, old: &'a [Json], new: &[Json]) -> Vec<Option<&'a Json>> {
     if schema.type_name != "array" || schema.list_type.as_deref() != Some("map") {
         return vec![None; new.len()];

@@ -1,4 +1,4 @@
-//! Rules as users write them.
+//! Validation rules as users write them.
 
 use serde_json::json;
 
@@ -19,7 +19,7 @@ fn errors(spec: &Json, new: Json, old: Option<Json>) -> String {
 }
 
 #[test]
-fn a_broken_rule_is_named() {
+fn a_violated_rule_is_reported() {
     let spec = json!({"type": "object", "properties": {"a": {"type": "integer"}},
         "x-kubernetes-validations": [{"rule": "self.a < 3"}, {"rule": "self.a != 7", "message": "no seven", "fieldPath": ".a"}]});
     assert_eq!(errors(&spec, json!({"a": 1}), None), "");
@@ -36,7 +36,7 @@ fn a_broken_rule_is_named() {
 }
 
 #[test]
-fn transition_rules_run_only_where_there_is_an_old_value() {
+fn transition_rules_run_only_with_an_old_value() {
     let spec = json!({"type": "object", "properties": {
         "s": {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]},
         "l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
@@ -53,7 +53,7 @@ fn transition_rules_run_only_where_there_is_an_old_value() {
 }
 
 #[test]
-fn an_old_mistake_that_stays_is_only_a_warning() {
+fn an_unchanged_violation_is_only_a_warning() {
     let spec = json!({"type": "object", "properties": {"s": {"type": "string",
         "x-kubernetes-validations": [{"rule": "self.size() < 3"}]}, "n": {"type": "integer"}}});
     let rules = RuleSet::compile(&schema(&spec));
@@ -64,7 +64,7 @@ fn an_old_mistake_that_stays_is_only_a_warning() {
 }
 
 #[test]
-fn a_runaway_rule_is_stopped() {
+fn a_rule_that_exceeds_the_cost_limit_is_stopped() {
     let spec = json!({"type": "object", "properties": {"l": {"type": "array", "items": {"type": "integer"}}},
         "x-kubernetes-validations": [
             {"rule": "self.l.all(a, self.l.all(b, self.l.all(c, a + b + c >= 0)))"}, {"rule": "false"}]});
@@ -78,7 +78,7 @@ fn a_runaway_rule_is_stopped() {
 }
 
 #[test]
-fn a_definition_is_told_what_does_not_compile_and_what_it_costs() {
+fn crd_validation_gets_compile_errors_and_costs() {
     let spec = json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}},
         "x-kubernetes-validations": [{"rule": "self.c == 1"}, {"rule": "self.a"}, {"rule": "oldSelf.a > 1", "messageExpression": "'x' + self.b"}, {"rule": "self.b == int('x')"}]});
     let found = Compiler.compile(&spec, false);

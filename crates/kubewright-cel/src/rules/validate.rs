@@ -1,6 +1,6 @@
-//! Running the rules of a schema on an object.
+//! Evaluation of the rules of a schema on an object.
 //!
-//! The order of errors is that of upstream: rules of a value first, then those of what is inside it.
+//! The errors have upstream's order: rules of a value first, then those of its children.
 
 use serde_json::Value as Json;
 
@@ -15,16 +15,16 @@ use crate::schema::{Rule, Schema};
 use crate::value::{Evaluated, Value};
 use kubewright_apimachinery::field::{ErrorKind, FieldError, Path, quote};
 
-/// The longest text that a `messageExpression` may give.
+/// Maximum length of the result of a `messageExpression`.
 const MAX_MESSAGE_BYTES: usize = 5 * 1024;
 
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// No more rules are run.
+/// The budget is exhausted; no more rules run.
 struct Stopped;
 
-/// A run over one object.
+/// The validation of one object.
 pub(super) struct Validation {
     budget: i64,
     pub(super) outcome: Outcome,
@@ -35,7 +35,7 @@ impl Validation {
         Self { budget, outcome: Outcome::default() }
     }
 
-    /// Runs the rules of `node` and of all below.
+    /// Runs the rules of `node` and its descendants.
     pub(super) fn node(
         &mut self,
         node: &Node,
@@ -45,7 +45,7 @@ impl Validation {
         old: Option<&Json>,
         correlation: Correlation<'_>,
     ) {
-        // What stopped the rules is told already.
+        // The error that stopped the validation is already reported.
         let _stopped = self.visit(node, schema, path, object, old, correlation);
     }
 
@@ -121,7 +121,7 @@ impl Validation {
                 None => continue,
                 Some(Ok(program)) => program,
                 Some(Err(problem)) => {
-                    self.refuse(path, schema, format!("rule compile error: {problem}"));
+                    self.report(path, schema, format!("rule compile error: {problem}"));
                     continue;
                 }
             };
@@ -152,7 +152,7 @@ impl Validation {
         Ok(())
     }
 
-    /// Takes what a rule cost off the budget.
+    /// Subtracts the cost of a rule from the budget.
     fn spend(&mut self, cost: u64, path: &Path, schema: &Schema) -> Result<(), Stopped> {
         match i64::try_from(cost) {
             Ok(cost) if cost <= self.budget => {
@@ -163,7 +163,7 @@ impl Validation {
         }
     }
 
-    /// A rule that has no value.
+    /// Reports a rule whose evaluation failed.
     fn failed(
         &mut self,
         rule: &Rule,
@@ -174,7 +174,7 @@ impl Validation {
         let name = named(rule);
         let text = error.to_string();
         if text.starts_with("no such overload") {
-            self.refuse(
+            self.report(
                 path,
                 schema,
                 format!(
@@ -188,12 +188,12 @@ impl Validation {
             );
             return self.stop(path, schema, problem);
         } else {
-            self.refuse(path, schema, format!("{text} evaluating rule: {name}"));
+            self.report(path, schema, format!("{text} evaluating rule: {name}"));
         }
         Ok(())
     }
 
-    /// A rule that does not hold.
+    /// Reports a violated rule.
     fn broken(
         &mut self,
         compiled: &Compiled,
@@ -231,7 +231,8 @@ impl Validation {
         Ok(())
     }
 
-    /// The text of a `messageExpression`; nothing if it cannot be used, an error if it ends everything.
+    /// Evaluates a `messageExpression`. Returns `None` if the result is unusable, and an error if the budget
+    /// is exhausted.
     fn message(
         &mut self,
         program: &Program,
@@ -262,12 +263,12 @@ impl Validation {
         }
     }
 
-    fn refuse(&mut self, path: &Path, schema: &Schema, problem: String) {
+    fn report(&mut self, path: &Path, schema: &Schema, problem: String) {
         self.outcome.errors.push(FieldError::invalid(path, schema.type_name.as_str(), problem));
     }
 
     fn stop(&mut self, path: &Path, schema: &Schema, problem: String) -> Result<(), Stopped> {
-        self.refuse(path, schema, problem);
+        self.report(path, schema, problem);
         Err(Stopped)
     }
 
@@ -294,7 +295,7 @@ fn bindings<'a>(
     })
 }
 
-/// The rule as errors name it.
+/// The rule as error messages name it.
 fn named(rule: &Rule) -> &str {
     if rule.message.is_empty() { rule.expression.trim() } else { rule.message.trim() }
 }

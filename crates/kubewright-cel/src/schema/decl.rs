@@ -1,6 +1,6 @@
-//! Types that a schema declares, with their bounds.
+//! CEL types declared by a schema, with size limits.
 //!
-//! The numbers are upstream's: they decide which rules are too expensive, so they may not differ.
+//! The numbers must match upstream's, because they decide which rules are too expensive.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::env::Env;
 use crate::escape;
 use crate::types::Type;
 
-/// The largest request the server takes.
+/// Maximum size of a request body.
 pub(crate) const MAX_REQUEST_BYTES: i64 = 3 * 1024 * 1024;
 
 const MIN_STRING: i64 = 2;
@@ -20,28 +20,28 @@ const MIN_DATE_TIME: i64 = 21;
 const DATE: i64 = 12;
 const MAX_TIME: i64 = 32;
 
-/// A type with the bounds of its values.
+/// A type with the size limits of its values.
 #[derive(Debug, Clone)]
 pub(crate) struct DeclType {
     pub(crate) kind: DeclKind,
-    /// How many characters, items or entries there can be; 0 for what has none.
+    /// Maximum number of characters, items or entries; 0 for scalars.
     pub(crate) max_elements: i64,
-    /// How few bytes a value takes as JSON.
+    /// Minimum size of a value as JSON.
     pub(crate) min_bytes: i64,
 }
 
-/// What a value is.
+/// The kind of a type.
 #[derive(Debug, Clone)]
 pub(crate) enum DeclKind {
     Simple(Type),
     List(Box<DeclType>),
     Map(Box<DeclType>),
-    /// By the names that expressions write.
+    /// Fields by their escaped names.
     Object(BTreeMap<String, DeclType>),
 }
 
 impl DeclType {
-    /// The type of `schema`; `None` if CEL cannot see such values.
+    /// The type of `schema`; `None` if CEL does not support such values.
     pub(crate) fn of(schema: &Schema) -> Option<Self> {
         if schema.int_or_string {
             let max = schema.max_length.map_or(MAX_REQUEST_BYTES - 2, characters);
@@ -107,12 +107,12 @@ impl DeclType {
         }
     }
 
-    /// How often a value of this type fits into a request.
+    /// The maximum number of values of this type in one request.
     pub(crate) fn max_cardinality(&self) -> u64 {
         u64::try_from(MAX_REQUEST_BYTES / (self.min_bytes + 1)).unwrap_or(0)
     }
 
-    /// The type as expressions know it. Objects are declared in `env` under names that start with `name`.
+    /// Returns the CEL type. Declares object types in `env` with names that start with `name`.
     pub(crate) fn declare(&self, name: &str, env: &mut Env) -> Type {
         match &self.kind {
             DeclKind::Simple(of) => of.clone(),
@@ -144,7 +144,7 @@ impl DeclType {
     }
 }
 
-/// `maxLength` counts characters, and one takes up to four bytes.
+/// Limit in bytes for a `maxLength` in characters: a character takes up to four bytes.
 fn characters(max: i64) -> i64 {
     max.max(0).saturating_mul(4)
 }

@@ -1,7 +1,7 @@
-//! Equality and order of values.
+//! Equality and ordering of values.
 //!
-//! Numbers of different kinds are equal if they are the same number. Kubernetes' data is stricter than CEL
-//! elsewhere: a list of the data compared with something that is none is an error, not `false`.
+//! Numbers of different types are equal if their values are. Kubernetes' data types are stricter than CEL's:
+//! comparing a list of the input with a non-list is an error, not `false`.
 
 use std::cmp::Ordering;
 
@@ -41,7 +41,7 @@ impl Value<'_> {
         })
     }
 
-    /// Which of two values comes first. An error where they have no order.
+    /// Compares two values. Fails if their types have no order.
     pub(crate) fn order(&self, other: &Value<'_>) -> Result<Ordering, EvalError> {
         Ok(match (self, other) {
             (Self::Bool(a), Value::Bool(b)) => a.cmp(b),
@@ -59,7 +59,7 @@ impl Value<'_> {
         })
     }
 
-    /// Whether values of this kind have an order at all.
+    /// Whether values of this type have an order.
     pub(crate) fn is_ordered(&self) -> bool {
         matches!(
             self,
@@ -89,7 +89,7 @@ impl Extension {
     }
 }
 
-/// The order of two numbers; `None` if one is not a number.
+/// Compares two numbers; `None` if one is NaN.
 fn compare_numbers(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
     match (a, b) {
         (Value::Double(a), Value::Double(b)) => a.partial_cmp(b),
@@ -99,7 +99,7 @@ fn compare_numbers(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "cel-go compares whole numbers with doubles as doubles")]
+#[expect(clippy::cast_precision_loss, reason = "cel-go compares integers with doubles as doubles")]
 fn compare_double(double: f64, whole: i128) -> Option<Ordering> {
     double.partial_cmp(&(whole as f64))
 }

@@ -1,7 +1,7 @@
-//! Lists: of the data, or made by an expression.
+//! Lists: from the input, or created by an expression.
 //!
-//! A list of the data keeps what its schema says of it. Lists that are sets or maps by key are equal in any
-//! order, and adding to them merges.
+//! A list from the input keeps its `x-kubernetes-list-type`. Lists of type `set` and `map` compare equal in
+//! any order, and `+` merges them.
 
 use std::sync::Arc;
 
@@ -25,16 +25,16 @@ enum Items<'a> {
     Data(&'a [Json], Option<&'a Schema>),
 }
 
-/// What a schema says of a list.
+/// The list type according to the schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListKind<'a> {
-    /// Made by the expression.
+    /// Created by the expression.
     Plain,
-    /// Data that is one value.
+    /// Type `atomic`.
     Atomic,
-    /// Each item once, in any order.
+    /// Type `set`: unique items, order ignored.
     Set,
-    /// Items are found by these keys.
+    /// Type `map` with these keys.
     Map(&'a [String]),
 }
 
@@ -43,17 +43,17 @@ impl<'a> List<'a> {
         Self { items: Items::Built(Arc::new(items)), kind: ListKind::Plain }
     }
 
-    /// A list of the data, with the schema of its items.
+    /// A list from the input, with the schema of its items.
     pub(crate) fn data(items: &'a [Json], schema: Option<&'a Schema>, kind: ListKind<'a>) -> Self {
         Self { items: Items::Data(items, schema), kind }
     }
 
-    /// Whether the list follows the rules for data.
+    /// Whether the list is from the input and follows its list type.
     pub(crate) fn is_data(&self) -> bool {
         self.kind != ListKind::Plain
     }
 
-    /// How many items there are.
+    /// The number of items.
     pub fn len(&self) -> usize {
         match &self.items {
             Items::Built(items) => items.len(),
@@ -61,7 +61,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Whether there is none.
+    /// Whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -78,7 +78,7 @@ impl<'a> List<'a> {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
-    /// All items; the first that is an error ends it.
+    /// All items, or the first error.
     pub(crate) fn values(&self) -> Result<Vec<Value<'a>>, EvalError> {
         self.iter().collect()
     }
@@ -99,7 +99,8 @@ impl<'a> List<'a> {
     pub(crate) fn add(mut self, other: &List<'a>) -> Result<List<'a>, EvalError> {
         let kind = self.kind;
         let mut items = match &mut self.items {
-            // The list that a loop makes is nobody else's: growing it in place keeps loops linear.
+            // The accumulator of a comprehension is not shared: appending in place keeps comprehensions
+            // linear.
             Items::Built(items) => {
                 Arc::try_unwrap(std::mem::take(items)).unwrap_or_else(|shared| (*shared).clone())
             }
@@ -162,7 +163,7 @@ fn contains(items: &[Value<'_>], item: &Value<'_>) -> Result<bool, EvalError> {
     Ok(false)
 }
 
-/// Where the last item stands that has the same values for all `keys`.
+/// The position of the last item with the same values for all `keys`.
 fn position_by_keys(
     items: &[Value<'_>],
     item: &Value<'_>,

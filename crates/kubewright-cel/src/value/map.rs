@@ -1,7 +1,7 @@
-//! Maps and objects: of the data, or made by an expression.
+//! Maps and objects: from the input, or created by an expression.
 //!
-//! Objects of the data are seen through their schema: fields it does not know cannot be selected, fields
-//! whose value is `null` are absent, and names that CEL cannot write are escaped.
+//! Objects from the input follow their schema: undeclared fields cannot be selected, fields with the value
+//! `null` are absent, and field names are escaped.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -25,14 +25,14 @@ enum Entries<'a> {
     Data(&'a JsonMap<String, Json>, Option<&'a Schema>),
 }
 
-/// Entries in the order in which they were made.
+/// Entries in insertion order.
 #[derive(Debug, Clone, Default)]
 struct Built<'a> {
     entries: Vec<(Value<'a>, Value<'a>)>,
     index: HashMap<Key, usize>,
 }
 
-/// What a key is found by. Numbers of different kinds are the same key if they are the same number.
+/// Lookup key. Numbers of different types with the same value are the same key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     Bool(bool),
@@ -57,7 +57,7 @@ impl Key {
 }
 
 impl<'a> Map<'a> {
-    /// A map with these entries. A key that is there twice is an error.
+    /// Creates a map. Fails on duplicate keys.
     pub(crate) fn built(entries: Vec<(Value<'a>, Value<'a>)>) -> Result<Self, EvalError> {
         let mut map = Self(Entries::Built(Arc::default()));
         for (key, value) in entries {
@@ -66,7 +66,7 @@ impl<'a> Map<'a> {
         Ok(map)
     }
 
-    /// A map or object of the data, seen through its schema.
+    /// A map or object from the input, with its schema.
     pub(crate) fn data(entries: &'a JsonMap<String, Json>, schema: Option<&'a Schema>) -> Self {
         Self(Entries::Data(entries, schema))
     }
@@ -75,7 +75,7 @@ impl<'a> Map<'a> {
         matches!(self.0, Entries::Data(_, Some(_)))
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         match &self.0 {
             Entries::Built(built) => built.entries.len(),
@@ -83,12 +83,12 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Whether there is none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The value at `key`; an error if a key can never be of that kind.
+    /// The value at `key`. Fails if the key has an unsupported type.
     pub(crate) fn find(&self, key: &Value<'_>) -> Result<Option<Value<'a>>, EvalError> {
         match (&self.0, key) {
             (Entries::Built(built), key) => {
@@ -101,7 +101,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The value of the field `name`, as expressions write it.
+    /// The value of a field by its escaped name.
     pub(crate) fn field(&self, name: &str) -> Option<Evaluated<'a>> {
         match &self.0 {
             Entries::Built(_) => self.find(&Value::string(name)).transpose(),
@@ -112,7 +112,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The value of the property `name`, as the data has it.
+    /// The value of a property by its unescaped name.
     pub(crate) fn property(&self, name: &str) -> Option<Evaluated<'a>> {
         let (entries, schema) = match &self.0 {
             Entries::Built(_) => return self.find(&Value::string(name)).transpose(),
@@ -126,7 +126,7 @@ impl<'a> Map<'a> {
         Some(data::value(found, Some(schema.property(name)?)))
     }
 
-    /// The keys that a loop goes over.
+    /// The keys that a comprehension iterates over.
     pub(crate) fn keys(&self) -> Vec<Value<'a>> {
         match &self.0 {
             Entries::Built(built) => built.entries.iter().map(|(key, _)| key.clone()).collect(),
@@ -143,7 +143,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The map with one entry more. A key that is there already is an error.
+    /// Adds an entry. Fails if the key exists.
     pub(crate) fn insert(self, key: Value<'a>, value: Value<'a>) -> Result<Self, EvalError> {
         let Some(name) = Key::of(&key) else {
             return Err(EvalError::new(format!("unsupported key type: {}", key.type_name())));
@@ -182,8 +182,8 @@ impl<'a> Map<'a> {
     }
 }
 
-/// Known fields are compared as their schema says, unknown ones as they are. One that only one side has is
-/// overlooked, as upstream does: the number of fields is compared before.
+/// Compares declared fields according to their schema and others as untyped data. As upstream, ignores fields
+/// that only one side has; the caller compares the number of fields first.
 fn equal_objects(
     mine: &JsonMap<String, Json>,
     schema: &Schema,

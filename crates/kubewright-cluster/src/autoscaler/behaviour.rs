@@ -1,6 +1,6 @@
-//! How fast the number of replicas may change: what was asked for lately, and how much was changed lately.
+//! Scaling behaviour: stabilization windows and scaling policies.
 //!
-//! [`History`] is all that is remembered of an autoscaler; it is lost when the controller ends, as upstream's is.
+//! [`History`] is the only state of an autoscaler. It is lost when the controller stops, as upstream.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use k8s_openapi::api::autoscaling::v2::{HPAScalingPolicy, HPAScalingRules, Horiz
 
 use crate::pod::until;
 
-/// How long a lower number must be asked for, where the autoscaler does not say.
+/// Default stabilization window for scaling down, in seconds.
 const SCALE_DOWN_WINDOW: i32 = 300;
-/// No rule is about more than this.
+/// The longest window or policy period.
 const LONGEST: Duration = Duration::from_hours(1);
 
-/// What was asked for, and what was done.
+/// Recent recommendations and scale events.
 #[derive(Debug, Default)]
 pub(super) struct History {
     asked: Vec<(Timestamp, i32)>,
@@ -22,7 +22,7 @@ pub(super) struct History {
     removed: Vec<(Timestamp, i32)>,
 }
 
-/// The limits of an autoscaler.
+/// The replica limits of an autoscaler.
 #[derive(Debug)]
 pub(super) struct Bounds<'a> {
     pub(super) least: i32,
@@ -30,50 +30,51 @@ pub(super) struct Bounds<'a> {
     pub(super) behaviour: Option<&'a HorizontalPodAutoscalerBehavior>,
 }
 
-/// Whether a limit applies, with the reason and message of the condition that says so.
+/// Whether a limit applies, with the reason and message of its condition.
 pub(super) type Limit = (bool, &'static str, &'static str);
 
-/// What comes of a proposal.
+/// The result of applying the limits to a recommendation.
 #[derive(Debug)]
-pub(super) struct Verdict {
+pub(super) struct Decision {
     pub(super) replicas: i32,
-    /// Held back by what was asked for lately.
+    /// Changed by the stabilization window.
     pub(super) stabilized: Limit,
-    /// Held back by a bound or a rate.
+    /// Changed by the replica bounds or a scaling policy.
     pub(super) limited: Limit,
 }
 
 impl History {
-    /// Remembers how many there were when the autoscaler was seen first.
+    /// Records the initial number of replicas.
     pub(super) fn begin(&mut self, current: i32, now: Timestamp) {
         if self.asked.is_empty() {
             self.asked.push((now, current));
         }
     }
 
-    /// Remembers a change.
+    /// Records a scale event.
     pub(super) fn changed(&mut self, from: i32, to: i32, now: Timestamp) {
         let changes = if to > from { &mut self.added } else { &mut self.removed };
         changes.push((now, (to - from).abs()));
     }
 
-    /// What may become of a proposal now.
-    pub(super) fn judge(
+    /// Applies the behaviour to a recommendation.
+    pub(super) fn apply(
         &mut self,
         current: i32,
         proposed: i32,
         bounds: &Bounds<'_>,
         now: Timestamp,
-    ) -> Verdict {
+    ) -> Decision {
         for remembered in [&mut self.asked, &mut self.added, &mut self.removed] {
             remembered.retain(|(at, _)| until(*at, LONGEST, now).is_some());
         }
         let (steady, stabilized) = self.stabilize(current, proposed, bounds, now);
         let (replicas, limited) = self.limit(current, steady, bounds, now);
-        Verdict { replicas, stabilized, limited }
+        Decision { replicas, stabilized, limited }
     }
 
-    /// No more than was asked for all the time lately, and no fewer than was asked for at any time lately.
+    /// Applies the stabilization windows: at most the smallest recent recommendation when scaling up, at
+    /// least the largest when scaling down.
     fn stabilize(
         &mut self,
         current: i32,
@@ -164,7 +165,8 @@ fn rules<'a>(bounds: &Bounds<'a>, up: bool) -> Option<&'a HPAScalingRules> {
     if up { behaviour.scale_up.as_ref() } else { behaviour.scale_down.as_ref() }
 }
 
-/// What the policies allow together: the most change unless the least is chosen. Nothing if scaling is disabled.
+/// Combines the policies: the largest change, or the smallest with `selectPolicy: Min`. `None` if scaling is
+/// disabled.
 fn select(
     rules: &HPAScalingRules,
     limit: impl Fn(&HPAScalingPolicy) -> i32,
@@ -212,32 +214,32 @@ mod tests {
     }
 
     #[test]
-    fn fewer_are_wanted_for_five_minutes_before_any_goes() {
+    fn scaling_down_waits_for_the_stabilization_window() {
         let mut history = History::default();
         history.begin(6, at(0));
-        let soon = history.judge(6, 3, &bounds(None), at(15));
+        let soon = history.apply(6, 3, &bounds(None), at(15));
         assert_eq!((soon.replicas, soon.stabilized.1), (6, "ScaleDownStabilized"));
-        assert_eq!(history.judge(6, 4, &bounds(None), at(299)).replicas, 6);
-        let late = history.judge(6, 3, &bounds(None), at(301));
+        assert_eq!(history.apply(6, 4, &bounds(None), at(299)).replicas, 6);
+        let late = history.apply(6, 3, &bounds(None), at(301));
         assert_eq!((late.replicas, late.stabilized.1), (4, "ScaleDownStabilized"));
-        assert_eq!(history.judge(4, 3, &bounds(None), at(600)).replicas, 3);
+        assert_eq!(history.apply(4, 3, &bounds(None), at(600)).replicas, 3);
     }
 
     #[test]
-    fn bounds_hold_and_nothing_more_than_doubles() {
+    fn bounds_apply_and_scaling_up_at_most_doubles() {
         let mut history = History::default();
-        let doubled = history.judge(5, 18, &bounds(None), at(0));
+        let doubled = history.apply(5, 18, &bounds(None), at(0));
         assert_eq!((doubled.replicas, doubled.limited.1), (10, "ScaleUpLimit"));
-        let most = history.judge(15, 90, &bounds(None), at(1));
+        let most = history.apply(15, 90, &bounds(None), at(1));
         assert_eq!((most.replicas, most.limited.1), (20, "TooManyReplicas"));
-        let least = History::default().judge(5, 0, &bounds(None), at(0));
+        let least = History::default().apply(5, 0, &bounds(None), at(0));
         assert_eq!((least.replicas, least.limited.1), (2, "TooFewReplicas"));
-        let within = History::default().judge(5, 6, &bounds(None), at(0));
+        let within = History::default().apply(5, 6, &bounds(None), at(0));
         assert_eq!((within.replicas, within.limited.1), (6, "DesiredWithinRange"));
     }
 
     #[test]
-    fn policies_say_how_much_may_change_in_a_period() {
+    fn policies_limit_the_change_per_period() {
         let behaviour = behaviour(&json!({
             "scaleUp": { "stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": [
                 { "type": "Pods", "value": 2, "periodSeconds": 60 },
@@ -246,12 +248,12 @@ mod tests {
             "scaleDown": { "stabilizationWindowSeconds": 0, "selectPolicy": "Disabled", "policies": [] },
         }));
         let mut history = History::default();
-        let first = history.judge(5, 18, &bounds(Some(&behaviour)), at(0));
+        let first = history.apply(5, 18, &bounds(Some(&behaviour)), at(0));
         assert_eq!((first.replicas, first.limited.1), (7, "ScaleUpLimit"));
         history.changed(5, 7, at(0));
-        assert_eq!(history.judge(7, 18, &bounds(Some(&behaviour)), at(30)).replicas, 7);
-        assert_eq!(history.judge(7, 18, &bounds(Some(&behaviour)), at(60)).replicas, 9);
-        let down = history.judge(7, 2, &bounds(Some(&behaviour)), at(90));
+        assert_eq!(history.apply(7, 18, &bounds(Some(&behaviour)), at(30)).replicas, 7);
+        assert_eq!(history.apply(7, 18, &bounds(Some(&behaviour)), at(60)).replicas, 9);
+        let down = history.apply(7, 2, &bounds(Some(&behaviour)), at(90));
         assert_eq!((down.replicas, down.limited.1), (7, "ScaleDownLimit"));
     }
 }

@@ -1,7 +1,7 @@
-//! How many replicas each metric asks for. Pure: what is measured, the pods and the time in, a proposal out.
+//! Replicas proposed by each metric. Pure functions of measurements, pods and time.
 //!
-//! What is measured is said by an annotation: the total of each metric, which the pods share evenly, so that more pods
-//! have less to do each.
+//! An annotation provides the total of each metric, which all pods share evenly: more pods reduce the load of
+//! each.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use super::ratio::Ratio;
 use crate::kubelet::annotation::METRICS;
 use crate::pod;
 
-/// How long after its start a pod that is not ready may still become so for the first time.
+/// How long after its start the CPU usage of an unready pod is ignored.
 const CPU_INITIALIZATION: Duration = Duration::from_mins(5);
-/// A pod that changed so soon after its start has never been ready.
+/// A pod whose readiness changed within this time after its start was never ready.
 const INITIAL_READINESS: Duration = Duration::from_secs(30);
 
-/// What is measured: totals in thousandths, by name.
+/// Metric totals in thousandths, by name.
 pub(super) type Measured = BTreeMap<String, i64>;
 
-/// What the annotation says, or what is wrong with it.
+/// Parses the annotation.
 pub(super) fn measured(autoscaler: &HorizontalPodAutoscaler) -> Result<Measured, String> {
     let annotations = autoscaler.metadata.annotations.as_ref();
     let text = annotations.and_then(|it| it.get(METRICS)).map(String::as_str).unwrap_or_default();
@@ -42,17 +42,17 @@ pub(super) fn measured(autoscaler: &HorizontalPodAutoscaler) -> Result<Measured,
         .map(|part| {
             read(part).ok_or_else(|| {
                 format!(
-                    "annotation {METRICS}: {part:?} is no metric; write it like \"cpu=1500m,requests=200\""
+                    "annotation {METRICS}: {part:?} is not a metric; write it like \"cpu=1500m,requests=200\""
                 )
             })
         })
         .collect()
 }
 
-/// What there is to scale.
+/// The scale target.
 #[derive(Debug)]
 pub(super) struct Target<'a> {
-    /// How many replicas are wanted now, and how many there are.
+    /// Desired and current replicas.
     pub(super) wanted: i32,
     pub(super) there: i32,
     pub(super) pods: &'a [Arc<Pod>],
@@ -60,25 +60,25 @@ pub(super) struct Target<'a> {
     pub(super) now: Timestamp,
 }
 
-/// How many replicas a metric asks for.
+/// The replicas proposed by a metric.
 #[derive(Debug)]
 pub(super) struct Proposal {
     pub(super) replicas: i32,
-    /// What it is called where people read it.
+    /// The metric in events and conditions.
     pub(super) name: String,
     pub(super) status: MetricStatus,
 }
 
-/// Why a metric asks for nothing.
+/// Why a metric proposes nothing.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Failure {
     pub(super) reason: &'static str,
     pub(super) why: String,
-    /// What comes before it where all metrics failed.
+    /// The prefix of the message if all metrics fail.
     pub(super) which: String,
 }
 
-/// Asks one metric.
+/// Evaluates one metric.
 pub(super) fn propose(
     spec: &MetricSpec,
     measured: &Measured,
@@ -193,7 +193,7 @@ fn average_value(milli: i64) -> MetricValueStatus {
     MetricValueStatus { average_value: Some(text(milli)), ..MetricValueStatus::default() }
 }
 
-/// A resource of pods, by what they use or by how much that is of what they ask for.
+/// A resource metric, by average value or by utilization of the requests.
 fn resource(
     name: &str,
     container: Option<&str>,
@@ -240,7 +240,7 @@ fn resource(
     Ok((decide(ratio, with_unready, &groups, target), name, current))
 }
 
-/// A metric that pods share, by how much of it each has. Also how much that is.
+/// A metric shared by the pods, by average value. Also returns the current average.
 fn shared(total: i64, each: i64, resource: &str, target: &Target<'_>) -> Result<(i32, i64), String> {
     let groups = group(resource, target);
     if groups.ready.is_empty() {
@@ -260,7 +260,7 @@ fn none_ready(target: &Target<'_>) -> String {
     }
 }
 
-/// The replicas for a ratio. Pods that are not ready yet have nothing to do, which may be all that is needed.
+/// The replicas for a usage ratio. Unready pods count as idle when scaling up.
 fn decide(ratio: Ratio, with_unready: Ratio, groups: &Groups<'_>, target: &Target<'_>) -> i32 {
     if groups.unready.is_empty() || !ratio.is_above() {
         return if ratio.is_near() { target.wanted } else { ratio.of(groups.ready.len()) };
@@ -271,7 +271,7 @@ fn decide(ratio: Ratio, with_unready: Ratio, groups: &Groups<'_>, target: &Targe
     with_unready.of(groups.ready.len() + groups.unready.len()).max(target.wanted)
 }
 
-/// A metric that is not of pods, as a whole or by how much of it there is for each.
+/// An object or external metric, by total or by average per pod.
 fn whole(total: i64, wanted: &MetricTarget, target: &Target<'_>) -> (i32, MetricValueStatus) {
     if wanted.value.is_some() {
         let ratio = Ratio::new(total, milli(wanted.value.as_ref()));
@@ -298,7 +298,7 @@ struct Groups<'a> {
     unready: Vec<&'a Pod>,
 }
 
-/// Pods that have something to do, and those that do not yet. Those that end, or failed, are none of both.
+/// Splits the pods into ready and unready ones. Ignores failed and terminating pods.
 fn group<'a>(resource: &str, target: &Target<'a>) -> Groups<'a> {
     let mut groups = Groups::default();
     for pod in target.pods {
@@ -313,7 +313,7 @@ fn group<'a>(resource: &str, target: &Target<'a>) -> Groups<'a> {
     groups
 }
 
-/// Whether what a pod uses says something: it is ready, or has been.
+/// Whether the usage of a pod is meaningful: it is ready or has been.
 fn has_begun(pod: &Pod, now: Timestamp) -> bool {
     let start = pod.status.as_ref().and_then(|status| status.start_time.as_ref()).map(|time| time.0);
     let (Some(ready), Some(start)) = (pod::condition(pod, "Ready"), start) else { return false };
@@ -324,7 +324,7 @@ fn has_begun(pod: &Pod, now: Timestamp) -> bool {
     pod::until(start, INITIAL_READINESS, changed).is_none()
 }
 
-/// What a pod, or one container of it, asks for, in thousandths.
+/// The request of a pod or of one container, in thousandths.
 fn request(pod: &Pod, resource: &str, container: Option<&str>) -> Result<i64, String> {
     let Some(spec) = &pod.spec else { return Ok(0) };
     let is_sidecar = |it: &&Container| it.restart_policy.as_deref() == Some("Always");

@@ -1,9 +1,9 @@
-//! How a metric stands to its target. Whole numbers throughout, so that the same numbers give the same answer.
+//! The ratio of a metric to its target. Integer arithmetic, so results are deterministic.
 
-/// A metric is nearly at its target within a tenth.
+/// The tolerance is one tenth.
 const TOLERANCE_PARTS: i128 = 10;
 
-/// So much of so much.
+/// A fraction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ratio {
     current: i128,
@@ -15,7 +15,7 @@ impl Ratio {
         Self { current: current.into(), target: i128::from(target).max(1) }
     }
 
-    /// Whether it is not worth changing anything.
+    /// Whether the ratio is within the tolerance.
     pub(super) fn is_near(self) -> bool {
         (self.current - self.target).abs() * TOLERANCE_PARTS <= self.target
     }
@@ -28,7 +28,7 @@ impl Ratio {
         self.current < self.target
     }
 
-    /// So many times as much, rounded up.
+    /// Multiplies a count, rounding up.
     pub(super) fn of(self, count: usize) -> i32 {
         let count = i128::try_from(count).unwrap_or(i128::MAX);
         let product = self.current.saturating_mul(count).saturating_add(self.target - 1);
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tenth_more_or_less_is_near_and_the_rest_is_rounded_up() {
+    fn ratios_within_a_tenth_are_tolerated_and_counts_round_up() {
         assert!(Ratio::new(110, 100).is_near() && Ratio::new(90, 100).is_near());
         assert!(!Ratio::new(111, 100).is_near() && !Ratio::new(89, 100).is_near());
         assert_eq!(Ratio::new(150, 100).of(3), 5);

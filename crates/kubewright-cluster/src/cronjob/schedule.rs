@@ -1,6 +1,7 @@
-//! Schedules as cron has them, in upstream's dialect: five fields, names, `@daily` and its like, and `@every 1h`.
+//! Cron schedules in upstream's dialect: five fields, names, `@daily` and similar, and `@every 1h`.
 //!
-//! An hour that a change of the clocks leaves out has no times; one that comes twice has its times once.
+//! When clocks go forward, times in the skipped hour do not occur. When they go back, times in the repeated
+//! hour occur once.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +12,10 @@ use jiff::{SignedDuration, Span, Timestamp, ToSpan as _};
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
-/// A schedule that has no time within so many years has none: 30 February.
+/// A schedule without a match in this many years never runs: 30 February.
 const YEARS: i64 = 5;
 
-/// When something is to be done.
+/// A parsed schedule.
 #[derive(Debug, Clone)]
 pub(super) enum Schedule {
     Every(SignedDuration),
@@ -28,13 +29,13 @@ pub(super) struct Times {
     days: BTreeSet<i8>,
     months: BTreeSet<i8>,
     weekdays: BTreeSet<i8>,
-    /// A day must be right by both of its fields if one of them is for all days, else by one.
+    /// A day must match both day fields if one of them is `*`; otherwise one match suffices.
     both: bool,
     zone: TimeZone,
 }
 
 impl Schedule {
-    /// Reads a schedule in a time zone; none if it makes no sense.
+    /// Parses a schedule in a time zone; `None` if it is invalid.
     pub(super) fn parse(text: &str, zone: TimeZone) -> Option<Self> {
         if let Some(every) = text.strip_prefix("@every ") {
             let every = every.trim().parse::<SignedDuration>().ok().filter(SignedDuration::is_positive)?;
@@ -62,7 +63,7 @@ impl Schedule {
         })))
     }
 
-    /// The first time after a moment.
+    /// The first scheduled time after `moment`.
     pub(super) fn after(&self, moment: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Every(every) => {
@@ -73,14 +74,14 @@ impl Schedule {
         }
     }
 
-    /// The last time after `earliest` that is not after `now`.
+    /// The last scheduled time after `earliest` and not after `now`.
     pub(super) fn latest(&self, earliest: Timestamp, now: Timestamp) -> Option<Timestamp> {
         if let Self::Every(every) = self {
             let (passed, every) = (now.duration_since(earliest).as_secs(), every.as_secs().max(1));
             let whole = Timestamp::from_second(earliest.as_second() + passed / every * every).ok()?;
             return Some(whole).filter(|_| passed >= every);
         }
-        // Near ones first: a schedule of every minute has half a million times in a year.
+        // Search backwards in growing windows: a schedule of every minute has half a million times in a year.
         for hours in [1, 24, 24 * 32, 24 * 366 * YEARS] {
             let from =
                 now.checked_sub(SignedDuration::from_hours(hours)).unwrap_or(Timestamp::MIN).max(earliest);
@@ -145,7 +146,7 @@ fn floor(time: DateTime, unit: Unit) -> Option<DateTime> {
     time.build().ok()
 }
 
-/// The values of a field: lists of ranges with steps.
+/// Parses a field: comma-separated ranges with steps.
 fn field(text: &str, least: i8, most: i8, names: &[&str]) -> Option<BTreeSet<i8>> {
     let number = |text: &str| {
         let named = names.iter().position(|name| text.eq_ignore_ascii_case(name));
@@ -161,7 +162,7 @@ fn field(text: &str, least: i8, most: i8, names: &[&str]) -> Option<BTreeSet<i8>
         let (from, to) = match range.split_once('-') {
             _ if matches!(range, "*" | "?") => (least, most),
             Some((from, to)) => (number(from)?, number(to)?),
-            // A single number with a step goes on to the end.
+            // A single number with a step ranges to the maximum.
             None if step.is_some() => (number(range)?, most),
             None => (number(range)?, number(range)?),
         };
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn each_field_says_when() {
+    fn every_field_is_matched() {
         // A Thursday.
         let now = "2026-01-01T00:00:30Z";
         for (schedule, next) in [
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_schedules_are_rejected() {
         for schedule in
             ["", "* * * *", "60 * * * *", "* * 0 * *", "5-1 * * * *", "*/0 * * * *", "x * * * *", "@every x"]
         {
@@ -216,12 +217,12 @@ mod tests {
     }
 
     #[test]
-    fn times_are_those_of_the_zone_and_an_hour_that_is_left_out_has_none() {
+    fn times_follow_the_zone_and_skip_the_missing_hour() {
         let berlin = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
         let next = |moment| after("30 2 * * *", berlin.clone(), moment);
         assert_eq!(next("2026-01-01T00:00:00Z").as_deref(), Some("2026-01-01T01:30:00Z"));
         assert_eq!(next("2026-07-01T00:00:00Z").as_deref(), Some("2026-07-01T00:30:00Z"));
-        // On 29 March 2026 the clock goes from 2 to 3.
+        // On 29 March 2026 clocks go from 2 to 3.
         assert_eq!(next("2026-03-28T12:00:00Z").as_deref(), Some("2026-03-30T00:30:00Z"));
     }
 

@@ -1,7 +1,7 @@
-//! What is next for the pods of a DaemonSet: on which nodes one comes, and which pods go.
+//! Decides which pods of a DaemonSet to create and delete.
 //!
-//! Pure. Invariant: a rollout leaves no more nodes without an available pod than it may, and has no more nodes with two
-//! than it may. It moves only when every node has what it must have.
+//! Pure. Invariant: a rollout keeps within `maxUnavailable` and `maxSurge`, and starts only when every node
+//! has the pods that it needs.
 
 use std::collections::BTreeMap;
 
@@ -10,39 +10,39 @@ use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::target::{Standing, node_of};
+use super::target::{Eligibility, node_of};
 use crate::deployment::scaled;
 use crate::history::{self, REVISION};
 use crate::kubelet;
 use crate::pod::{self, Availability};
 
-/// What is there.
+/// The observed state.
 pub(super) struct View<'a> {
     pub(super) set: &'a DaemonSet,
-    /// Every node, and what the set has to do with it.
-    pub(super) nodes: BTreeMap<&'a str, Standing>,
-    /// The pods of the set by their node, the oldest first. Those that ended and only wait to be gone are left out.
+    /// All nodes and their eligibility.
+    pub(super) nodes: BTreeMap<&'a str, Eligibility>,
+    /// The pods of the set by node, oldest first, without finished pods that are being deleted.
     pub(super) pods: BTreeMap<&'a str, Vec<&'a Pod>>,
     /// The hash of the current revision.
     pub(super) hash: &'a str,
     pub(super) now: Timestamp,
 }
 
-/// What is to be done.
+/// The changes to make.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Plan<'a> {
     /// The nodes that get a pod.
     pub(super) create: Vec<&'a str>,
-    /// The pods that go.
+    /// The pods to delete.
     pub(super) delete: Vec<&'a Pod>,
-    /// Those of them that had ended.
+    /// The deleted pods that had finished.
     pub(super) ended: Vec<&'a Pod>,
 }
 
 impl<'a> View<'a> {
     pub(super) fn new(
         set: &'a DaemonSet,
-        nodes: BTreeMap<&'a str, Standing>,
+        nodes: BTreeMap<&'a str, Eligibility>,
         pods: impl Iterator<Item = &'a Pod>,
         hash: &'a str,
         now: Timestamp,
@@ -78,24 +78,24 @@ impl<'a> View<'a> {
         history::label(pod, REVISION) == Some(self.hash)
     }
 
-    /// How many nodes may have two pods, and how many none that is available, while pods are replaced. None if they are
-    /// not replaced by themselves.
+    /// `maxSurge` and `maxUnavailable`; `None` for the update strategy `OnDelete`.
     fn limits(&self) -> Option<(usize, usize)> {
         let strategy = self.set.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref());
         if strategy.and_then(|strategy| strategy.type_.as_deref()) == Some("OnDelete") {
             return None;
         }
-        let wanted = self.nodes.values().filter(|standing| **standing == Standing::Wanted).count();
+        let wanted =
+            self.nodes.values().filter(|eligibility| **eligibility == Eligibility::ShouldRun).count();
         let wanted = i32::try_from(wanted).unwrap_or(i32::MAX);
         let count = |value: &IntOrString| usize::try_from(scaled(value, wanted, true)).unwrap_or_default();
         let rolling = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
         let surge = rolling.and_then(|rolling| rolling.max_surge.as_ref()).map_or(0, count);
         let unavailable = rolling.and_then(|rolling| rolling.max_unavailable.as_ref()).map_or(1, count);
-        // Something must be allowed, or nothing would ever move.
+        // At least one must be allowed, or the rollout would not progress.
         Some((surge, if surge == 0 { unavailable.max(1) } else { unavailable }))
     }
 
-    /// The pods of a node that stay: the current one and the one before. None if there are more of a kind.
+    /// The new and the old pod of a node. `None` if there are several of either.
     fn pair(&self, pods: &[&'a Pod]) -> Option<(Option<&'a Pod>, Option<&'a Pod>)> {
         let (mut new, mut old) = (None, None);
         for pod in pods.iter().filter(|pod| !pod::is_terminating(pod)) {
@@ -108,7 +108,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// What is to be done now: first what every node must have, then the next step of a rollout.
+/// Plans the next changes: first the pods that every node needs, then a step of the rollout.
 pub(super) fn plan<'a>(view: &View<'a>) -> Plan<'a> {
     let plan = settle(view);
     if plan != Plan::default() {
@@ -121,19 +121,19 @@ pub(super) fn plan<'a>(view: &View<'a>) -> Plan<'a> {
     }
 }
 
-/// Has every node have the pods that it must have.
+/// Plans the pods that every node needs, without rollout.
 fn settle<'a>(view: &View<'a>) -> Plan<'a> {
     let surges = view.limits().is_some_and(|(surge, _)| surge > 0);
     let mut plan = Plan::default();
-    for (node, standing) in &view.nodes {
+    for (node, eligibility) in &view.nodes {
         let Some(pods) = view.pods.get(node) else {
-            if *standing == Standing::Wanted {
+            if *eligibility == Eligibility::ShouldRun {
                 plan.create.push(node);
             }
             continue;
         };
         let mut pods: Vec<&Pod> = pods.iter().copied().filter(|pod| !pod::is_terminating(pod)).collect();
-        if *standing == Standing::Unwanted {
+        if *eligibility == Eligibility::MustNotRun {
             plan.delete.append(&mut pods);
             continue;
         }
@@ -147,14 +147,15 @@ fn settle<'a>(view: &View<'a>) -> Plan<'a> {
             plan.delete.extend(running.iter().skip(1));
         }
     }
-    // Nobody else ends a pod that waits for a node that is gone.
+    // Pods bound to deleted nodes have no kubelet that could end them.
     let lost = view.pods.iter().filter(|(node, _)| !view.nodes.contains_key(*node));
     let waits = |pod: &&&Pod| kubelet::node_name(pod).is_none() && !pod::is_terminating(pod);
     plan.delete.extend(lost.flat_map(|(_, pods)| pods.iter().filter(waits)));
     plan
 }
 
-/// Where two may overlap: all but the oldest of each kind, and the old one as soon as it is not needed.
+/// With surge: deletes all but the oldest pod of each revision, and the old pod once the new one is
+/// available.
 fn superseded<'a>(view: &View<'a>, running: &[&'a Pod]) -> Vec<&'a Pod> {
     let (new, old): (Vec<&Pod>, Vec<&Pod>) = running.iter().partition(|pod| view.is_updated(pod));
     let mut doomed: Vec<&Pod> = new.iter().skip(1).chain(old.iter().skip(1)).copied().collect();
@@ -166,7 +167,8 @@ fn superseded<'a>(view: &View<'a>, running: &[&'a Pod]) -> Vec<&'a Pod> {
     doomed
 }
 
-/// Deletes old pods, of which the next round makes new ones: all that are of no use, and as many others as may be missing.
+/// A rolling update without surge: deletes unavailable old pods, and available ones within `maxUnavailable`.
+/// The next sync creates their replacements.
 fn replace<'a>(view: &View<'a>, unavailable: usize) -> Plan<'a> {
     let mut missing = 0;
     let (mut useless, mut candidates) = (Vec::new(), Vec::new());
@@ -185,12 +187,13 @@ fn replace<'a>(view: &View<'a>, unavailable: usize) -> Plan<'a> {
     Plan { delete: useless, ..Plan::default() }
 }
 
-/// Creates new pods beside old ones: wherever the old one is of no use, and beside as many others as may have two.
+/// A rolling update with surge: creates new pods next to old ones, on nodes without an available pod and on
+/// others within `maxSurge`.
 fn overlap<'a>(view: &View<'a>, surge: usize) -> Plan<'a> {
     let mut surging = 0;
     let (mut useless, mut candidates) = (Vec::new(), Vec::new());
     for (node, pods) in &view.pods {
-        if view.nodes.get(node) != Some(&Standing::Wanted) {
+        if view.nodes.get(node) != Some(&Eligibility::ShouldRun) {
             continue;
         }
         match view.pair(pods) {

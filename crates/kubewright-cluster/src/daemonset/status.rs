@@ -1,21 +1,21 @@
-//! What a DaemonSet says of itself.
+//! The status of a DaemonSet.
 
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::DaemonSetStatus;
 
 use super::plan::View;
-use super::target::Standing;
+use super::target::Eligibility;
 use crate::pod::{self, Availability};
 
-/// What a set says next, and when that changes by itself.
+/// The new status, and when it changes without an event.
 #[derive(Debug)]
 pub(super) struct Next {
     pub(super) status: DaemonSetStatus,
     pub(super) wake: Option<Duration>,
 }
 
-/// What a set says of its pods. Of several on one node the oldest counts.
+/// Computes the status. If a node has several pods, the oldest counts.
 pub(super) fn next(view: &View<'_>, collisions: i32) -> Next {
     let (mut desired, mut current, mut stray, mut ready, mut updated, mut available) = (0, 0, 0, 0, 0, 0);
     let mut wake = None::<Duration>;
@@ -24,9 +24,9 @@ pub(super) fn next(view: &View<'_>, collisions: i32) -> Next {
             wake = Some(wake.map_or(left, |wake| wake.min(left)));
         }
     }
-    for (node, standing) in &view.nodes {
+    for (node, eligibility) in &view.nodes {
         let oldest = view.pods.get(node).and_then(|pods| pods.first());
-        if *standing != Standing::Wanted {
+        if *eligibility != Eligibility::ShouldRun {
             stray += i32::from(oldest.is_some());
             continue;
         }
@@ -37,7 +37,7 @@ pub(super) fn next(view: &View<'_>, collisions: i32) -> Next {
         available += i32::from(view.availability(pod) == Availability::Yes);
         updated += i32::from(view.is_updated(pod));
     }
-    // Zero is said by leaving it out, as Go does.
+    // Omit zero, as Go does.
     let some = |number: i32| Some(number).filter(|number| *number > 0);
     let old = view.set.status.as_ref();
     let status = DaemonSetStatus {
@@ -80,8 +80,8 @@ mod tests {
             .unwrap()
         };
         let pods = [pod("a", "new", 90), pod("b", "old", 100), pod("d", "old", 90), pod("gone", "old", 90)];
-        let wanted = |node| (node, Standing::Wanted);
-        let nodes = [wanted("a"), wanted("b"), wanted("c"), ("d", Standing::Tolerated)];
+        let wanted = |node| (node, Eligibility::ShouldRun);
+        let nodes = [wanted("a"), wanted("b"), wanted("c"), ("d", Eligibility::MayContinue)];
         let now = jiff::Timestamp::from_second(104).unwrap();
         let view = View::new(&set, nodes.into(), pods.iter(), "new", now);
         let next = next(&view, 0);

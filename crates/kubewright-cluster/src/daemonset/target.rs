@@ -1,4 +1,4 @@
-//! Which nodes a DaemonSet is for, and the pods that are made for them.
+//! Node selection and pod templates of a DaemonSet.
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{
@@ -12,7 +12,7 @@ use crate::scheduler::{selects, untolerated};
 
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 const GENERATION: &str = "pod-template-generation";
-/// What is wrong with nodes and no reason for a daemon to leave, or not to come.
+/// The taints that all daemon pods tolerate.
 const TOLERATED: [(&str, &str); 6] = [
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -21,21 +21,21 @@ const TOLERATED: [(&str, &str); 6] = [
     ("node.kubernetes.io/pid-pressure", "NoSchedule"),
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 ];
-/// The same for those that have no network of their own.
+/// The taint that daemon pods with host network also tolerate.
 const NETWORK: (&str, &str) = ("node.kubernetes.io/network-unavailable", "NoSchedule");
 
-/// What a set has to do with a node.
+/// Whether the set runs a pod on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// A pod is wanted there.
-    Wanted,
-    /// None is wanted, but one that is there may stay.
-    Tolerated,
-    /// None may be there.
-    Unwanted,
+pub(super) enum Eligibility {
+    /// The node should run a pod.
+    ShouldRun,
+    /// The node gets no new pod, but an existing one may stay.
+    MayContinue,
+    /// The node must not run a pod.
+    MustNotRun,
 }
 
-/// The pod that a set makes for each node, but for the node.
+/// The pod that the set creates, without a node.
 pub(super) fn daemon(set: &DaemonSet, hash: &str) -> Pod {
     let mut pod = from_template(set, set.spec.as_ref().map(|spec| &spec.template));
     let labels = pod.metadata.labels.get_or_insert_default();
@@ -56,7 +56,7 @@ fn tolerate(spec: &mut PodSpec) {
             effect: Some(effect.to_owned()),
             ..Toleration::default()
         };
-        // One that ends after a time does not any more.
+        // Removes `tolerationSeconds` of an equal toleration.
         let same = own.iter_mut().find(|it| {
             (&it.key, &it.effect, &it.operator, &it.value)
                 == (&toleration.key, &toleration.effect, &toleration.operator, &toleration.value)
@@ -68,21 +68,21 @@ fn tolerate(spec: &mut PodSpec) {
     }
 }
 
-/// What a set has to do with a node, whose pods are like this one.
-pub(super) fn standing(daemon: &Pod, node: &Node) -> Standing {
+/// Whether a node should run `daemon`.
+pub(super) fn eligibility(daemon: &Pod, node: &Node) -> Eligibility {
     let pinned = kubelet::node_name(daemon);
     if pinned.is_some_and(|pinned| node.metadata.name.as_deref() != Some(pinned)) || !selects(daemon, node) {
-        Standing::Unwanted
+        Eligibility::MustNotRun
     } else if untolerated(daemon, node, &["NoSchedule", "NoExecute"]).is_none() {
-        Standing::Wanted
+        Eligibility::ShouldRun
     } else if untolerated(daemon, node, &["NoExecute"]).is_none() {
-        Standing::Tolerated
+        Eligibility::MayContinue
     } else {
-        Standing::Unwanted
+        Eligibility::MustNotRun
     }
 }
 
-/// The pod for a node: the scheduler finds no other one for it.
+/// The pod for a node, with a node affinity that only this node matches.
 pub(super) fn for_node(daemon: &Pod, node: &str) -> Pod {
     let mut pod = daemon.clone();
     let name = NodeSelectorRequirement {
@@ -97,7 +97,7 @@ pub(super) fn for_node(daemon: &Pod, node: &str) -> Pod {
     pod
 }
 
-/// The node that a pod has, or is made for.
+/// The node that a pod is bound to or created for.
 pub(super) fn node_of(pod: &Pod) -> Option<&str> {
     let affinity = || pod.spec.as_ref()?.affinity.as_ref()?.node_affinity.as_ref();
     let terms = || affinity()?.required_during_scheduling_ignored_during_execution.as_ref();
@@ -131,28 +131,38 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_is_wanted_where_it_is_selected_and_tolerates_what_is_wrong_with_a_node() {
+    fn a_node_is_eligible_if_selected_and_its_taints_are_tolerated() {
         let plain = made(&json!({ "containers": [] }));
-        let of = |daemon: &Pod, taints: &Value| standing(daemon, &node(taints));
-        assert_eq!(of(&plain, &json!([])), Standing::Wanted);
+        let of = |daemon: &Pod, taints: &Value| eligibility(daemon, &node(taints));
+        assert_eq!(of(&plain, &json!([])), Eligibility::ShouldRun);
         let own = |effect: &str| json!([{ "key": "own", "effect": effect }]);
-        assert_eq!(of(&plain, &own("NoSchedule")), Standing::Tolerated);
-        assert_eq!(of(&plain, &own("NoExecute")), Standing::Unwanted);
-        assert_eq!(of(&plain, &own("PreferNoSchedule")), Standing::Wanted);
+        assert_eq!(of(&plain, &own("NoSchedule")), Eligibility::MayContinue);
+        assert_eq!(of(&plain, &own("NoExecute")), Eligibility::MustNotRun);
+        assert_eq!(of(&plain, &own("PreferNoSchedule")), Eligibility::ShouldRun);
         for (key, effect) in TOLERATED {
-            assert_eq!(of(&plain, &json!([{ "key": key, "effect": effect }])), Standing::Wanted, "{key}");
+            assert_eq!(
+                of(&plain, &json!([{ "key": key, "effect": effect }])),
+                Eligibility::ShouldRun,
+                "{key}"
+            );
         }
         let network = json!([{ "key": NETWORK.0, "effect": NETWORK.1 }]);
-        assert_eq!(of(&plain, &network), Standing::Tolerated);
-        assert_eq!(of(&made(&json!({ "containers": [], "hostNetwork": true })), &network), Standing::Wanted);
+        assert_eq!(of(&plain, &network), Eligibility::MayContinue);
+        assert_eq!(
+            of(&made(&json!({ "containers": [], "hostNetwork": true })), &network),
+            Eligibility::ShouldRun
+        );
         let chosen = |disk: &str| made(&json!({ "containers": [], "nodeSelector": { "disk": disk } }));
-        assert_eq!(of(&chosen("ssd"), &json!([])), Standing::Wanted);
-        assert_eq!(of(&chosen("hdd"), &json!([])), Standing::Unwanted);
-        assert_eq!(of(&made(&json!({ "containers": [], "nodeName": "b" })), &json!([])), Standing::Unwanted);
+        assert_eq!(of(&chosen("ssd"), &json!([])), Eligibility::ShouldRun);
+        assert_eq!(of(&chosen("hdd"), &json!([])), Eligibility::MustNotRun);
+        assert_eq!(
+            of(&made(&json!({ "containers": [], "nodeName": "b" })), &json!([])),
+            Eligibility::MustNotRun
+        );
     }
 
     #[test]
-    fn a_pod_is_made_for_one_node_whatever_its_template_says_of_nodes() {
+    fn a_pod_is_created_for_one_node_and_keeps_other_affinity() {
         let wide = json!({ "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [
             { "matchExpressions": [{ "key": "disk", "operator": "Exists" }] },
         ] } });

@@ -1,4 +1,4 @@
-//! Revisions: which template came when, as annotations on the sets say, and `kubectl rollout` reads.
+//! Revision annotations of ReplicaSets, which `kubectl rollout` reads.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
 const HISTORY: &str = "deployment.kubernetes.io/revision-history";
 pub(super) const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 pub(super) const MAX: &str = "deployment.kubernetes.io/max-replicas";
-/// What a set does not take over from its Deployment.
+/// Annotations that a ReplicaSet does not copy from its Deployment.
 const OWN: [&str; 6] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
@@ -19,20 +19,20 @@ const OWN: [&str; 6] = [
     MAX,
     "deprecated.deployment.rollback.to",
 ];
-/// How long a history may be.
+/// Maximum length of the revision history annotation.
 const LONGEST_HISTORY: usize = 2000;
 
-/// The number of a set, 0 if it has none.
+/// The revision of a ReplicaSet; 0 if it has none.
 pub(super) fn number(set: &ReplicaSet) -> i64 {
     annotation(set, REVISION).and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-/// The number that the next template gets.
+/// The next revision number.
 pub(super) fn next(old: &[ReplicaSet]) -> i64 {
     old.iter().map(number).max().unwrap_or_default() + 1
 }
 
-/// A number among the annotations of a set.
+/// A numeric annotation of a ReplicaSet.
 pub(super) fn count(set: &ReplicaSet, name: &str) -> Option<i32> {
     annotation(set, name)?.parse().ok()
 }
@@ -41,8 +41,8 @@ fn annotation<'a>(set: &'a ReplicaSet, name: &str) -> Option<&'a str> {
     set.metadata.annotations.as_ref()?.get(name).map(String::as_str)
 }
 
-/// The annotations of the set that has the Deployment's template, which is revision `number` at least. A set that was an
-/// earlier one, and becomes the current one again, remembers that.
+/// The annotations of the current ReplicaSet, with a revision of at least `number`. A ReplicaSet that becomes
+/// current again also records its previous revision.
 pub(super) fn annotations(
     deployment: &Deployment,
     set: &ReplicaSet,
@@ -73,7 +73,7 @@ pub(super) fn annotations(
     annotations
 }
 
-/// How many replicas are wanted, and how many there may be: so that a later change of scale is noticed, and divided.
+/// The desired-replicas and max-replicas annotations, used to detect scaling and to scale proportionally.
 pub(super) fn sizes(deployment: &Deployment) -> [(String, String); 2] {
     let limits = rolling::Limits::of(deployment);
     [
@@ -82,8 +82,8 @@ pub(super) fn sizes(deployment: &Deployment) -> [(String, String); 2] {
     ]
 }
 
-/// The sets that are more than the history may be long, oldest first. What still has pods, or does not know yet, stays.
-pub(super) fn superfluous<'a>(deployment: &Deployment, old: &'a [ReplicaSet]) -> Vec<&'a ReplicaSet> {
+/// The ReplicaSets beyond the history limit, oldest first. Skips those with pods or an outdated status.
+pub(super) fn excess<'a>(deployment: &Deployment, old: &'a [ReplicaSet]) -> Vec<&'a ReplicaSet> {
     let limit = deployment.spec.as_ref().and_then(|spec| spec.revision_history_limit);
     let Some(limit) = limit.and_then(|limit| usize::try_from(limit).ok()) else { return Vec::new() };
     let mut sets: Vec<&ReplicaSet> =
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_that_becomes_the_current_one_again_has_a_new_number_and_a_history() {
+    fn a_rollback_gets_a_new_revision_and_a_history() {
         let annotations = annotations(&deployment(10), &set("a", 1, 0), 3);
         assert_eq!(annotations[REVISION], "3");
         assert_eq!(annotations[HISTORY], "1");
@@ -138,13 +138,10 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_sets_without_pods_are_superfluous() {
+    fn the_oldest_replica_sets_without_pods_are_deleted() {
         let sets = [set("c", 3, 0), set("a", 1, 0), set("b", 2, 1), set("d", 4, 0)];
         let names = |limit| -> Vec<String> {
-            superfluous(&deployment(limit), &sets)
-                .iter()
-                .map(|set| set.metadata.name.clone().unwrap())
-                .collect()
+            excess(&deployment(limit), &sets).iter().map(|set| set.metadata.name.clone().unwrap()).collect()
         };
         assert_eq!(names(4), Vec::<String>::new());
         assert_eq!(names(3), ["a"]);

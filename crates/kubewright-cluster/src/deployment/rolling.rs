@@ -1,7 +1,7 @@
-//! How large each ReplicaSet of a Deployment is to be: rolling updates, and changes of scale in the middle of one.
+//! Sizes of the ReplicaSets of a Deployment: rolling updates and proportional scaling.
 //!
-//! Pure. Invariants: there are never more replicas than wanted and surge, and none that is available is taken away while
-//! fewer than wanted less those that may be unavailable would be left.
+//! Pure. Invariants: there are never more than `replicas + maxSurge` pods, and scaling down never leaves
+//! fewer than `replicas - maxUnavailable` available ones.
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -9,17 +9,17 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use super::revision;
 use super::template::age;
 
-/// The numbers that a rollout keeps to.
+/// The limits of a rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) wanted: i32,
-    /// How many more there may be.
+    /// `maxSurge`, resolved.
     pub(super) surge: i32,
-    /// How many may be missing.
+    /// `maxUnavailable`, resolved.
     pub(super) unavailable: i32,
 }
 
-/// A set that is to have another size.
+/// A ReplicaSet and its new size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Resize {
     pub(super) set: String,
@@ -44,7 +44,8 @@ impl Limits {
         let surge = surge_of(rolling, wanted);
         let unavailable =
             rolling.and_then(|it| it.max_unavailable.as_ref()).map_or(0, |it| scaled(it, wanted, false));
-        // Both can be zero only by rounding down: then one may be missing, or nothing would ever move.
+        // Both can only be zero by rounding down. Allow one unavailable pod, or the rollout would not
+        // progress.
         let unavailable = if surge == 0 && unavailable == 0 { 1 } else { unavailable };
         Self { wanted, surge, unavailable: unavailable.min(wanted) }
     }
@@ -54,13 +55,13 @@ fn surge_of(rolling: Option<&k8s_openapi::api::apps::v1::RollingUpdateDeployment
     rolling.and_then(|rolling| rolling.max_surge.as_ref()).map_or(0, |surge| scaled(surge, wanted, true))
 }
 
-/// Whether updates are rolled out bit by bit.
+/// Whether the strategy is `RollingUpdate`.
 pub(super) fn is_rolling(deployment: &Deployment) -> bool {
     let strategy = deployment.spec.as_ref().and_then(|spec| spec.strategy.as_ref());
     strategy.and_then(|strategy| strategy.type_.as_deref()) != Some("Recreate")
 }
 
-/// A number, or a percentage of one.
+/// Resolves a number or percentage.
 pub(crate) fn scaled(value: &IntOrString, of: i32, up: bool) -> i32 {
     match value {
         IntOrString::Int(value) => *value,
@@ -73,12 +74,12 @@ pub(crate) fn scaled(value: &IntOrString, of: i32, up: bool) -> i32 {
     }
 }
 
-/// How many replicas a set is to have.
+/// The desired replicas of a ReplicaSet.
 pub(super) fn size(set: &ReplicaSet) -> i32 {
     set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1)
 }
 
-/// How many pods of a set are available.
+/// The available replicas of a ReplicaSet.
 pub(super) fn available(set: &ReplicaSet) -> i32 {
     set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or_default()
 }
@@ -87,8 +88,8 @@ fn total(sets: &[&ReplicaSet]) -> i32 {
     sets.iter().map(|set| size(set)).sum()
 }
 
-/// The size of the current set: as large as it may be now.
-pub(super) fn grown(limits: Limits, rolling: bool, new: &ReplicaSet, all: &[&ReplicaSet]) -> i32 {
+/// The new size of the current ReplicaSet: as large as the limits allow.
+pub(super) fn scaled_up(limits: Limits, rolling: bool, new: &ReplicaSet, all: &[&ReplicaSet]) -> i32 {
     if !rolling || size(new) > limits.wanted {
         return limits.wanted;
     }
@@ -96,11 +97,11 @@ pub(super) fn grown(limits: Limits, rolling: bool, new: &ReplicaSet, all: &[&Rep
     size(new) + room.min(limits.wanted - size(new))
 }
 
-/// How the other sets shrink. First goes what is not healthy anyway, then as much as can be spared.
-pub(super) fn shrink(limits: Limits, new: &ReplicaSet, old: &[ReplicaSet]) -> Vec<Resize> {
+/// Scales down the old ReplicaSets: unhealthy pods first, then available ones within the limits.
+pub(super) fn scale_down(limits: Limits, new: &ReplicaSet, old: &[ReplicaSet]) -> Vec<Resize> {
     let all: Vec<&ReplicaSet> = old.iter().chain([new]).collect();
     let least = limits.wanted - limits.unavailable;
-    // What is new and not available yet must not count as spare.
+    // New pods that are not available yet must not count as spare.
     let spare = total(&all) - least - (size(new) - available(new));
     if spare <= 0 || old.iter().all(|set| size(set) == 0) {
         return Vec::new();
@@ -124,7 +125,7 @@ pub(super) fn shrink(limits: Limits, new: &ReplicaSet, old: &[ReplicaSet]) -> Ve
     changed.map(|(set, left)| Resize::new(set, left)).collect()
 }
 
-/// How sets change when the Deployment is scaled, or paused.
+/// Resizes the ReplicaSets of a scaled or paused Deployment.
 pub(super) fn rescale(
     deployment: &Deployment,
     limits: Limits,
@@ -133,7 +134,7 @@ pub(super) fn rescale(
 ) -> Vec<Resize> {
     let all: Vec<&ReplicaSet> = old.iter().chain(new).collect();
     let mut active: Vec<&ReplicaSet> = all.iter().copied().filter(|set| size(set) > 0).collect();
-    // With one set there is nothing to divide.
+    // A single ReplicaSet gets the full size.
     let only = match active.as_slice() {
         [] => new.or_else(|| old.iter().max_by_key(|set| age(set))),
         [one] => Some(*one),
@@ -153,7 +154,7 @@ pub(super) fn rescale(
     }
     let allowed = if limits.wanted > 0 { limits.wanted + limits.surge } else { 0 };
     let change = allowed - total(&active);
-    // Growth begins with the newest of the largest, the other way with the oldest.
+    // Scaling up starts with the newest of the largest ReplicaSets, scaling down with the oldest.
     active.sort_by_cached_key(|set| (-size(set), age(set)));
     if change > 0 {
         active.sort_by_cached_key(|set| (-size(set), std::cmp::Reverse(age(set))));
@@ -178,13 +179,13 @@ pub(super) fn rescale(
     resized.collect()
 }
 
-/// Whether a set is as large as the Deployment wants, and available.
+/// Whether a ReplicaSet has all desired replicas, and all are available.
 fn is_saturated(set: &ReplicaSet, wanted: i32) -> bool {
     let desired = revision::count(set, revision::DESIRED);
     size(set) == wanted && desired == Some(wanted) && available(set) == wanted
 }
 
-/// What part of a change falls to a set, by its size.
+/// The proportional share of a ReplicaSet.
 fn share(deployment: &Deployment, limits: Limits, set: &ReplicaSet) -> i32 {
     if limits.wanted == 0 {
         return -size(set);
@@ -196,10 +197,7 @@ fn share(deployment: &Deployment, limits: Limits, set: &ReplicaSet) -> i32 {
         return 0;
     }
     let size_then = f64::from(size(set)) * f64::from(limits.wanted + limits.surge) / f64::from(before);
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a cast saturates, and sizes are far below its limit"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "the cast saturates, and sizes are small")]
     let size_then = size_then.round() as i32;
     size_then - size(set)
 }

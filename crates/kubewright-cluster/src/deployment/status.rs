@@ -1,4 +1,4 @@
-//! What a Deployment says of itself: numbers, and the conditions Available, Progressing and ReplicaFailure.
+//! The status of a Deployment: numbers, and the conditions Available, Progressing and ReplicaFailure.
 
 use std::time::Duration;
 
@@ -17,31 +17,31 @@ const TIMED_OUT: &str = "ProgressDeadlineExceeded";
 const PAUSED: &str = "DeploymentPaused";
 
 /// Status, reason and message of a condition.
-pub(super) struct Claim<'a> {
+pub(super) struct ConditionValue<'a> {
     pub(super) status: &'static str,
     pub(super) reason: &'a str,
     pub(super) message: String,
 }
 
-/// A condition, if it is there.
+/// A condition, if present.
 pub(super) fn find<'a>(status: &'a DeploymentStatus, type_: &str) -> Option<&'a DeploymentCondition> {
     status.conditions.iter().flatten().find(|condition| condition.type_ == type_)
 }
 
-/// Sets a condition. The same status for the same reason is nothing new, whatever the message.
-pub(super) fn set(status: &mut DeploymentStatus, type_: &str, claim: Claim<'_>, now: Timestamp) {
+/// Sets a condition. Does nothing if status and reason are unchanged.
+pub(super) fn set(status: &mut DeploymentStatus, type_: &str, value: ConditionValue<'_>, now: Timestamp) {
     let old = find(status, type_).cloned();
-    let same = old.as_ref().filter(|old| old.status == claim.status);
-    if same.is_some_and(|old| old.reason.as_deref() == Some(claim.reason)) {
+    let same = old.as_ref().filter(|old| old.status == value.status);
+    if same.is_some_and(|old| old.reason.as_deref() == Some(value.reason)) {
         return;
     }
     let transition = same.and_then(|old| old.last_transition_time.clone());
     remove(status, type_);
     status.conditions.get_or_insert_default().push(DeploymentCondition {
         type_: type_.to_owned(),
-        status: claim.status.to_owned(),
-        reason: Some(claim.reason.to_owned()),
-        message: Some(claim.message),
+        status: value.status.to_owned(),
+        reason: Some(value.reason.to_owned()),
+        message: Some(value.message),
         last_update_time: Some(whole(now)),
         last_transition_time: transition.or_else(|| Some(whole(now))),
     });
@@ -53,30 +53,30 @@ fn remove(status: &mut DeploymentStatus, type_: &str) {
     }
 }
 
-/// How long a rollout may go without progress; none if for ever.
+/// `progressDeadlineSeconds`; `None` if infinite.
 pub(super) fn deadline(deployment: &Deployment) -> Option<Duration> {
     let seconds =
         deployment.spec.as_ref()?.progress_deadline_seconds.filter(|seconds| *seconds != i32::MAX)?;
     Some(Duration::from_secs(u64::try_from(seconds).unwrap_or_default()))
 }
 
-/// Says that a Deployment is paused, or not any more.
-pub(super) fn note_pause(deployment: &Deployment, status: &mut DeploymentStatus, now: Timestamp) {
+/// Sets the Progressing condition when a Deployment is paused or resumed.
+pub(super) fn set_paused(deployment: &Deployment, status: &mut DeploymentStatus, now: Timestamp) {
     let paused = deployment.spec.as_ref().is_some_and(|spec| spec.paused == Some(true));
     let reason = find(status, PROGRESSING).and_then(|condition| condition.reason.as_deref());
     if deadline(deployment).is_none() || reason == Some(TIMED_OUT) {
         return;
     }
-    let claim = match (paused, reason == Some(PAUSED)) {
+    let value = match (paused, reason == Some(PAUSED)) {
         (true, false) => (PAUSED, "Deployment is paused"),
         (false, true) => ("DeploymentResumed", "Deployment is resumed"),
         _ => return,
     };
-    let claim = Claim { status: "Unknown", reason: claim.0, message: claim.1.to_owned() };
-    set(status, PROGRESSING, claim, now);
+    let value = ConditionValue { status: "Unknown", reason: value.0, message: value.1.to_owned() };
+    set(status, PROGRESSING, value, now);
 }
 
-/// The numbers, and whether enough is available.
+/// Computes the numbers and the Available condition.
 pub(super) fn numbers(
     deployment: &Deployment,
     old: &DeploymentStatus,
@@ -87,7 +87,7 @@ pub(super) fn numbers(
     let sum = |of: fn(&k8s_openapi::api::apps::v1::ReplicaSetStatus) -> i32| -> i32 {
         all.iter().filter_map(|set| set.status.as_ref()).map(of).sum()
     };
-    // Zero is said by leaving it out, as Go does.
+    // Omit zero, as Go does.
     let some = |number: i32| Some(number).filter(|number| *number > 0);
     let (replicas, available) = (sum(|it| it.replicas), sum(|it| it.available_replicas.unwrap_or_default()));
     let updated = new_set.and_then(|set| set.status.as_ref()).map_or(0, |status| status.replicas);
@@ -102,24 +102,24 @@ pub(super) fn numbers(
         ..old.clone()
     };
     let limits = Limits::of(deployment);
-    let claim = if available >= limits.wanted - limits.unavailable {
-        Claim {
+    let value = if available >= limits.wanted - limits.unavailable {
+        ConditionValue {
             status: "True",
             reason: "MinimumReplicasAvailable",
             message: "Deployment has minimum availability.".to_owned(),
         }
     } else {
-        Claim {
+        ConditionValue {
             status: "False",
             reason: "MinimumReplicasUnavailable",
             message: "Deployment does not have minimum availability.".to_owned(),
         }
     };
-    set(&mut status, AVAILABLE, claim, now);
+    set(&mut status, AVAILABLE, value, now);
     status
 }
 
-/// Whether everything is rolled out.
+/// Whether the rollout is complete.
 pub(super) fn is_complete(deployment: &Deployment, status: &DeploymentStatus) -> bool {
     let wanted = Limits::of(deployment).wanted;
     let all = [status.updated_replicas, status.replicas, status.available_replicas];
@@ -127,7 +127,7 @@ pub(super) fn is_complete(deployment: &Deployment, status: &DeploymentStatus) ->
         && status.observed_generation >= deployment.metadata.generation
 }
 
-/// Whether something got on between two statuses.
+/// Whether the rollout progressed between two statuses.
 fn progressed(old: &DeploymentStatus, new: &DeploymentStatus) -> bool {
     let of = |number: Option<i32>| number.unwrap_or_default();
     let outdated = |status: &DeploymentStatus| of(status.replicas) - of(status.updated_replicas);
@@ -137,8 +137,8 @@ fn progressed(old: &DeploymentStatus, new: &DeploymentStatus) -> bool {
         || of(new.available_replicas) > of(old.available_replicas)
 }
 
-/// Says in `new` how the rollout gets on, given the status of before.
-pub(super) fn note_progress(
+/// Updates the Progressing condition in `new`.
+pub(super) fn set_progressing(
     deployment: &Deployment,
     old: &DeploymentStatus,
     new: &mut DeploymentStatus,
@@ -148,7 +148,7 @@ pub(super) fn note_progress(
 ) {
     let Some(deadline) = deadline(deployment) else {
         remove(new, PROGRESSING);
-        return note_failure(new, new_set, all);
+        return set_replica_failure(new, new_set, all);
     };
     let current = find(old, PROGRESSING).cloned();
     let settled = new.replicas == new.updated_replicas
@@ -160,23 +160,29 @@ pub(super) fn note_progress(
         };
         if is_complete(deployment, new) {
             let message = format!("{what} has successfully progressed.");
-            set(new, PROGRESSING, Claim { status: "True", reason: COMPLETE, message }, now);
+            set(new, PROGRESSING, ConditionValue { status: "True", reason: COMPLETE, message }, now);
         } else if progressed(old, new) {
             let message = format!("{what} is progressing.");
-            // Progress is told each time: the deadline begins anew. Since when it progresses stays.
+            // Each progress restarts the deadline. The transition time stays if the status was already
+            // `True`.
             let since = current.filter(|it| it.status == "True").and_then(|it| it.last_transition_time);
             remove(new, PROGRESSING);
-            set(new, PROGRESSING, Claim { status: "True", reason: "ReplicaSetUpdated", message }, now);
+            set(
+                new,
+                PROGRESSING,
+                ConditionValue { status: "True", reason: "ReplicaSetUpdated", message },
+                now,
+            );
             let conditions = new.conditions.get_or_insert_default();
-            if let (Some(since), Some(told)) = (since, conditions.last_mut()) {
-                told.last_transition_time = Some(since);
+            if let (Some(since), Some(condition)) = (since, conditions.last_mut()) {
+                condition.last_transition_time = Some(since);
             }
         } else if is_late(current.as_ref(), deadline, now) {
             let message = format!("{what} has timed out progressing.");
-            set(new, PROGRESSING, Claim { status: "False", reason: TIMED_OUT, message }, now);
+            set(new, PROGRESSING, ConditionValue { status: "False", reason: TIMED_OUT, message }, now);
         }
     }
-    note_failure(new, new_set, all);
+    set_replica_failure(new, new_set, all);
 }
 
 fn is_late(progressing: Option<&DeploymentCondition>, deadline: Duration, now: Timestamp) -> bool {
@@ -188,8 +194,8 @@ fn is_late(progressing: Option<&DeploymentCondition>, deadline: Duration, now: T
     }
 }
 
-/// Passes on that pods cannot be created, from the current set first.
-fn note_failure(status: &mut DeploymentStatus, new_set: Option<&ReplicaSet>, all: &[&ReplicaSet]) {
+/// Copies the ReplicaFailure condition of a ReplicaSet, preferring the current one.
+fn set_replica_failure(status: &mut DeploymentStatus, new_set: Option<&ReplicaSet>, all: &[&ReplicaSet]) {
     remove(status, REPLICA_FAILURE);
     let sets = new_set.into_iter().chain(all.iter().copied());
     let failure = sets
@@ -207,8 +213,8 @@ fn note_failure(status: &mut DeploymentStatus, new_set: Option<&ReplicaSet>, all
     }
 }
 
-/// When a rollout that does not get on is late.
-pub(super) fn late_in(
+/// The time until the progress deadline is exceeded.
+pub(super) fn deadline_in(
     deployment: &Deployment,
     status: &DeploymentStatus,
     now: Timestamp,
@@ -250,11 +256,11 @@ mod tests {
         Timestamp::from_second(seconds).unwrap()
     }
 
-    /// The status that follows, and its reason for Progressing.
+    /// The next status and the reason of its Progressing condition.
     fn step(old: &DeploymentStatus, set: &ReplicaSet, now: i64) -> (DeploymentStatus, String) {
         let deployment = deployment();
         let mut new = numbers(&deployment, old, Some(set), &[set], at(now));
-        note_progress(&deployment, old, &mut new, Some(set), &[set], at(now));
+        set_progressing(&deployment, old, &mut new, Some(set), &[set], at(now));
         let reason = find(&new, PROGRESSING).and_then(|it| it.reason.clone()).unwrap_or_default();
         (new, reason)
     }
@@ -265,9 +271,9 @@ mod tests {
         assert_eq!(reason, "ReplicaSetUpdated");
         let (two, reason) = step(&one, &set_of(2, 1), 10);
         assert_eq!(reason, "ReplicaSetUpdated");
-        let told = find(&two, PROGRESSING).unwrap();
-        assert_eq!(told.last_update_time, Some(whole(at(10))));
-        assert_eq!(told.last_transition_time, Some(whole(at(0))));
+        let condition = find(&two, PROGRESSING).unwrap();
+        assert_eq!(condition.last_update_time, Some(whole(at(10))));
+        assert_eq!(condition.last_transition_time, Some(whole(at(0))));
         assert_eq!(find(&two, AVAILABLE).unwrap().status, "False");
         let (done, reason) = step(&two, &set_of(2, 2), 20);
         assert_eq!(reason, COMPLETE);
@@ -278,31 +284,31 @@ mod tests {
     }
 
     #[test]
-    fn a_rollout_that_does_not_get_on_is_late() {
+    fn a_stalled_rollout_exceeds_its_deadline() {
         let (begun, _) = step(&DeploymentStatus::default(), &set_of(2, 0), 0);
-        assert_eq!(late_in(&deployment(), &begun, at(20)), Some(Duration::from_secs(40)));
+        assert_eq!(deadline_in(&deployment(), &begun, at(20)), Some(Duration::from_secs(40)));
         assert_eq!(step(&begun, &set_of(2, 0), 59).1, "ReplicaSetUpdated");
         let (late, reason) = step(&begun, &set_of(2, 0), 60);
         assert_eq!(reason, TIMED_OUT);
-        let told = find(&late, PROGRESSING).unwrap();
-        assert_eq!(told.message.as_deref(), Some("ReplicaSet \"web-1\" has timed out progressing."));
-        assert_eq!((told.status.as_str(), late_in(&deployment(), &late, at(70))), ("False", None));
+        let condition = find(&late, PROGRESSING).unwrap();
+        assert_eq!(condition.message.as_deref(), Some("ReplicaSet \"web-1\" has timed out progressing."));
+        assert_eq!((condition.status.as_str(), deadline_in(&deployment(), &late, at(70))), ("False", None));
         assert_eq!(step(&late, &set_of(2, 2), 80).1, COMPLETE);
     }
 
     #[test]
-    fn a_pause_is_told_and_so_is_its_end() {
+    fn pausing_and_resuming_set_the_progressing_condition() {
         let mut paused = deployment();
         paused.spec.as_mut().unwrap().paused = Some(true);
         let mut status = DeploymentStatus::default();
-        note_pause(&paused, &mut status, at(0));
+        set_paused(&paused, &mut status, at(0));
         assert_eq!(find(&status, PROGRESSING).unwrap().reason.as_deref(), Some("DeploymentPaused"));
-        note_pause(&deployment(), &mut status, at(1));
+        set_paused(&deployment(), &mut status, at(1));
         assert_eq!(find(&status, PROGRESSING).unwrap().reason.as_deref(), Some("DeploymentResumed"));
     }
 
     #[test]
-    fn that_pods_cannot_be_created_is_passed_on_until_they_can() {
+    fn replica_failures_are_copied_until_resolved() {
         let mut set = set_of(0, 0);
         let failure = json!([{ "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "full" }]);
         set.status.as_mut().unwrap().conditions = serde_json::from_value(failure).unwrap();

@@ -1,4 +1,4 @@
-//! Pod templates and the ReplicaSets that are made of them.
+//! Pod templates and their ReplicaSets.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{hash, pod};
 
 const HASH: &str = "pod-template-hash";
 
-/// The template of a set without what its Deployment added.
+/// The template of a ReplicaSet without the pod-template-hash label.
 fn plain(template: Option<&PodTemplateSpec>) -> PodTemplateSpec {
     let mut template = template.cloned().unwrap_or_default();
     if let Some(meta) = &mut template.metadata
@@ -26,19 +26,19 @@ fn plain(template: Option<&PodTemplateSpec>) -> PodTemplateSpec {
     template
 }
 
-/// The set that has the Deployment's template: of several the oldest.
+/// The oldest ReplicaSet with the Deployment's template.
 pub(super) fn current(deployment: &Deployment, sets: &[ReplicaSet]) -> Option<ReplicaSet> {
     let wanted = plain(deployment.spec.as_ref().map(|spec| &spec.template));
     let same = sets.iter().filter(|set| is_of(set, &wanted));
     same.min_by_key(|set| age(set)).cloned()
 }
 
-/// What sets are sorted by: when they were created, then their names.
+/// Sort key of ReplicaSets: creation time, then name.
 pub(super) fn age(set: &ReplicaSet) -> (jiff::Timestamp, String) {
     (pod::created(set.metadata.creation_timestamp.as_ref()), set.metadata.name.clone().unwrap_or_default())
 }
 
-/// Whether a set has the template of a Deployment.
+/// Whether a ReplicaSet has the Deployment's template.
 pub(super) fn is_current(deployment: &Deployment, set: &ReplicaSet) -> bool {
     is_of(set, &plain(deployment.spec.as_ref().map(|spec| &spec.template)))
 }
@@ -47,15 +47,15 @@ fn is_of(set: &ReplicaSet, template: &PodTemplateSpec) -> bool {
     plain(set.spec.as_ref().and_then(|spec| spec.template.as_ref())) == *template
 }
 
-/// The hash of a template, another one for each collision.
+/// The hash of a template and the collision count.
 fn hash_of(template: &PodTemplateSpec, collisions: Option<i32>) -> String {
-    // A template can be written: it was read.
+    // Cannot fail: the template was deserialized before.
     let mut bytes = serde_json::to_vec(template).unwrap_or_default();
     bytes.extend(collisions.map(i32::to_le_bytes).into_iter().flatten());
     hash::encode(hash::fnv1a(&bytes))
 }
 
-/// The set of a Deployment's template, with no replicas yet.
+/// The ReplicaSet for the Deployment's template, with zero replicas.
 pub(super) fn new_set(deployment: &Deployment, number: i64) -> ReplicaSet {
     let spec = deployment.spec.clone().unwrap_or_default();
     let collisions = deployment.status.as_ref().and_then(|status| status.collision_count);
@@ -82,7 +82,7 @@ pub(super) fn new_set(deployment: &Deployment, number: i64) -> ReplicaSet {
         }),
         status: None,
     };
-    // It cannot fail: the set is new, and both are in one namespace.
+    // Cannot fail: the ReplicaSet is new and in the same namespace.
     let _ = set_controller_reference(deployment, &mut set);
     set.metadata.annotations = Some(revision::annotations(deployment, &set, number));
     set
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_carries_the_hash_of_its_template_in_name_labels_and_selector() {
+    fn name_labels_and_selector_contain_the_template_hash() {
         let set = new_set(&deployment("web:1"), 1);
         let name = set.metadata.name.clone().unwrap();
         let hash = name.strip_prefix("web-").unwrap();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn each_template_and_each_collision_has_a_hash_of_its_own() {
+    fn each_template_and_collision_count_has_its_own_hash() {
         let name = |deployment: &Deployment| new_set(deployment, 1).metadata.name.unwrap();
         let mut one = deployment("web:1");
         let plain = name(&one);

@@ -1,4 +1,4 @@
-//! What the status of a disruption budget is to be. Pure.
+//! Computes the status of a PodDisruptionBudget. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,26 +15,26 @@ use crate::node::whole;
 use crate::pod;
 
 const ALLOWED: &str = "DisruptionAllowed";
-/// How long an evicted pod may take until its deletion is seen. After that it counts as one that stays.
+/// How long an evicted pod is expected to be deleted. Afterwards it counts again.
 const DELETION_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// What to do about a budget.
+/// The new status and its consequences.
 #[derive(Debug)]
 pub(super) struct Next {
     pub(super) status: PodDisruptionBudgetStatus,
-    /// Pods whose eviction did not end in their deletion.
+    /// Pods that were evicted but not deleted in time.
     pub(super) not_deleted: Vec<Arc<Pod>>,
     pub(super) wake: Option<Duration>,
 }
 
-/// Whether the budget depends on how many pods their owners want.
+/// Whether the budget depends on the scale of the pods' controllers.
 pub(super) fn needs_scale(budget: &PodDisruptionBudget) -> bool {
     budget.spec.as_ref().is_some_and(|spec| {
         spec.max_unavailable.is_some() || matches!(spec.min_available, Some(IntOrString::String(_)))
     })
 }
 
-/// The status of a budget for these pods, whose owners want `scale` of them.
+/// The status for these pods, whose controllers have a total scale of `scale`.
 pub(super) fn next(budget: &PodDisruptionBudget, pods: &[Arc<Pod>], scale: i32, now: Timestamp) -> Next {
     let old = budget.status.clone().unwrap_or_default();
     let (expected, desired) = expected(budget, pods.len(), scale);
@@ -54,7 +54,7 @@ pub(super) fn next(budget: &PodDisruptionBudget, pods: &[Arc<Pod>], scale: i32, 
         }
         healthy += i32::from(pod::is_ready(pod));
     }
-    // A budget that matches nothing allows nothing: its first pods may be there before it is looked at again.
+    // A budget without pods allows nothing: pods may appear before the next sync.
     let allowed = if expected > 0 { (healthy - desired).max(0) } else { 0 };
     let generation = budget.metadata.generation;
     let (value, reason) =
@@ -73,7 +73,7 @@ pub(super) fn next(budget: &PodDisruptionBudget, pods: &[Arc<Pod>], scale: i32, 
     Next { status, not_deleted, wake }
 }
 
-/// The status of a budget of which nobody can say what it allows: nothing.
+/// The status if the scale cannot be determined: no disruptions are allowed.
 pub(super) fn failed(budget: &PodDisruptionBudget, why: &str, now: Timestamp) -> Next {
     let mut status = budget.status.clone().unwrap_or_default();
     status.disruptions_allowed = 0.into();
@@ -82,7 +82,7 @@ pub(super) fn failed(budget: &PodDisruptionBudget, why: &str, now: Timestamp) ->
     Next { status, not_deleted: Vec::new(), wake: None }
 }
 
-/// How many pods are expected, and how many of them must be healthy.
+/// The expected pods, and how many of them must be healthy.
 fn expected(budget: &PodDisruptionBudget, pods: usize, scale: i32) -> (i32, i32) {
     let Some(spec) = &budget.spec else { return (0, 0) };
     match (&spec.max_unavailable, &spec.min_available) {
@@ -110,7 +110,7 @@ fn condition(
     }
 }
 
-/// The conditions with this one in the place of the one of its type. A time changes only with the status that it is of.
+/// Replaces the condition of the same type. `lastTransitionTime` changes only with the status.
 fn with_condition(mut conditions: Vec<Condition>, mut condition: Condition) -> Vec<Condition> {
     match conditions.iter_mut().find(|old| old.type_ == condition.type_) {
         Some(old) => {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_percentages_are_of_what_owners_want_and_round_up() {
+    fn percentages_are_relative_to_the_scale_and_round_up() {
         assert_eq!(numbers(&json!({ "minAvailable": 2 }), &pods(3, 1), 0), [4, 3, 2, 1]);
         assert_eq!(numbers(&json!({ "minAvailable": 5 }), &pods(3, 0), 0), [3, 3, 5, 0]);
         assert_eq!(numbers(&json!({ "minAvailable": "50%" }), &pods(3, 0), 5), [5, 3, 3, 0]);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_evicted_pod_does_not_count_until_it_should_long_be_gone() {
+    fn an_evicted_pod_counts_again_if_it_is_not_deleted_in_time() {
         let status = json!({
             "disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0,
             "disruptedPods": { "p0": "1970-01-01T00:00:00Z", "gone": "1970-01-01T00:00:00Z" },
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_count_allows_nothing_and_says_why() {
+    fn an_unknown_scale_allows_no_disruptions() {
         let before =
             next(&budget(&json!({ "minAvailable": 1 }), &Value::Null), &pods(3, 0), 0, Timestamp::UNIX_EPOCH);
         let mut budget = budget(&json!({ "maxUnavailable": 1 }), &Value::Null);

@@ -1,4 +1,4 @@
-//! What the slices and the Endpoints of a Service say, given its pods.
+//! Computes the EndpointSlices and Endpoints of a Service from its pods.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::{kubelet, pod};
 
-/// So many pods are in one slice.
+/// Maximum number of pods per slice.
 const SLICE: usize = 100;
 
-/// What a slice is to say.
+/// The content of a slice.
 #[derive(Debug, PartialEq)]
 pub(super) struct Slice {
     pub(super) endpoints: Vec<Endpoint>,
@@ -22,22 +22,22 @@ pub(super) struct Slice {
 }
 
 impl Slice {
-    /// Whether a slice says this already.
+    /// Whether an existing slice has this content.
     pub(super) fn is(&self, slice: &EndpointSlice) -> bool {
         listed(slice.endpoints.clone()) == self.endpoints
             && slice.ports.as_deref().unwrap_or_default() == self.ports
     }
 }
 
-/// The endpoints of a slice, which may be left out since Kubernetes 1.36.
+/// The endpoints of a slice. Optional since Kubernetes 1.36.
 fn listed(endpoints: impl Into<Option<Vec<Endpoint>>>) -> Vec<Endpoint> {
     endpoints.into().unwrap_or_default()
 }
 
-/// A port of a Service, and where it leads to in a pod. Ordered, so that pods can be grouped by them.
+/// A Service port resolved in a pod. Ordered, to group pods by their ports.
 type Port = (String, i32, String, Option<String>);
 
-/// The slices of a Service: pods with the same ports together, in the order of their names.
+/// The slices of a Service: pods grouped by ports, sorted by name.
 pub(super) fn slices(
     service: &Service,
     pods: &[Arc<Pod>],
@@ -48,7 +48,7 @@ pub(super) fn slices(
         groups.entry(ports(service, pod)).or_default().push(pod);
     }
     if groups.is_empty() {
-        // A Service without pods has one slice that says so.
+        // A Service without pods has one empty slice.
         groups.insert(Vec::new(), Vec::new());
     }
     let mut slices = Vec::new();
@@ -74,7 +74,7 @@ pub(super) fn slices(
     slices
 }
 
-/// The Endpoints of a Service: pods with the same ports together, in the order of their addresses.
+/// The Endpoints of a Service: pods grouped by ports, sorted by address.
 pub(super) fn subsets(service: &Service, pods: &[Arc<Pod>]) -> Vec<EndpointSubset> {
     let mut groups = BTreeMap::<Vec<Port>, Vec<&Arc<Pod>>>::new();
     for pod in pods.iter().filter(|pod| address(pod).is_some() && !pod::is_terminating(pod)) {
@@ -108,7 +108,7 @@ pub(super) fn subsets(service: &Service, pods: &[Arc<Pod>]) -> Vec<EndpointSubse
 fn endpoint(service: &Service, pod: &Pod, zones: &BTreeMap<String, Option<String>>) -> Endpoint {
     let node = kubelet::node_name(pod);
     let (serving, terminating) = (is_ready(service, pod), pod::is_terminating(pod));
-    // A pod that goes takes no new requests, unless its Service wants all of them.
+    // Terminating pods are not ready, unless the Service publishes not-ready addresses.
     let ready = serving && (!terminating || publishes_all(service));
     let spec = pod.spec.as_ref();
     let name = service.metadata.name.as_deref();
@@ -148,7 +148,7 @@ fn reference(pod: &Pod) -> ObjectReference {
     }
 }
 
-/// The address of a pod that has one and has not ended.
+/// The IP address of a pod that has one and has not finished.
 fn address(pod: &Pod) -> Option<&str> {
     pod.status.as_ref()?.pod_ip.as_deref().filter(|_| !pod::is_terminal(pod))
 }
@@ -161,7 +161,7 @@ fn publishes_all(service: &Service) -> bool {
     service.spec.as_ref().is_some_and(|spec| spec.publish_not_ready_addresses == Some(true))
 }
 
-/// Where the ports of a Service lead to in a pod. A name that the pod does not have leads nowhere.
+/// Resolves the ports of a Service in a pod. Skips named ports that the pod does not have.
 fn ports(service: &Service, pod: &Pod) -> Vec<Port> {
     let ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
     let mut found: Vec<Port> = ports
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_grouped_by_what_their_ports_are_and_a_hundred_to_a_slice() {
+    fn pods_are_grouped_by_ports_into_slices_of_a_hundred() {
         let mut pods: Vec<Arc<Pod>> = (1..=150).map(|number| pod(number, 8080, true, false)).collect();
         pods.push(pod(200, 9090, true, false));
         let slices = slices(&service(), &pods, &BTreeMap::new());
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_goes_serves_and_is_not_ready() {
+    fn a_terminating_pod_serves_but_is_not_ready() {
         let pods = [pod(1, 80, true, false), pod(2, 80, false, false), pod(3, 80, true, true)];
         let slices = slices(&service(), &pods, &BTreeMap::new());
         let conditions: Vec<(bool, bool, bool)> = slices[0]

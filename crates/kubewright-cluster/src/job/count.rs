@@ -1,7 +1,7 @@
-//! How many pods of a Job have succeeded and failed, each counted once.
+//! Counts succeeded and failed pods of a Job, each once.
 //!
-//! A pod that ended is first noted by its uid, then loses its finalizer, then goes from the notes into the numbers. At
-//! every step the status alone says whether it was counted.
+//! The UID of a finished pod is first added to `uncountedTerminatedPods`, then the pod loses its finalizer,
+//! then the UID moves to the counters. The status alone shows whether a pod is counted.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,10 +13,10 @@ use k8s_openapi::api::core::v1::Pod;
 use super::{completed, index_of, is_indexed};
 use crate::pod;
 
-/// What keeps a pod until it is counted.
+/// The finalizer that keeps a pod until it is counted.
 pub(super) const FINALIZER: &str = "batch.kubernetes.io/job-tracking";
 
-/// The status with what has ended since.
+/// Adds newly finished pods to the status.
 pub(super) fn next(job: &Job, pods: &[Arc<Pod>]) -> JobStatus {
     let mut status = job.status.clone().unwrap_or_default();
     let mut notes = status.uncounted_terminated_pods.take().unwrap_or_default();
@@ -45,7 +45,7 @@ pub(super) fn next(job: &Job, pods: &[Arc<Pod>]) -> JobStatus {
         }
     }
     if is_indexed(job) {
-        // What succeeded twice counts once.
+        // An index that succeeds twice counts once.
         status.completed_indexes = Some(indexes.to_string()).filter(|text| !text.is_empty());
         status.succeeded = plus(None, i32::try_from(indexes.0.len()).unwrap_or(i32::MAX));
     } else {
@@ -59,13 +59,13 @@ pub(super) fn next(job: &Job, pods: &[Arc<Pod>]) -> JobStatus {
     status
 }
 
-/// The pods that are noted and not yet in the numbers.
+/// The UIDs in `uncountedTerminatedPods`.
 pub(super) fn uncounted(status: &JobStatus) -> BTreeSet<String> {
     let notes = status.uncounted_terminated_pods.clone().unwrap_or_default();
     notes.succeeded.into_iter().chain(notes.failed).flatten().collect()
 }
 
-/// How many have succeeded and failed, noted or in the numbers.
+/// The totals of succeeded and failed pods, including uncounted ones.
 pub(super) fn totals(job: &Job, status: &JobStatus) -> (i32, i32) {
     let notes = status.uncounted_terminated_pods.clone().unwrap_or_default();
     let len = |list: Option<Vec<String>>| i32::try_from(list.unwrap_or_default().len()).unwrap_or(i32::MAX);
@@ -77,7 +77,7 @@ fn is_held(pod: &Pod) -> bool {
     pod.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == FINALIZER)
 }
 
-/// Indexes as a status has them: `0-2,5`.
+/// Completed indexes in the format of the status: `0-2,5`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Indexes(pub(super) BTreeSet<i32>);
 
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_noted_released_and_counted_once() {
+    fn a_pod_is_counted_once() {
         let mut job = Job::default();
         let noted =
             next(&job, &[pod("a", "Succeeded", true), pod("b", "Failed", true), pod("c", "Running", true)]);
@@ -136,7 +136,7 @@ mod tests {
             noted,
             "nothing is new"
         );
-        // One lost its finalizer, the other is gone.
+        // One lost its finalizer, the other is deleted.
         let counted = next(&job, &[pod("a", "Succeeded", false)]);
         assert_eq!((counted.succeeded, counted.failed, totals(&job, &counted)), (Some(1), Some(1), (1, 1)));
         job.status = Some(counted.clone());
@@ -145,14 +145,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn indexes_are_read_as_they_are_written(indexes in prop::collection::btree_set(0_i32..40, 0..30)) {
+        fn indexes_round_trip(indexes in prop::collection::btree_set(0_i32..40, 0..30)) {
             let indexes = Indexes(indexes);
             prop_assert_eq!(Indexes::parse(&indexes.to_string()), indexes);
         }
     }
 
     #[test]
-    fn ranges_begin_with_three() {
+    fn index_ranges_have_at_least_three_indexes() {
         assert_eq!(Indexes(BTreeSet::from([0, 1, 2, 5, 7, 8])).to_string(), "0-2,5,7,8");
     }
 }

@@ -1,4 +1,4 @@
-//! What a Job does next: how many pods it still needs, and whether it is over.
+//! Decides which pods of a Job to create or delete, and whether it is finished.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,35 +9,35 @@ use k8s_openapi::api::batch::v1::{Job, JobCondition, JobStatus};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::count::{totals, uncounted};
-use super::{active, becomes, completed, index_of, is_indexed};
+use super::{active, completed, index_of, is_indexed, set_condition};
 use crate::node::whole;
 use crate::pod::{self, until};
 
-/// The first wait after a failure, and the longest.
+/// Initial and maximum backoff after failures.
 const BACKOFF: Duration = Duration::from_secs(10);
 const LONGEST_BACKOFF: Duration = Duration::from_mins(10);
 
-/// What to do.
+/// The changes to make.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// Pods to create, each for an index if the Job has any.
+    /// Pods to create, with an index for Indexed Jobs.
     pub(super) create: Vec<Option<i32>>,
     pub(super) delete: Vec<Arc<Pod>>,
-    /// How the Job ended, if it did just now.
+    /// How the Job finished, if it did in this sync.
     pub(super) end: Option<End>,
-    /// Whether it was suspended or resumed just now.
+    /// Whether the Job was suspended or resumed in this sync.
     pub(super) suspended: Option<bool>,
     pub(super) wake: Option<Duration>,
 }
 
-/// How a Job ends.
+/// How a Job finishes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum End {
     Complete,
     Failed { reason: String, message: String },
 }
 
-/// What to do, and what the status says of it, beginning with a status that has counted what ended.
+/// Plans the next changes and updates `status`, which must include all finished pods.
 pub(super) fn plan(job: &Job, status: &mut JobStatus, pods: &[Arc<Pod>], now: Timestamp) -> Plan {
     let spec = job.spec.clone().unwrap_or_default();
     let mut plan = Plan::default();
@@ -61,11 +61,11 @@ pub(super) fn plan(job: &Job, status: &mut JobStatus, pods: &[Arc<Pod>], now: Ti
         (failure, wake) = fails(job, status, &active, failed, now);
     }
     if let Some(End::Failed { reason, message }) = failure {
-        becomes(status, "FailureTarget", &reason, &message, now);
+        set_condition(status, "FailureTarget", &reason, &message, now);
         status.active = None;
         plan.delete.clone_from(&active);
         if active.is_empty() && terminating == 0 && uncounted(status).is_empty() {
-            becomes(status, "Failed", &reason, &message, now);
+            set_condition(status, "Failed", &reason, &message, now);
             plan.end = Some(End::Failed { reason, message });
         }
         return plan;
@@ -76,11 +76,11 @@ pub(super) fn plan(job: &Job, status: &mut JobStatus, pods: &[Arc<Pod>], now: Ti
     };
     if done {
         let (reason, message) = ("CompletionsReached", "Reached expected number of succeeded pods");
-        becomes(status, "SuccessCriteriaMet", reason, message, now);
+        set_condition(status, "SuccessCriteriaMet", reason, message, now);
         status.active = None;
         plan.delete.clone_from(&active);
         if active.is_empty() && terminating == 0 && uncounted(status).is_empty() {
-            becomes(status, "Complete", reason, message, now);
+            set_condition(status, "Complete", reason, message, now);
             status.completion_time = Some(whole(now));
             plan.end = Some(End::Complete);
         }
@@ -120,7 +120,7 @@ fn of_condition(condition: JobCondition) -> End {
     }
 }
 
-/// Why the Job fails, or when it does by itself.
+/// Why the Job fails, or the time until its deadline.
 fn fails(
     job: &Job,
     status: &JobStatus,
@@ -159,7 +159,7 @@ fn fails(
     }
 }
 
-/// How long to wait after the last failure before there is another pod.
+/// The remaining backoff after the last failure.
 fn waits(pods: &[Arc<Pod>], failed: i32, now: Timestamp) -> Option<Duration> {
     let ended = pods.iter().filter(|pod| pod::phase(pod) == "Failed").filter_map(|pod| {
         let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
@@ -173,7 +173,7 @@ fn waits(pods: &[Arc<Pod>], failed: i32, now: Timestamp) -> Option<Duration> {
     until(last, (BACKOFF * 2_u32.pow(doublings)).min(LONGEST_BACKOFF), now)
 }
 
-/// The pods that are too many: those that have done least, so the youngest.
+/// The `count` pods to delete: the youngest, which have done the least work.
 fn surplus(active: &[Arc<Pod>], count: u32) -> Vec<Arc<Pod>> {
     let mut pods = active.to_vec();
     pods.sort_by_cached_key(|pod| {
@@ -184,7 +184,7 @@ fn surplus(active: &[Arc<Pod>], count: u32) -> Vec<Arc<Pod>> {
     pods
 }
 
-/// The pods to create: for an indexed Job the first indexes that neither work nor have succeeded.
+/// The pods to create. For Indexed Jobs, the lowest indexes that are neither active nor completed.
 fn missing_pods(job: &Job, status: &JobStatus, active: &[Arc<Pod>], count: u32) -> Vec<Option<i32>> {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     if !is_indexed(job) {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_has_as_many_pods_as_it_may_and_needs() {
+    fn a_job_creates_pods_within_parallelism_and_completions() {
         let create = |spec: Value, succeeded: i32, pods: &[Arc<Pod>]| {
             let mut status = JobStatus { succeeded: Some(succeeded), ..JobStatus::default() };
             plan(&job(spec), &mut status, pods, at(0)).create.len()
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn an_indexed_job_works_on_the_first_indexes_that_are_free() {
+    fn an_indexed_job_starts_with_the_lowest_free_indexes() {
         let mut status = JobStatus {
             succeeded: Some(2),
             completed_indexes: Some("0,3".to_owned()),
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_fails_when_too_many_pods_did_or_when_it_takes_too_long() {
+    fn a_job_fails_at_its_backoff_limit_or_deadline() {
         let reason = |spec: Value, failed: i32, now: i64| {
             let start_time = Some(whole(at(0)));
             let mut status = JobStatus { failed: Some(failed), start_time, ..JobStatus::default() };
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_failed_ends_its_pods_before_it_says_so() {
+    fn a_failed_job_deletes_its_pods_before_the_condition_is_set() {
         let mut status = JobStatus { failed: Some(9), ..JobStatus::default() };
         let job = job(json!({ "completions": 2, "backoffLimit": 2 }));
         let running = [pod("a", "Running", None)];
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suspended_job_has_no_pods_and_begins_anew() {
+    fn a_suspended_job_has_no_pods_and_a_new_start_time_when_resumed() {
         let mut status = JobStatus { start_time: Some(whole(at(0))), ..JobStatus::default() };
         let stopped = plan(
             &job(json!({ "completions": 1, "suspend": true })),

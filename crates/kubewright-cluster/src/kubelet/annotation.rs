@@ -1,28 +1,27 @@
-//! The annotations that say what becomes of a pod or a node, or what is measured. Durations are written like `30s` or
-//! `1m 30s`.
+//! Annotations that control the simulation. Durations are written like `30s` or `1m 30s`.
 //!
-//! On a pod template they are on every pod of it, which is how a Deployment's are chosen.
+//! Set pod annotations in a pod template to apply them to all its pods.
 
-/// On a pod: how long its containers take to be created.
+/// On a pod: time until its containers are created.
 pub const START_DELAY: &str = "kubewright.dev/start-delay";
-/// On a pod: how long its containers run before they are ready.
+/// On a pod: time from start until its containers are ready.
 pub const READY_DELAY: &str = "kubewright.dev/ready-delay";
-/// On a pod: how long its containers run before they end. Those that may be restarted after success never end by
-/// themselves; those of others run for a second.
+/// On a pod: time until its containers exit. By default, containers with the restart policy `Always` run
+/// forever and others run for a second.
 pub const RUN_TIME: &str = "kubewright.dev/run-time";
-/// On a pod: what its containers end with; 0 otherwise. With [`RUN_TIME`] or without, they end, so that a pod that is
-/// restarted always is in a crash loop.
+/// On a pod: the exit code of its containers, 0 by default. Containers with an exit code always exit, even
+/// without [`RUN_TIME`], so that a pod with the restart policy `Always` crash-loops.
 pub const EXIT_CODE: &str = "kubewright.dev/exit-code";
-/// On a pod: images, separated by commas, that cannot be pulled; `*` is all. On a template from the beginning, it stops
-/// the rollout of a later image.
+/// On a pod: comma-separated images that cannot be pulled; `*` means all. Set it in the first template to
+/// make the rollout of a later image fail.
 pub const BAD_IMAGES: &str = "kubewright.dev/bad-images";
-/// On a pod: how long its containers take to end when they are asked to; at most the grace period.
+/// On a pod: time that its containers take to stop; at most the grace period.
 pub const STOP_DELAY: &str = "kubewright.dev/stop-delay";
-/// On a pod: what each of its containers writes when it starts, line by line. The API server reads it when it is asked for
-/// logs; lines that are added later are what a running container writes then.
+/// On a pod: the log lines that each container writes at start. The API server reads them for log requests;
+/// lines added later appear as new output of a running container.
 pub const LOGS: &str = "kubewright.dev/logs";
-/// On a node: `true` switches the machine off.
+/// On a node: `true` powers the node off.
 pub const DOWN: &str = "kubewright.dev/down";
-/// On a HorizontalPodAutoscaler: what is measured, as in `cpu=1500m,requests=200`: the total of each metric by its name,
-/// which the pods of the target share evenly.
+/// On a HorizontalPodAutoscaler: metric totals by name, such as `cpu=1500m,requests=200`, which the pods of
+/// the target share evenly.
 pub const METRICS: &str = "kubewright.dev/metrics";

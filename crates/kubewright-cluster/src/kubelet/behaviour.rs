@@ -1,4 +1,4 @@
-//! What a pod's annotations ask of the simulation.
+//! Parses the simulation annotations of a pod.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::annotation::{BAD_IMAGES, EXIT_CODE, READY_DELAY, RUN_TIME, START_DELAY, STOP_DELAY};
 
-/// How long containers run that are not meant to run for ever.
+/// Run time of containers that do not run forever.
 const SHORT: Duration = Duration::from_secs(1);
 
-/// How a pod behaves.
+/// The simulated behaviour of a pod.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Behaviour {
     pub(super) start_delay: Duration,
     pub(super) ready_delay: Duration,
-    /// For ever if none.
+    /// `None` means forever.
     pub(super) run_time: Option<Duration>,
     pub(super) exit_code: i32,
     pub(super) bad_images: Vec<String>,
@@ -23,15 +23,16 @@ pub(super) struct Behaviour {
 }
 
 impl Behaviour {
-    /// What the annotations say, and what of them makes no sense.
+    /// Parses the annotations. Also returns messages about invalid ones.
     pub(super) fn of(pod: &Pod) -> (Self, Vec<String>) {
-        let mut mistakes = Vec::new();
+        let mut problems = Vec::new();
         let annotations = pod.metadata.annotations.clone().unwrap_or_default();
         let mut duration = |name: &str| -> Option<Duration> {
             let text = annotations.get(name)?;
             let parsed = text.parse::<SignedDuration>().ok().and_then(|it| Duration::try_from(it).ok());
             if parsed.is_none() {
-                mistakes.push(format!("annotation {name}: {text:?} is no duration; write it like \"30s\""));
+                problems
+                    .push(format!("annotation {name}: {text:?} is not a duration; write it like \"30s\""));
             }
             parsed
         };
@@ -42,7 +43,7 @@ impl Behaviour {
         let exit_code = annotations.get(EXIT_CODE).and_then(|text| {
             let parsed = text.parse::<u8>().ok();
             if parsed.is_none() {
-                mistakes.push(format!("annotation {EXIT_CODE}: {text:?} is no number from 0 to 255"));
+                problems.push(format!("annotation {EXIT_CODE}: {text:?} is not a number from 0 to 255"));
             }
             parsed
         });
@@ -63,7 +64,7 @@ impl Behaviour {
                 .collect(),
             stop_delay,
         };
-        (behaviour, mistakes)
+        (behaviour, problems)
     }
 
     /// Whether an image cannot be pulled.
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_run_for_ever_and_others_end_unless_they_are_told_otherwise() {
+    fn pods_with_restart_policy_always_run_forever_by_default() {
         assert_eq!(Behaviour::of(&pod("Always", &[])).0.run_time, None);
         assert_eq!(Behaviour::of(&pod("Never", &[])).0.run_time, Some(SHORT));
         assert_eq!(Behaviour::of(&pod("OnFailure", &[])).0.run_time, Some(SHORT));
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_bad_by_name_or_all_of_them() {
+    fn bad_images_match_by_name_or_all() {
         let some = Behaviour::of(&pod("Always", &[(BAD_IMAGES, "web:2, web:3")])).0;
         assert!(some.is_bad("web:2") && some.is_bad("web:3") && !some.is_bad("web:1"));
         assert!(Behaviour::of(&pod("Always", &[(BAD_IMAGES, "*")])).0.is_bad("web:1"));
@@ -106,15 +107,15 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_told_and_changes_nothing() {
-        let (behaviour, mistakes) =
+    fn invalid_annotations_are_reported_and_ignored() {
+        let (behaviour, problems) =
             Behaviour::of(&pod("Always", &[(READY_DELAY, "soon"), (EXIT_CODE, "256")]));
         assert_eq!(behaviour, Behaviour::default());
         assert_eq!(
-            mistakes,
+            problems,
             [
-                "annotation kubewright.dev/ready-delay: \"soon\" is no duration; write it like \"30s\"",
-                "annotation kubewright.dev/exit-code: \"256\" is no number from 0 to 255",
+                "annotation kubewright.dev/ready-delay: \"soon\" is not a duration; write it like \"30s\"",
+                "annotation kubewright.dev/exit-code: \"256\" is not a number from 0 to 255",
             ]
         );
     }

@@ -1,7 +1,7 @@
-//! What a pod's status is to be next.
+//! Computes the next status of a pod.
 //!
-//! Pure: the pod, how it behaves, where it is and the time in; a new status, events and a time to look again out. What is
-//! asked twice is answered the same, so a status that was written is not written again.
+//! Pure: takes the pod, its behaviour, its node and the time; returns a new status, events and the time of
+//! the next change. Deterministic, so an unchanged status is not written again.
 
 use std::time::Duration;
 
@@ -21,32 +21,32 @@ const INITIALIZING: &str = "PodInitializing";
 const PULL_FAILED: &str = "ErrImagePull";
 const PULL_BACKOFF: &str = "ImagePullBackOff";
 const CRASHING: &str = "CrashLoopBackOff";
-/// The first wait before a restart, the longest one, and the run that makes up for what was before.
+/// Initial and maximum restart backoff, and the run time that resets it.
 const BACKOFF: Duration = Duration::from_secs(10);
 const LONGEST_BACKOFF: Duration = Duration::from_mins(5);
 const STABLE: Duration = Duration::from_mins(10);
 
-/// Where a pod is.
+/// The addresses of the node and the pod.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) host_ip: String,
     pub(super) pod_ip: String,
 }
 
-/// What to do about a pod.
+/// The changes to make.
 #[derive(Debug, Default)]
 pub(super) struct Next {
-    /// The status to write, if it must change.
+    /// The status to write, if it changed.
     pub(super) status: Option<PodStatus>,
-    /// What people are told.
+    /// The events to record.
     pub(super) events: Vec<Event>,
-    /// Whether the pod has ended and is to go.
+    /// Whether the pod has stopped and can be removed.
     pub(super) remove: bool,
-    /// When something happens by itself.
+    /// The time until the next change.
     pub(super) wake: Option<Duration>,
 }
 
-/// What people are told about a pod.
+/// An event of a pod.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Event {
     pub(super) level: Level,
@@ -61,7 +61,7 @@ pub(super) enum Level {
     Warning,
 }
 
-/// What to do about a pod that has a node.
+/// Computes the changes of a bound pod.
 pub(super) fn next(pod: &Pod, behaviour: &Behaviour, place: &Place, now: Timestamp) -> Next {
     if is_terminating(pod) {
         return ending(pod, behaviour, now);
@@ -127,7 +127,7 @@ pub(super) fn next(pod: &Pod, behaviour: &Behaviour, place: &Place, now: Timesta
     Next { status: changed.then_some(status), events: run.events, wake: run.wake, remove: false }
 }
 
-/// A pod that was deleted: its containers end, and it goes.
+/// A deleted pod: its containers stop, then it is removed.
 fn ending(pod: &Pod, behaviour: &Behaviour, now: Timestamp) -> Next {
     let grace =
         u64::try_from(pod.metadata.deletion_grace_period_seconds.unwrap_or_default()).unwrap_or_default();
@@ -149,7 +149,7 @@ fn ending(pod: &Pod, behaviour: &Behaviour, now: Timestamp) -> Next {
             });
         }
     }
-    // Who holds the pod with a finalizer must see how it ended; of others nobody would see it.
+    // Pods with finalizers stay visible and need a terminal status; others are removed immediately.
     if pod.metadata.finalizers.iter().flatten().next().is_some() && !is_terminal(pod) {
         let mut status = pod.status.clone().unwrap_or_default();
         let mut containers = status.container_statuses.unwrap_or_default();
@@ -182,11 +182,11 @@ impl Run<'_> {
         self.wake = Some(self.wake.map_or(left, |wake| wake.min(left)));
     }
 
-    fn tells(&mut self, level: Level, reason: &'static str, action: &'static str, note: String) {
+    fn event(&mut self, level: Level, reason: &'static str, action: &'static str, note: String) {
         self.events.push(Event { level, reason, action, note });
     }
 
-    /// What becomes of a container.
+    /// Computes the next state of a container.
     fn container(
         &mut self,
         container: &Container,
@@ -220,15 +220,15 @@ impl Run<'_> {
             if matches!(reason(old), Some(PULL_FAILED | PULL_BACKOFF)) {
                 if reason(old) == Some(PULL_FAILED) {
                     let note = format!("Back-off pulling image {image:?}");
-                    self.tells(Level::Normal, "BackOff", "Pulling", note);
+                    self.event(Level::Normal, "BackOff", "Pulling", note);
                 }
                 let message = format!("Back-off pulling image {image:?}: {PULL_FAILED}: {why}");
                 return waiting(container, PULL_BACKOFF, Some(message));
             }
-            self.tells(Level::Normal, "Pulling", "Pulling", format!("Pulling image {image:?}"));
+            self.event(Level::Normal, "Pulling", "Pulling", format!("Pulling image {image:?}"));
             let note = format!("Failed to pull image {image:?}: {why}");
-            self.tells(Level::Warning, "Failed", "Pulling", note);
-            self.tells(Level::Warning, "Failed", "Pulling", format!("Error: {PULL_FAILED}"));
+            self.event(Level::Warning, "Failed", "Pulling", note);
+            self.event(Level::Warning, "Failed", "Pulling", format!("Error: {PULL_FAILED}"));
             return waiting(container, PULL_FAILED, Some(why));
         }
         if let Some(left) = until(begun, self.behaviour.start_delay, self.now) {
@@ -236,7 +236,7 @@ impl Run<'_> {
             return old.clone();
         }
         let note = format!("Container image {image:?} already present on machine");
-        self.tells(Level::Normal, "Pulled", "Pulling", note);
+        self.event(Level::Normal, "Pulled", "Pulling", note);
         self.started(container, 0, None)
     }
 
@@ -247,8 +247,8 @@ impl Run<'_> {
         last: Option<&ContainerStateTerminated>,
     ) -> ContainerStatus {
         let name = &container.name;
-        self.tells(Level::Normal, "Created", "Created", format!("Created container: {name}"));
-        self.tells(Level::Normal, "Started", "Started", format!("Started container {name}"));
+        self.event(Level::Normal, "Created", "Created", format!("Created container: {name}"));
+        self.event(Level::Normal, "Started", "Started", format!("Started container {name}"));
         let image = container.image.clone().unwrap_or_default();
         let uid = self.pod.metadata.uid.as_deref().unwrap_or_default();
         let status = ContainerStatus {
@@ -290,7 +290,7 @@ impl Run<'_> {
         status
     }
 
-    /// A container that ended: it is restarted, waits for that, or stays as it is.
+    /// A terminated container: restarts, waits for its backoff, or stays terminated.
     fn restarting(
         &mut self,
         container: &Container,
@@ -314,7 +314,7 @@ impl Run<'_> {
         let which = format!("{name}_{namespace}({uid})");
         if reason(old) != Some(CRASHING) {
             let note = format!("Back-off restarting failed container {} in pod {which}", container.name);
-            self.tells(Level::Warning, "BackOff", "Restarting", note);
+            self.event(Level::Warning, "BackOff", "Restarting", note);
         }
         let seconds = delay.as_secs();
         let delay =
@@ -338,7 +338,7 @@ fn restarts(policy: &str, exit_code: i32) -> bool {
     }
 }
 
-/// How long a container waits that was restarted so often and ran for so long. The first restart is at once.
+/// The restart backoff of a container. The first restart is immediate.
 fn backoff(restarts: i32, ran: Duration) -> Duration {
     if restarts <= 0 || ran >= STABLE {
         return Duration::ZERO;
@@ -434,7 +434,7 @@ fn phase(containers: &[ContainerStatus], policy: &str) -> &'static str {
     }
 }
 
-/// Type, status, and reason and message of the conditions of a pod.
+/// Type, status, and optional reason and message of a pod condition.
 type Condition = (&'static str, bool, Option<(&'static str, String)>);
 
 fn conditions(
@@ -465,7 +465,7 @@ fn conditions(
     ]
 }
 
-/// The conditions of before, brought up to date. A time changes only with the status that it is of.
+/// Updates the conditions. `lastTransitionTime` changes only with the status.
 fn with_conditions(old: Vec<PodCondition>, wanted: Vec<Condition>, now: Timestamp) -> Vec<PodCondition> {
     let mut conditions = Vec::with_capacity(wanted.len());
     for (type_, status, why) in wanted {
@@ -483,7 +483,7 @@ fn with_conditions(old: Vec<PodCondition>, wanted: Vec<Condition>, now: Timestam
             ..PodCondition::default()
         });
     }
-    // Readiness gates and the like are others'.
+    // Keep conditions of other controllers, such as readiness gates.
     conditions.extend(old.into_iter().filter(|old| !conditions_include(old)));
     conditions
 }

@@ -1,4 +1,4 @@
-//! Which pods go first when there are too many.
+//! The order in which excess pods are deleted.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,11 +11,11 @@ use crate::{kubelet, pod};
 
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-/// The pods to delete, `count` of them: those that are missed least.
+/// The `count` pods to delete first.
 ///
-/// In this order: without a node, pending, not ready, of a low deletion cost, beside many of the same kind, ready for a
-/// shorter time, restarted more often, younger. Times are compared by their magnitude, so that not always the youngest
-/// goes, which is the one whose zone was just scaled up.
+/// The order is: not bound, pending, not ready, lower deletion cost, on nodes with more related pods, ready
+/// for a shorter time, more restarts, younger. Times are compared on a logarithmic scale, as upstream, so
+/// that the selection is not always the newest pods.
 pub(super) fn to_delete<'a>(
     active: &'a [Arc<Pod>],
     related: &[Arc<Pod>],
@@ -58,7 +58,7 @@ fn cost(pod: &Pod) -> i32 {
     annotation.and_then(|cost| cost.parse().ok()).unwrap_or_default()
 }
 
-/// How many times a time since then doubled; smaller is more recent.
+/// The base-2 logarithm of the time since `since`.
 fn magnitude(since: Timestamp, now: Timestamp) -> u32 {
     let nanos = u128::try_from(now.duration_since(since).as_nanos()).unwrap_or_default();
     nanos.checked_ilog2().unwrap_or_default()
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_are_missed_least_go_first() {
+    fn excess_pods_are_ranked_like_upstream() {
         let early = "2026-01-01T00:00:10Z";
         let pods = [
             pod("old", "a", "Running", early, 0),
@@ -106,19 +106,19 @@ mod tests {
             pod("young", "c", "Running", "2026-01-01T23:59:00Z", 0),
             pod("unready", "d", "Running", "", 0),
             pod("pending", "e", "Pending", "", 0),
-            pod("homeless", "", "Pending", "", 0),
+            pod("unbound", "", "Pending", "", 0),
             pod("cheap", "f", "Running", early, -5),
             pod("crowded", "c", "Running", early, 0),
         ];
         assert_eq!(
             order(&pods),
-            ["homeless", "pending", "unready", "cheap", "young", "crowded", "old", "dear"]
+            ["unbound", "pending", "unready", "cheap", "young", "crowded", "old", "dear"]
         );
     }
 
     proptest! {
         #[test]
-        fn the_order_of_the_list_does_not_matter(
+        fn the_ranking_is_independent_of_the_input_order(
             pods in prop::collection::vec((0_u8..3, any::<bool>(), -2_i32..3), 1..12),
             rotate in 0_usize..12,
         ) {

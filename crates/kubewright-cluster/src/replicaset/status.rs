@@ -1,4 +1,4 @@
-//! What a ReplicaSet says of itself.
+//! The status of a ReplicaSet.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,26 +12,26 @@ use crate::pod::{self, Availability};
 
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-/// What did not work.
+/// The failed operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
     Create,
     Delete,
 }
 
-/// What a set says next, and when that changes by itself.
+/// The new status, and when it changes without an event.
 #[derive(Debug)]
 pub(super) struct Next {
     pub(super) status: ReplicaSetStatus,
     pub(super) wake: Option<Duration>,
 }
 
-/// How many pods are wanted.
+/// The desired replicas.
 pub(super) fn wanted(set: &ReplicaSet) -> i32 {
     set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1)
 }
 
-/// What a set says of its pods.
+/// Computes the status.
 pub(super) fn next(
     set: &ReplicaSet,
     active: &[Arc<Pod>],
@@ -54,7 +54,7 @@ pub(super) fn next(
         .iter()
         .filter_map(|it| if let Availability::In(left) = it { Some(*left) } else { None });
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
-    // Zero is said by leaving it out, as Go does.
+    // Omit zero, as Go does.
     let some = |number: usize| Some(count(number)).filter(|number| *number > 0);
     let old = set.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
     Next {
@@ -78,7 +78,7 @@ fn conditions(
 ) -> Option<Vec<ReplicaSetCondition>> {
     let failed = old.iter().any(|condition| condition.type_ == REPLICA_FAILURE);
     match failure {
-        // The first failure stays until it is over.
+        // The first failure stays until it is resolved.
         Some((failure, message)) if !failed => old.push(ReplicaSetCondition {
             type_: REPLICA_FAILURE.to_owned(),
             status: "True".to_owned(),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_counted_by_how_they_are() {
+    fn pods_are_counted_by_state() {
         let set: ReplicaSet = serde_json::from_value(json!({
             "metadata": { "generation": 3 },
             "spec": { "minReadySeconds": 10, "selector": {}, "template": { "metadata": { "labels": { "a": "1" } } } },
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_said_once_until_it_is_over() {
+    fn a_failure_is_reported_until_resolved() {
         let first = conditions(Vec::new(), Some(&(Failure::Create, "full".to_owned())), at(1)).unwrap();
         assert_eq!(first[0].reason.as_deref(), Some("FailedCreate"));
         let again = conditions(first.clone(), Some(&(Failure::Delete, "other".to_owned())), at(2)).unwrap();

@@ -1,19 +1,19 @@
-//! Beside which pods a pod must be, or must not.
+//! Required pod affinity and anti-affinity.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Node, Pod, PodAffinityTerm};
 use kubewright_runtime::LabelSelector;
 
-use super::filter::Refusal;
-use super::state::{Site, Tenant};
+use super::filter::Unfit;
+use super::state::{NodeInfo, PodInfo};
 
-/// A required term, ready to be asked.
+/// A compiled affinity term.
 pub(super) struct Term {
     topology: String,
-    /// None matches nothing.
+    /// `None` matches nothing.
     selector: Option<LabelSelector>,
-    /// None is every namespace.
+    /// `None` means all namespaces.
     namespaces: Option<BTreeSet<String>>,
 }
 
@@ -43,58 +43,60 @@ impl Term {
         }
     }
 
-    fn matches(&self, tenant: &Tenant) -> bool {
-        self.namespaces.as_ref().is_none_or(|namespaces| namespaces.contains(&tenant.namespace))
-            && self.selector.as_ref().is_some_and(|selector| selector.matches(&tenant.labels))
+    fn matches(&self, info: &PodInfo) -> bool {
+        self.namespaces.as_ref().is_none_or(|namespaces| namespaces.contains(&info.namespace))
+            && self.selector.as_ref().is_some_and(|selector| selector.matches(&info.labels))
     }
 }
 
-/// Where a label has a value: a rack, a zone, a node.
+/// A topology domain: label key and value.
 type Domain = (String, String);
 
-/// What the neighbours on each node mean for a pod.
+/// The affinity and anti-affinity of a pod, evaluated against existing pods.
 pub(super) struct Neighbours {
-    /// Of each term, the label and the values where such pods are. None if the pod is the first of its kind.
+    /// For each affinity term, the topology key and the domains with matching pods. `None` if the pod is the
+    /// first of its group.
     wanted: Option<Vec<(String, BTreeSet<String>)>>,
     unwanted: BTreeSet<Domain>,
-    /// Where others do not want it.
+    /// Domains excluded by anti-affinity.
     avoided: BTreeSet<Domain>,
 }
 
 impl Neighbours {
-    pub(super) fn new(pod: &Pod, tenant: &Tenant, sites: &BTreeMap<String, Site>) -> Self {
+    pub(super) fn new(pod: &Pod, info: &PodInfo, nodes: &BTreeMap<String, NodeInfo>) -> Self {
         let affinity = pod.spec.as_ref().and_then(|spec| spec.affinity.as_ref()?.pod_affinity.as_ref());
         let terms: &[PodAffinityTerm] = affinity
             .and_then(|it| it.required_during_scheduling_ignored_during_execution.as_deref())
             .unwrap_or_default();
-        let terms: Vec<Term> = terms.iter().map(|term| Term::new(term, &tenant.namespace, pod)).collect();
+        let terms: Vec<Term> = terms.iter().map(|term| Term::new(term, &info.namespace, pod)).collect();
         let mut wanted: Vec<(String, BTreeSet<String>)> =
             terms.iter().map(|term| (term.topology.clone(), BTreeSet::new())).collect();
         let (mut unwanted, mut avoided) = (BTreeSet::new(), BTreeSet::new());
-        for site in sites.values() {
-            let value =
-                |topology: &str| site.node.metadata.labels.as_ref().and_then(|it| it.get(topology).cloned());
+        for node_info in nodes.values() {
+            let value = |topology: &str| {
+                node_info.node.metadata.labels.as_ref().and_then(|it| it.get(topology).cloned())
+            };
             let domain = |topology: &str| value(topology).map(|value| (topology.to_owned(), value));
-            for other in site.pods.values() {
-                // A pod counts for affinity if it matches all terms.
+            for other in node_info.pods.values() {
+                // A pod counts for affinity only if it matches all terms.
                 if !terms.is_empty() && terms.iter().all(|term| term.matches(other)) {
                     for (topology, values) in &mut wanted {
                         values.extend(value(topology));
                     }
                 }
-                let ours = tenant.avoids.iter().filter(|term| term.matches(other));
+                let ours = info.avoids.iter().filter(|term| term.matches(other));
                 unwanted.extend(ours.filter_map(|term| domain(&term.topology)));
-                let theirs = other.avoids.iter().filter(|term| term.matches(tenant));
+                let theirs = other.avoids.iter().filter(|term| term.matches(info));
                 avoided.extend(theirs.filter_map(|term| domain(&term.topology)));
             }
         }
-        let is_first = wanted.iter().all(|(_, values)| values.is_empty())
-            && terms.iter().all(|term| term.matches(tenant));
+        let is_first =
+            wanted.iter().all(|(_, values)| values.is_empty()) && terms.iter().all(|term| term.matches(info));
         Self { wanted: (!is_first).then_some(wanted), unwanted, avoided }
     }
 
-    /// Why a node is not for the pod.
-    pub(super) fn refuses(&self, node: &Node) -> Option<Refusal> {
+    /// Why the node does not fit.
+    pub(super) fn check(&self, node: &Node) -> Option<Unfit> {
         let labels = node.metadata.labels.as_ref();
         let is_in = |domains: &BTreeSet<Domain>| {
             labels.is_some_and(|labels| {
@@ -105,11 +107,11 @@ impl Neighbours {
             labels.and_then(|labels| labels.get(topology)).is_some_and(|value| values.contains(value))
         });
         if !together {
-            Some(Refusal::PodAffinity)
+            Some(Unfit::PodAffinity)
         } else if is_in(&self.unwanted) {
-            Some(Refusal::PodAntiAffinity)
+            Some(Unfit::PodAntiAffinity)
         } else {
-            is_in(&self.avoided).then_some(Refusal::AvoidedByOthers)
+            is_in(&self.avoided).then_some(Unfit::AvoidedByOthers)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Why a node is not for a pod. The first rule that refuses decides; its words are upstream's.
+//! Filters: why a pod does not fit on a node. The first failing filter decides; the texts are upstream's.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,13 +9,13 @@ use k8s_openapi::api::core::v1::{
 
 use super::affinity::Neighbours;
 use super::spread::Spread;
-use super::state::{Site, Tenant};
+use super::state::{NodeInfo, PodInfo};
 
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
-/// Why a node is not for a pod.
+/// Why a pod does not fit on a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum Unfit {
     Unschedulable,
     Taint { key: String, value: String },
     NodeAffinity,
@@ -29,9 +29,9 @@ pub(super) enum Refusal {
     AvoidedByOthers,
 }
 
-impl Refusal {
-    /// Whether the end of other pods could help.
-    pub(super) fn could_be_helped(&self) -> bool {
+impl Unfit {
+    /// Whether preemption could help.
+    pub(super) fn preemption_could_help(&self) -> bool {
         !matches!(
             self,
             Self::Unschedulable
@@ -43,7 +43,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unschedulable => "node(s) were unschedulable",
@@ -65,47 +65,47 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Why a node is not for a pod; empty if it is. Only of resources can several be missing.
+/// Runs the filters; empty if the pod fits. Only insufficient resources can have several reasons.
 pub(super) fn check(
     pod: &Pod,
-    tenant: &Tenant,
-    site: &Site,
+    info: &PodInfo,
+    node_info: &NodeInfo,
     neighbours: &Neighbours,
     spread: &Spread,
-) -> Vec<Refusal> {
-    let node = &site.node;
+) -> Vec<Unfit> {
+    let node = &node_info.node;
     let one = |refusal| vec![refusal];
     if is_unschedulable(pod, node) {
-        return one(Refusal::Unschedulable);
+        return one(Unfit::Unschedulable);
     }
     if let Some(taint) = untolerated(pod, node, &["NoSchedule", "NoExecute"]) {
         let value = taint.value.clone().unwrap_or_default();
-        return one(Refusal::Taint { key: taint.key.clone(), value });
+        return one(Unfit::Taint { key: taint.key.clone(), value });
     }
     if !selects(pod, node) {
-        return one(Refusal::NodeAffinity);
+        return one(Unfit::NodeAffinity);
     }
-    if site.pods.values().any(|other| !other.ports.is_disjoint(&tenant.ports)) {
-        return one(Refusal::Ports);
+    if node_info.pods.values().any(|other| !other.ports.is_disjoint(&info.ports)) {
+        return one(Unfit::Ports);
     }
-    let missing = missing(tenant, site);
+    let missing = missing(info, node_info);
     if !missing.is_empty() {
         return missing;
     }
-    spread.refuses(node).or_else(|| neighbours.refuses(node)).map(one).unwrap_or_default()
+    spread.check(node).or_else(|| neighbours.check(node)).map(one).unwrap_or_default()
 }
 
-fn missing(tenant: &Tenant, site: &Site) -> Vec<Refusal> {
+fn missing(info: &PodInfo, node_info: &NodeInfo) -> Vec<Unfit> {
     let mut missing = Vec::new();
-    let places = site.has.get("pods").copied().unwrap_or_default();
-    if i64::try_from(site.pods.len()).unwrap_or(i64::MAX) >= places {
-        missing.push(Refusal::TooManyPods);
+    let places = node_info.has.get("pods").copied().unwrap_or_default();
+    if i64::try_from(node_info.pods.len()).unwrap_or(i64::MAX) >= places {
+        missing.push(Unfit::TooManyPods);
     }
-    for (resource, amount) in &tenant.asks {
-        let (has, used) = (site.has.get(resource), site.used.get(resource));
+    for (resource, amount) in &info.requests {
+        let (has, used) = (node_info.has.get(resource), node_info.used.get(resource));
         let free = has.copied().unwrap_or_default() - used.copied().unwrap_or_default();
         if *amount > 0 && *amount > free {
-            missing.push(Refusal::Insufficient(resource.clone()));
+            missing.push(Unfit::Insufficient(resource.clone()));
         }
     }
     missing
@@ -117,19 +117,19 @@ fn is_unschedulable(pod: &Pod, node: &Node) -> bool {
     closed && !tolerations(pod).iter().any(|toleration| tolerates(toleration, &taint))
 }
 
-/// The first taint with one of these effects that a pod does not tolerate.
+/// The first taint with one of these effects that the pod does not tolerate.
 pub(crate) fn untolerated<'a>(pod: &Pod, node: &'a Node, effects: &[&str]) -> Option<&'a Taint> {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
     let mut taints = taints.iter().filter(|taint| effects.contains(&taint.effect.as_str()));
     taints.find(|taint| !tolerations(pod).iter().any(|toleration| tolerates(toleration, taint)))
 }
 
-/// What a pod tolerates.
+/// The tolerations of a pod.
 pub(crate) fn tolerations(pod: &Pod) -> &[Toleration] {
     pod.spec.as_ref().and_then(|spec| spec.tolerations.as_deref()).unwrap_or_default()
 }
 
-/// Whether a toleration is of a taint.
+/// Whether a toleration matches a taint.
 pub(crate) fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     let effect = toleration.effect.as_deref().filter(|effect| !effect.is_empty());
     let key = toleration.key.as_deref().filter(|key| !key.is_empty());
@@ -147,7 +147,7 @@ pub(crate) fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     of_it && same
 }
 
-/// Whether node selector and required node affinity of a pod are for a node.
+/// Whether a node matches the node selector and the required node affinity of a pod.
 pub(crate) fn selects(pod: &Pod, node: &Node) -> bool {
     let Some(spec) = &pod.spec else { return true };
     let labels = node.metadata.labels.as_ref();
@@ -161,7 +161,7 @@ pub(crate) fn selects(pod: &Pod, node: &Node) -> bool {
     selected && required.is_none_or(|it| it.node_selector_terms.iter().any(|term| term_selects(term, node)))
 }
 
-/// Whether a term is for a node. An empty one is for none.
+/// Whether a node matches a term. An empty term matches nothing.
 pub(super) fn term_selects(term: &NodeSelectorTerm, node: &Node) -> bool {
     let (labels, fields) = (term.match_expressions.as_deref(), term.match_fields.as_deref());
     let (labels, fields) = (labels.unwrap_or_default(), fields.unwrap_or_default());

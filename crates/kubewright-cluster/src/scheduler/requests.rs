@@ -1,4 +1,4 @@
-//! How much a pod asks for, and how much a node has.
+//! Resource requests of pods and allocatable resources of nodes.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use k8s_openapi::api::core::v1::{Container, Node, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kubewright_apimachinery::quantity;
 
-/// Amounts by resource: thousandths of CPUs, and whole numbers of everything else.
+/// Amounts by resource: CPU in millicores, everything else in units.
 pub(super) type Amounts = BTreeMap<String, i64>;
 
-/// What a pod asks for. Init containers run before the others, sidecars beside them.
+/// The requests of a pod. Init containers run before the others, sidecars beside them.
 pub(super) fn of_pod(pod: &Pod) -> Amounts {
     let Some(spec) = &pod.spec else { return Amounts::new() };
     let mut together = Amounts::new();
@@ -30,14 +30,14 @@ pub(super) fn of_pod(pod: &Pod) -> Amounts {
     }
     add(&mut together, &sidecars);
     most(&mut together, &peak);
-    // What is asked for as a whole goes before what its parts ask for.
+    // Pod-level requests override those of containers.
     let whole = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref());
     together.extend(whole.map(amounts).unwrap_or_default());
     add(&mut together, &spec.overhead.as_ref().map(amounts).unwrap_or_default());
     together
 }
 
-/// What a node has for pods.
+/// The allocatable resources of a node.
 pub(super) fn of_node(node: &Node) -> Amounts {
     let status = node.status.as_ref();
     status
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_asks_for_its_containers_and_sidecars_or_for_its_largest_init_container() {
+    fn pod_requests_are_those_of_containers_or_of_the_largest_init_container() {
         let asks = |cpu: &str| json!({ "requests": { "cpu": cpu, "memory": "1Gi" } });
         let pod: Pod = serde_json::from_value(json!({ "spec": {
             "overhead": { "cpu": "10m" },

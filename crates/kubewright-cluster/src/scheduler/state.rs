@@ -1,6 +1,6 @@
-//! What is where, and who waits: the memory of the scheduler, and its decision.
+//! The scheduler's view of nodes and pods, and its decisions.
 //!
-//! Without async and without a clock. What was decided counts at once, whether the API server has heard of it or not.
+//! Synchronous and without a clock. Decisions take effect immediately, before the API server confirms them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,71 +11,71 @@ use kubewright_runtime::Key;
 use kubewright_runtime::owner::controller_of;
 
 use super::affinity::{self, Term};
-use super::filter::{self, Refusal};
+use super::filter::{self, Unfit};
 use super::preempt::{self, Preemption};
 use super::requests::{self, Amounts};
 use super::score;
 use super::spread::Spread;
 use crate::{kubelet, pod};
 
-/// Below so many nodes all are looked at; above, this many and at least this part of them.
+/// Up to this number of nodes all are evaluated; beyond it at least this number and share.
 const FEW: usize = 100;
 const LEAST_PERCENT: usize = 5;
 
-/// What becomes of a pod.
+/// The result of a scheduling attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// It has a place already, and the cache has not seen it yet.
-    Known,
-    /// It goes to this node.
+    /// Already placed; the cache is not up to date yet.
+    AlreadyPlaced,
+    /// Bind to this node.
     Place(String),
-    /// It fits nowhere, for these reasons.
-    Nowhere(String),
-    /// It fits nowhere, and will on this node, when these are gone.
+    /// Fits on no node, for these reasons.
+    Unschedulable(String),
+    /// Fits on no node now, but on one after its victims are deleted.
     Preempt { why: String, preemption: Preemption },
 }
 
-/// A node, and what is on it.
-pub(super) struct Site {
+/// A node and its pods.
+pub(super) struct NodeInfo {
     pub(super) node: Node,
     pub(super) has: Amounts,
     pub(super) used: Amounts,
-    pub(super) pods: BTreeMap<Key, Arc<Tenant>>,
+    pub(super) pods: BTreeMap<Key, Arc<PodInfo>>,
 }
 
-/// What counts of a pod that has a node.
-pub(super) struct Tenant {
+/// The scheduling properties of a placed pod.
+pub(super) struct PodInfo {
     pub(super) uid: String,
     pub(super) namespace: String,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) controller: Option<String>,
-    pub(super) leaves: bool,
+    pub(super) terminating: bool,
     pub(super) priority: i32,
     pub(super) started: Timestamp,
-    pub(super) asks: Amounts,
+    pub(super) requests: Amounts,
     pub(super) ports: BTreeSet<(String, i32)>,
-    /// Beside whom it must not be.
+    /// Its required anti-affinity terms.
     pub(super) avoids: Vec<Term>,
 }
 
 #[derive(Default)]
 pub(super) struct State {
-    primed: bool,
-    sites: BTreeMap<String, Site>,
-    /// Where each pod is.
+    loaded: bool,
+    nodes: BTreeMap<String, NodeInfo>,
+    /// The node of each pod.
     places: BTreeMap<Key, String>,
-    /// Pods on nodes that are not known, so that they count when the node comes.
-    homeless: BTreeMap<String, BTreeMap<Key, Arc<Tenant>>>,
+    /// Pods on unknown nodes, which count once the node is added.
+    on_unknown_nodes: BTreeMap<String, BTreeMap<Key, Arc<PodInfo>>>,
     waiting: BTreeSet<Key>,
-    /// The pods that others leave for, and count on their nodes as if they were there.
+    /// Nominated pods, which count on their nodes as if they were bound.
     nominated: BTreeMap<Key, Preemption>,
-    /// How many pods are of each priority.
+    /// The number of pods per priority.
     priorities: BTreeMap<i32, usize>,
-    /// Where the last search ended: the next one begins there.
+    /// The node index at which the next search starts.
     turn: usize,
 }
 
-impl Tenant {
+impl PodInfo {
     pub(super) fn of(pod: &Pod) -> Self {
         let spec = pod.spec.as_ref();
         let namespace = pod.metadata.namespace.clone().unwrap_or_default();
@@ -93,14 +93,14 @@ impl Tenant {
             uid: pod.metadata.uid.clone().unwrap_or_default(),
             labels: pod.metadata.labels.clone().unwrap_or_default(),
             controller: controller_of(pod).map(|owner| owner.uid.clone()),
-            leaves: pod::is_terminating(pod),
+            terminating: pod::is_terminating(pod),
             priority: spec.and_then(|spec| spec.priority).unwrap_or_default(),
             started: pod
                 .status
                 .as_ref()
                 .and_then(|it| it.start_time.as_ref())
                 .map_or(Timestamp::MAX, |it| it.0),
-            asks: requests::of_pod(pod),
+            requests: requests::of_pod(pod),
             ports: ports.collect(),
             avoids: anti.iter().map(|term| Term::new(term, &namespace, pod)).collect(),
             namespace,
@@ -109,12 +109,12 @@ impl Tenant {
 }
 
 impl State {
-    pub(super) fn is_primed(&self) -> bool {
-        self.primed
+    pub(super) fn is_loaded(&self) -> bool {
+        self.loaded
     }
 
-    /// Learns everything that is there.
-    pub(super) fn prime(&mut self, nodes: &[Arc<Node>], pods: &[Arc<Pod>]) {
+    /// Loads all nodes and pods.
+    pub(super) fn load(&mut self, nodes: &[Arc<Node>], pods: &[Arc<Pod>]) {
         for node in nodes {
             self.node(node);
         }
@@ -123,42 +123,43 @@ impl State {
                 self.placed(&Key::of(&**pod), pod);
             }
         }
-        self.primed = true;
+        self.loaded = true;
     }
 
-    /// A node is there, or changed. Who should look again.
+    /// Adds or updates a node. Returns the pods to requeue.
     pub(super) fn node(&mut self, node: &Node) -> Vec<Key> {
         let name = node.metadata.name.clone().unwrap_or_default();
         let has = requests::of_node(node);
-        if let Some(site) = self.sites.get_mut(&name) {
-            if site.node.spec == node.spec
-                && site.node.metadata.labels == node.metadata.labels
-                && site.has == has
+        if let Some(node_info) = self.nodes.get_mut(&name) {
+            if node_info.node.spec == node.spec
+                && node_info.node.metadata.labels == node.metadata.labels
+                && node_info.has == has
             {
                 return Vec::new();
             }
-            (site.node, site.has) = (node.clone(), has);
+            (node_info.node, node_info.has) = (node.clone(), has);
         } else {
-            let mut site = Site { node: node.clone(), has, used: Amounts::new(), pods: BTreeMap::new() };
-            for (key, tenant) in self.homeless.remove(&name).unwrap_or_default() {
-                site.moves_in(key, tenant);
+            let mut node_info =
+                NodeInfo { node: node.clone(), has, used: Amounts::new(), pods: BTreeMap::new() };
+            for (key, info) in self.on_unknown_nodes.remove(&name).unwrap_or_default() {
+                node_info.add_pod(key, info);
             }
-            self.sites.insert(name, site);
+            self.nodes.insert(name, node_info);
         }
-        self.look_again()
+        self.requeue_waiting()
     }
 
-    /// A node is gone. Who should look again: the sentence that they were told names a number of nodes.
+    /// Removes a node. Returns the pods to requeue: their messages contain the number of nodes.
     pub(super) fn node_gone(&mut self, name: &str) -> Vec<Key> {
-        if let Some(site) = self.sites.remove(name)
-            && !site.pods.is_empty()
+        if let Some(node_info) = self.nodes.remove(name)
+            && !node_info.pods.is_empty()
         {
-            self.homeless.insert(name.to_owned(), site.pods);
+            self.on_unknown_nodes.insert(name.to_owned(), node_info.pods);
         }
-        self.look_again()
+        self.requeue_waiting()
     }
 
-    /// A pod has a node, or has ended there. Who should look again.
+    /// Updates a bound pod. Returns the pods to requeue.
     pub(super) fn placed(&mut self, key: &Key, pod: &Pod) -> Vec<Key> {
         self.waiting.remove(key);
         self.withdraw(key);
@@ -167,123 +168,123 @@ impl State {
         }
         let Some(node) = kubelet::node_name(pod) else { return Vec::new() };
         let before = self.places.get(key).cloned();
-        self.moves(key, node, Tenant::of(pod));
-        // Somebody may want to be beside it; where it was before, there is room.
-        if before.as_deref() == Some(node) { Vec::new() } else { self.look_again() }
+        self.moves(key, node, PodInfo::of(pod));
+        // A new pod can satisfy an affinity; its old node has room.
+        if before.as_deref() == Some(node) { Vec::new() } else { self.requeue_waiting() }
     }
 
-    /// A pod is gone. Who should look again.
+    /// Removes a pod. Returns the pods to requeue.
     pub(super) fn forget(&mut self, key: &Key) -> Vec<Key> {
         self.waiting.remove(key);
         self.nominated.remove(key);
-        if self.moves_out(key) { self.look_again() } else { Vec::new() }
+        if self.remove_pod(key) { self.requeue_waiting() } else { Vec::new() }
     }
 
-    /// A pod that waited does not any more.
-    pub(super) fn stops_waiting(&mut self, key: &Key) {
+    /// Removes a pod from the waiting ones.
+    pub(super) fn stop_waiting(&mut self, key: &Key) {
         self.waiting.remove(key);
         self.withdraw(key);
     }
 
-    /// Finds a node for a pod, which is there from then on.
+    /// Selects a node for a pod and places it there.
     pub(super) fn decide(&mut self, key: &Key, pod: &Pod) -> Decision {
-        let tenant = Tenant::of(pod);
+        let info = PodInfo::of(pod);
         let before = self.nominated.remove(key);
         if before.is_some() {
-            self.moves_out(key);
+            self.remove_pod(key);
         }
-        if let Some(known) = self.tenant(key) {
-            if known.uid == tenant.uid {
-                return Decision::Known;
+        if let Some(known) = self.info(key) {
+            if known.uid == info.uid {
+                return Decision::AlreadyPlaced;
             }
-            // A namesake of before, whose end nobody has told yet.
-            self.moves_out(key);
+            // An older pod with the same name, whose deletion is not observed yet.
+            self.remove_pod(key);
         }
-        match self.search(pod, &tenant) {
+        match self.search(pod, &info) {
             Ok(node) => {
                 self.waiting.remove(key);
-                self.moves(key, &node, tenant);
+                self.moves(key, &node, info);
                 Decision::Place(node)
             }
             Err(nowhere) => {
                 self.waiting.insert(key.clone());
-                self.preempt(key, pod, tenant, before, &nowhere)
+                self.preempt(key, pod, info, before, &nowhere)
             }
         }
     }
 
-    /// Has others leave for a pod that fits nowhere, if that is allowed and of use.
+    /// Finds victims for a pod that fits on no node, if preemption is allowed and helps.
     fn preempt(
         &mut self,
         key: &Key,
         pod: &Pod,
-        tenant: Tenant,
+        info: PodInfo,
         before: Option<Preemption>,
-        nowhere: &Nowhere,
+        nowhere: &FitError,
     ) -> Decision {
         if !preempt::is_allowed(pod) {
-            return Decision::Nowhere(nowhere.sentence("not eligible due to preemptionPolicy=Never"));
+            return Decision::Unschedulable(nowhere.sentence("not eligible due to preemptionPolicy=Never"));
         }
-        if let Some(before) = before.filter(|before| self.is_emptying(before, &tenant)) {
-            self.nominate(key, before, tenant);
+        if let Some(before) = before.filter(|before| self.has_terminating_victims(before, &info)) {
+            self.nominate(key, before, info);
             let why = "not eligible due to a terminating pod on the nominated node";
-            return Decision::Nowhere(nowhere.sentence(why));
+            return Decision::Unschedulable(nowhere.sentence(why));
         }
         let nominated = &self.nominated;
-        // Mostly all are equal, and nobody need be asked.
-        let is_above = self.priorities.keys().next().is_some_and(|lowest| *lowest < tenant.priority);
-        let mut find = || preempt::find(pod, &tenant, &mut self.sites, |key| nominated.contains_key(key));
+        // Fast path: usually all pods have the same priority.
+        let is_above = self.priorities.keys().next().is_some_and(|lowest| *lowest < info.priority);
+        let mut find = || preempt::find(pod, &info, &mut self.nodes, |key| nominated.contains_key(key));
         match is_above.then(&mut find).flatten() {
-            None => Decision::Nowhere(nowhere.sentence(&nowhere.helpless())),
+            None => Decision::Unschedulable(nowhere.sentence(&nowhere.preemption_problem())),
             Some(Preemption { node, victims }) if victims.is_empty() => {
                 self.waiting.remove(key);
-                self.moves(key, &node, tenant);
+                self.moves(key, &node, info);
                 Decision::Place(node)
             }
             Some(preemption) => {
-                self.nominate(key, preemption.clone(), tenant);
+                self.nominate(key, preemption.clone(), info);
                 Decision::Preempt { why: nowhere.reasons(), preemption }
             }
         }
     }
 
-    /// Whether those that were to leave for a pod, or others, still do.
-    fn is_emptying(&self, preemption: &Preemption, tenant: &Tenant) -> bool {
-        let leaves = |(key, other): (&Key, &Arc<Tenant>)| {
-            other.priority < tenant.priority && (other.leaves || preemption.victims.contains(key))
+    /// Whether the victims of a pod, or other lower-priority pods on its node, are still terminating.
+    fn has_terminating_victims(&self, preemption: &Preemption, info: &PodInfo) -> bool {
+        let terminating = |(key, other): (&Key, &Arc<PodInfo>)| {
+            other.priority < info.priority && (other.terminating || preemption.victims.contains(key))
         };
-        self.sites.get(&preemption.node).is_some_and(|site| site.pods.iter().any(leaves))
+        self.nodes.get(&preemption.node).is_some_and(|node_info| node_info.pods.iter().any(terminating))
     }
 
-    fn nominate(&mut self, key: &Key, preemption: Preemption, tenant: Tenant) {
-        self.moves(key, &preemption.node, tenant);
+    fn nominate(&mut self, key: &Key, preemption: Preemption, info: PodInfo) {
+        self.moves(key, &preemption.node, info);
         self.nominated.insert(key.clone(), preemption);
     }
 
-    /// A pod is not left for any more.
+    /// Removes the nomination of a pod.
     pub(super) fn withdraw(&mut self, key: &Key) {
         if self.nominated.remove(key).is_some() {
-            self.moves_out(key);
+            self.remove_pod(key);
         }
     }
 
-    fn search(&mut self, pod: &Pod, tenant: &Tenant) -> Result<String, Nowhere> {
-        let total = self.sites.len();
+    fn search(&mut self, pod: &Pod, info: &PodInfo) -> Result<String, FitError> {
+        let total = self.nodes.len();
         if total == 0 {
-            return Err(Nowhere { nodes: 0, refusals: Vec::new() });
+            return Err(FitError { nodes: 0, refusals: Vec::new() });
         }
-        let neighbours = affinity::Neighbours::new(pod, tenant, &self.sites);
-        let spread = Spread::new(pod, tenant, &self.sites);
+        let neighbours = affinity::Neighbours::new(pod, info, &self.nodes);
+        let spread = Spread::new(pod, info, &self.nodes);
         let enough = enough(total);
-        let sites: Vec<(&String, &Site)> = self.sites.iter().collect();
+        let nodes: Vec<(&String, &NodeInfo)> = self.nodes.iter().collect();
         let (mut fitting, mut refusals) = (Vec::new(), Vec::new());
         let mut looked = 0;
         for step in 0..total {
-            let (name, site) = sites[(self.turn + step) % total];
+            let (name, node_info) = nodes[(self.turn + step) % total];
             looked += 1;
-            let why = filter::check(pod, tenant, site, &neighbours, &spread);
+            let why = filter::check(pod, info, node_info, &neighbours, &spread);
             if why.is_empty() {
-                fitting.push((name, site));
+                fitting.push((name, node_info));
                 if fitting.len() >= enough {
                     break;
                 }
@@ -291,32 +292,36 @@ impl State {
                 refusals.push(why);
             }
         }
-        let best = score::best(pod, tenant, &fitting).map(|name| (*name).clone());
+        let best = score::best(pod, info, &fitting).map(|name| (*name).clone());
         self.turn = (self.turn + looked) % total;
-        best.ok_or(Nowhere { nodes: total, refusals })
+        best.ok_or(FitError { nodes: total, refusals })
     }
 
-    fn tenant(&self, key: &Key) -> Option<&Tenant> {
+    fn info(&self, key: &Key) -> Option<&PodInfo> {
         let node = self.places.get(key)?;
-        let pods = self.sites.get(node).map(|site| &site.pods).or_else(|| self.homeless.get(node))?;
-        pods.get(key).map(|tenant| &**tenant)
+        let pods = self
+            .nodes
+            .get(node)
+            .map(|node_info| &node_info.pods)
+            .or_else(|| self.on_unknown_nodes.get(node))?;
+        pods.get(key).map(|info| &**info)
     }
 
-    fn moves(&mut self, key: &Key, node: &str, tenant: Tenant) {
-        self.moves_out(key);
-        *self.priorities.entry(tenant.priority).or_default() += 1;
-        let tenant = Arc::new(tenant);
+    fn moves(&mut self, key: &Key, node: &str, info: PodInfo) {
+        self.remove_pod(key);
+        *self.priorities.entry(info.priority).or_default() += 1;
+        let info = Arc::new(info);
         self.places.insert(key.clone(), node.to_owned());
-        match self.sites.get_mut(node) {
-            Some(site) => site.moves_in(key.clone(), tenant),
+        match self.nodes.get_mut(node) {
+            Some(node_info) => node_info.add_pod(key.clone(), info),
             None => {
-                self.homeless.entry(node.to_owned()).or_default().insert(key.clone(), tenant);
+                self.on_unknown_nodes.entry(node.to_owned()).or_default().insert(key.clone(), info);
             }
         }
     }
 
-    fn moves_out(&mut self, key: &Key) -> bool {
-        if let Some(priority) = self.tenant(key).map(|tenant| tenant.priority)
+    fn remove_pod(&mut self, key: &Key) -> bool {
+        if let Some(priority) = self.info(key).map(|info| info.priority)
             && let Some(count) = self.priorities.get_mut(&priority)
         {
             *count -= 1;
@@ -325,34 +330,34 @@ impl State {
             }
         }
         let Some(node) = self.places.remove(key) else { return false };
-        if let Some(site) = self.sites.get_mut(&node) {
-            site.moves_out(key);
+        if let Some(node_info) = self.nodes.get_mut(&node) {
+            node_info.remove_pod(key);
         }
-        if let Some(pods) = self.homeless.get_mut(&node) {
+        if let Some(pods) = self.on_unknown_nodes.get_mut(&node) {
             pods.remove(key);
         }
         true
     }
 
-    fn look_again(&self) -> Vec<Key> {
+    fn requeue_waiting(&self) -> Vec<Key> {
         self.waiting.iter().cloned().collect()
     }
 }
 
-impl Site {
-    pub(super) fn moves_in(&mut self, key: Key, tenant: Arc<Tenant>) {
-        requests::add(&mut self.used, &tenant.asks);
-        self.pods.insert(key, tenant);
+impl NodeInfo {
+    pub(super) fn add_pod(&mut self, key: Key, info: Arc<PodInfo>) {
+        requests::add(&mut self.used, &info.requests);
+        self.pods.insert(key, info);
     }
 
-    pub(super) fn moves_out(&mut self, key: &Key) {
-        if let Some(tenant) = self.pods.remove(key) {
-            requests::subtract(&mut self.used, &tenant.asks);
+    pub(super) fn remove_pod(&mut self, key: &Key) {
+        if let Some(info) = self.pods.remove(key) {
+            requests::subtract(&mut self.used, &info.requests);
         }
     }
 }
 
-/// So many nodes are enough to choose from.
+/// The number of feasible nodes after which the search stops.
 fn enough(nodes: usize) -> usize {
     if nodes < FEW {
         return nodes;
@@ -361,14 +366,14 @@ fn enough(nodes: usize) -> usize {
     (nodes * percent / 100).max(FEW)
 }
 
-/// Why a pod fits nowhere, in upstream's words.
-struct Nowhere {
+/// Why a pod fits on no node, in upstream's wording.
+struct FitError {
     nodes: usize,
-    refusals: Vec<Vec<Refusal>>,
+    refusals: Vec<Vec<Unfit>>,
 }
 
-impl Nowhere {
-    /// The reasons alone.
+impl FitError {
+    /// The reasons without a prefix.
     fn reasons(&self) -> String {
         if self.nodes == 0 {
             return "no nodes available to schedule pods".to_owned();
@@ -383,7 +388,7 @@ impl Nowhere {
         format!("0/{} nodes are available: {}.", self.nodes, reasons.join(", "))
     }
 
-    /// The reasons, and why nobody leaves for the pod.
+    /// The full message, with the reasons why preemption does not help.
     fn sentence(&self, why: &str) -> String {
         if self.nodes == 0 {
             return self.reasons();
@@ -391,12 +396,13 @@ impl Nowhere {
         format!("{} no new claims to deallocate, preemption: {why}.", self.reasons())
     }
 
-    /// Why it would not help if somebody left.
-    fn helpless(&self) -> String {
-        let helpless = self.refusals.iter().filter(|why| why.iter().any(|it| !it.could_be_helped())).count();
+    /// Why preemption does not help.
+    fn preemption_problem(&self) -> String {
+        let preemption_problem =
+            self.refusals.iter().filter(|why| why.iter().any(|it| !it.preemption_could_help())).count();
         let victims = [
-            (self.nodes - helpless, "No preemption victims found for incoming pod"),
-            (helpless, "Preemption is not helpful for scheduling"),
+            (self.nodes - preemption_problem, "No preemption victims found for incoming pod"),
+            (preemption_problem, "Preemption is not helpful for scheduling"),
         ];
         let victims: Vec<String> = victims
             .iter()

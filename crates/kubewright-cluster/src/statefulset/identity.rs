@@ -1,4 +1,4 @@
-//! Who a pod of a StatefulSet is: its name, its labels, its address and its storage, all by its ordinal.
+//! Identity of StatefulSet pods: name, labels, hostname and storage, derived from the ordinal.
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{
@@ -18,13 +18,13 @@ pub(super) fn name_of(set: &StatefulSet) -> &str {
     set.metadata.name.as_deref().unwrap_or_default()
 }
 
-/// The ordinal of a pod, if its name is that of one of the set's.
+/// The ordinal of a pod, if its name belongs to the set.
 pub(super) fn ordinal(set: &StatefulSet, pod: &Pod) -> Option<i32> {
     let digits = pod.metadata.name.as_deref()?.strip_prefix(name_of(set))?.strip_prefix('-')?;
     digits.parse().ok().filter(|_| digits.bytes().all(|it| it.is_ascii_digit()))
 }
 
-/// The labels by which a pod is found under its name and its ordinal.
+/// The pod-name and pod-index labels.
 pub(super) fn labels(set: &StatefulSet, ordinal: i32) -> [(String, String); 2] {
     [
         (POD_NAME.to_owned(), format!("{}-{ordinal}", name_of(set))),
@@ -32,13 +32,13 @@ pub(super) fn labels(set: &StatefulSet, ordinal: i32) -> [(String, String); 2] {
     ]
 }
 
-/// Whether a pod has them.
+/// Whether a pod has the labels of its ordinal.
 pub(super) fn is_labelled(set: &StatefulSet, pod: &Pod) -> bool {
     let wanted = ordinal(set, pod).map(|ordinal| labels(set, ordinal));
     wanted.into_iter().flatten().all(|(label, value)| history::label(pod, &label) == Some(&value))
 }
 
-/// The pod with an ordinal, made of the template of a revision.
+/// The pod with an ordinal, from the template of a revision.
 pub(super) fn pod(
     set: &StatefulSet,
     ordinal: i32,
@@ -102,8 +102,9 @@ fn claim_name(set: &StatefulSet, template: &PersistentVolumeClaim, ordinal: i32)
     format!("{}-{}-{ordinal}", template.metadata.name.as_deref().unwrap_or_default(), name_of(set))
 }
 
-/// A claim with the owners that it is to go with: the set, its pod, or nobody. A pod owns its claims when the set is
-/// made smaller, so that they go when it has gone. Who is somebody else's stays that.
+/// Sets the owner references of a claim according to the retention policy: the set, its pod, or none. With
+/// `whenScaled: Delete`, an excess pod owns its claims, so that they are deleted with it. Other owner
+/// references stay.
 pub(super) fn with_owners(
     set: &StatefulSet,
     pod: &Pod,
@@ -131,7 +132,7 @@ pub(super) fn with_owners(
     if taken.is_ok() { owned } else { claim.clone() }
 }
 
-/// Whether a claim goes with a pod that was there before.
+/// Whether a claim is owned by a previous pod and will be deleted with it.
 pub(super) fn is_leaving(claim: &PersistentVolumeClaim) -> bool {
     claim.metadata.owner_references.iter().flatten().any(|owner| owner.kind == "Pod")
 }
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_known_by_its_ordinal_in_name_labels_address_and_storage() {
+    fn name_labels_hostname_and_claims_derive_from_the_ordinal() {
         let pod = serde_json::to_value(made()).unwrap();
         assert_eq!(pod["metadata"]["name"], "db-2");
         assert_eq!(
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_with_an_ordinal_are_of_the_set() {
+    fn only_names_with_an_ordinal_belong_to_the_set() {
         let ordinal = |name: &str| {
             let mut pod = Pod::default();
             pod.metadata.name = Some(name.to_owned());
@@ -200,13 +201,13 @@ mod tests {
     }
 
     #[test]
-    fn claims_go_with_the_set_or_with_a_pod_too_many_as_the_policy_says() {
+    fn claim_owners_follow_the_retention_policy() {
         let mut pod = made();
         pod.metadata.uid = Some("2".to_owned());
         let owner = |deleted: &str, scaled: &str, is_spare: bool| {
             let set = set(&json!({ "whenDeleted": deleted, "whenScaled": scaled }));
             let mut claim = claims(&set, 2).remove(0);
-            // Whatever was said before does not count.
+            // Existing owner references of the set are replaced.
             set_controller_reference(&set, &mut claim).unwrap();
             let owned = with_owners(&set, &pod, is_spare, &claim);
             controller_of(&owned).map(|owner| owner.kind.clone())

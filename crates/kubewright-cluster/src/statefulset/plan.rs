@@ -1,7 +1,7 @@
-//! What is next for the pods of a StatefulSet: which come, which go, and which must be waited for.
+//! Decides which pods of a StatefulSet to create, delete or wait for.
 //!
-//! Pure. Invariant: of an ordered set one pod changes at a time, from the first to the last when pods come and from the
-//! last to the first when they go, and none while another is not available.
+//! Pure. Invariant: with `OrderedReady`, one pod changes at a time, in ascending order when scaling up and in
+//! descending order when scaling down, and only while all other pods are available.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,36 +15,36 @@ use crate::deployment::scaled;
 use crate::history::{self, REVISION};
 use crate::pod::{self, Availability};
 
-/// Something to do.
+/// A change to make.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Step<'a> {
-    /// The pod with this ordinal is missing.
+    /// Create the missing pod with this ordinal.
     Create(i32),
-    /// It has ended. It is made anew when it is gone.
+    /// Delete a finished pod. It is created again afterwards.
     Replace(&'a Pod),
-    /// It does not have the labels of its ordinal.
+    /// Set the labels of the pod's ordinal.
     Label(&'a Pod),
-    /// It is one too many, or of an old revision.
+    /// Delete a pod that is excess or outdated.
     Delete(&'a Pod),
 }
 
-/// What the spec of a set asks for.
+/// The relevant parts of the spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// The ordinals that are wanted.
+    /// The desired ordinals.
     pub(super) ordinals: Range<i32>,
     pub(super) min_ready: i32,
-    /// Whether one pod waits for the other.
+    /// Whether the pod management policy is `OrderedReady`.
     ordered: bool,
-    /// How pods of old revisions are replaced; not at all if none.
+    /// The rolling update settings; `None` for `OnDelete`.
     rolling: Option<Rolling>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Rolling {
-    /// From this ordinal on.
+    /// The partition.
     from: i32,
-    /// So many may be missing.
+    /// `maxUnavailable`.
     unavailable: i32,
 }
 
@@ -73,7 +73,7 @@ impl Shape {
         self.rolling.is_some()
     }
 
-    /// Whether a new pod with this ordinal is of the revision that is being replaced.
+    /// Whether a new pod with this ordinal gets the old revision.
     pub(super) fn keeps_old(&self, ordinal: i32) -> bool {
         self.rolling.is_some_and(|rolling| ordinal < rolling.from)
     }
@@ -85,7 +85,7 @@ impl Shape {
     }
 }
 
-/// What is to be done now about the pods, which are those with names of the set, by their ordinals.
+/// Plans the next changes. `pods` are the pods of the set by ordinal.
 pub(super) fn steps<'a>(
     set: &StatefulSet,
     shape: &Shape,
@@ -110,7 +110,8 @@ pub(super) fn steps<'a>(
     }
     let mut spare: Vec<&Pod> =
         pods.iter().filter(|(ordinal, _)| !shape.ordinals.contains(ordinal)).map(|(_, pod)| *pod).collect();
-    // A spare pod that is not well goes only if it is the first of them, or nothing would ever move.
+    // An unhealthy excess pod is deleted only if it is the first unhealthy one; otherwise scaling down would
+    // block itself.
     let first_unwell =
         spare.iter().find(|pod| !shape.is_available(pod, now)).and_then(|pod| pod.metadata.uid.clone());
     spare.reverse();
@@ -129,7 +130,7 @@ pub(super) fn steps<'a>(
     steps
 }
 
-/// The pods of old revisions that may go: from the last one down, as long as not too many are missing.
+/// The outdated pods to delete, in descending order and within `maxUnavailable`.
 fn outdated<'a>(shape: &Shape, pods: &BTreeMap<i32, &'a Pod>, update: &str, now: Timestamp) -> Vec<&'a Pod> {
     let Some(rolling) = shape.rolling else { return Vec::new() };
     let mut left = rolling.unavailable;

@@ -1,4 +1,4 @@
-//! What a StatefulSet says of itself.
+//! The status of a StatefulSet.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use super::plan::Shape;
 use crate::history::{self, REVISION};
 use crate::pod::{self, Availability};
 
-/// The revisions that a set is between.
+/// The current and the update revision.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Names<'a> {
     pub(super) current: &'a str,
     pub(super) update: &'a str,
 }
 
-/// What a set says next, and when that changes by itself.
+/// The new status, and when it changes without an event.
 #[derive(Debug)]
 pub(super) struct Next {
     pub(super) status: StatefulSetStatus,
     pub(super) wake: Option<Duration>,
 }
 
-/// What a set says of its pods.
+/// Computes the status.
 pub(super) fn next<'a>(
     set: &StatefulSet,
     shape: &Shape,
@@ -52,9 +52,9 @@ pub(super) fn next<'a>(
         }
     }
     let wanted = i32::try_from(shape.ordinals.len()).unwrap_or(i32::MAX);
-    // A rollout is over when all that is wanted is there, new, and ready.
+    // A rollout is complete when all desired pods exist, are updated and ready.
     let over = shape.is_rolling() && [replicas, ready, updated] == [wanted; 3];
-    // Zero is said by leaving it out, as Go does.
+    // Omit zero, as Go does.
     let some = |number: i32| Some(number).filter(|number| *number > 0);
     let status = StatefulSetStatus {
         replicas,
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_counted_by_how_they_are_and_a_rollout_ends_when_all_are_new_and_ready() {
+    fn pods_are_counted_by_state_and_a_rollout_completes() {
         let set: StatefulSet = serde_json::from_value(json!({
             "metadata": { "generation": 4 },
             "spec": { "replicas": 2, "minReadySeconds": 10, "selector": {}, "template": {} },

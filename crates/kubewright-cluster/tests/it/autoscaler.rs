@@ -1,4 +1,4 @@
-//! Autoscalers follow what is measured, at the pace that they are given.
+//! HorizontalPodAutoscalers follow the metrics within their scaling behaviour.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn autoscaler(target: &str, most: i32, measured: &str) -> Value {
     })
 }
 
-/// A Deployment whose pods ask for a tenth of a CPU each.
+/// A Deployment whose pods request 100m CPU each.
 fn asking(replicas: i32) -> Value {
     let mut web = deployment("web", replicas, "web:1");
     web["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({ "requests": { "cpu": "100m" } });
@@ -50,7 +50,7 @@ async fn replicas(world: &World) -> Result<i32> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deployment_grows_as_fast_as_it_may_and_shrinks_after_five_minutes() -> Result<()> {
+async fn a_deployment_scales_up_at_its_rate_and_down_after_five_minutes() -> Result<()> {
     let world = World::start(Options::default()).await?;
     world.apply(asking(1)).await?;
     world.rolled_out("web", 1).await?;
@@ -75,10 +75,10 @@ async fn a_deployment_grows_as_fast_as_it_may_and_shrinks_after_five_minutes() -
         Ok(())
     })
     .await?;
-    let told = world.events("web").await?;
-    // It may double, or be four at once. What comes soon after is told as the same event again.
+    let events = world.events("web").await?;
+    // The default policy allows doubling or four pods at once. Repeated events are aggregated.
     let note = "SuccessfulRescale: New size: 4; reason: cpu resource utilization (percentage of request) above target";
-    assert!(told.contains(&note.to_owned()), "{told:?}");
+    assert!(events.contains(&note.to_owned()), "{events:?}");
 
     let less =
         Patch::merge(json!({ "metadata": { "annotations": { "kubewright.dev/metrics": "cpu=40m" } } }));
@@ -104,7 +104,7 @@ async fn a_deployment_grows_as_fast_as_it_may_and_shrinks_after_five_minutes() -
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_scaled_or_measured_says_so_and_bounds_hold_nonetheless() -> Result<()> {
+async fn missing_scales_and_metrics_are_reported_and_bounds_still_apply() -> Result<()> {
     let world = World::start(Options::default()).await?;
     world.apply(autoscaler("web", 2, "")).await?;
     let has = async |condition: &str| {
@@ -126,9 +126,9 @@ async fn what_cannot_be_scaled_or_measured_says_so_and_bounds_hold_nonetheless()
     world.rolled_out("web", 2).await?;
     let unknown = has("ScalingActive=False FailedGetResourceMetric").await?;
     assert!(unknown.last_scale_time.is_some());
-    let told = world.events("web").await?;
+    let events = world.events("web").await?;
     let note = "SuccessfulRescale: New size: 2; reason: Current number of replicas above Spec.MaxReplicas";
-    assert!(told.contains(&note.to_owned()), "{told:?}");
+    assert!(events.contains(&note.to_owned()), "{events:?}");
     world
         .client()
         .modify::<Deployment>(&world.key("web"), |it| it.spec.as_mut().unwrap().replicas = Some(0))

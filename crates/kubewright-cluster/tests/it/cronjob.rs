@@ -1,4 +1,4 @@
-//! CronJobs make Jobs when it is time; a week of them passes at once.
+//! CronJobs create Jobs on schedule; a simulated week passes immediately.
 
 use std::time::Duration;
 
@@ -34,14 +34,14 @@ async fn jobs(world: &World) -> Result<Vec<Job>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_week_of_nights_leaves_the_last_three_jobs() -> Result<()> {
-    // Each kind that is watched is heard of every minute of the week.
+async fn a_nightly_cron_job_keeps_its_last_three_jobs() -> Result<()> {
+    // Without the policy controllers, whose watches would slow down a week of minutes.
     let world = World::start(Options { policies: false, ..Options::default() }).await?;
     world.apply(cron("30 2 * * *", &json!({ "timeZone": "Etc/UTC" }), &json!({}))).await?;
     tokio::time::sleep(WEEK).await;
     let cron = world.client().get::<CronJob>(&world.key("nightly")).await?;
     let status = cron.status.clone().unwrap();
-    // The environment begins with 2026.
+    // The clock of the environment starts on 1 January 2026.
     assert_eq!(status.last_schedule_time.unwrap().0.to_string(), "2026-01-07T02:30:00Z");
     assert_eq!(status.active, None);
     let jobs = jobs(&world).await?;
@@ -58,7 +58,7 @@ async fn a_week_of_nights_leaves_the_last_three_jobs() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_still_runs_is_waited_for_replaced_or_joined() -> Result<()> {
+async fn the_concurrency_policy_is_respected() -> Result<()> {
     for (policy, count) in [("Forbid", 1), ("Replace", 1), ("Allow", 3)] {
         let world = World::start(Options::default()).await?;
         let long = json!({ "kubewright.dev/run-time": "24h" });
@@ -81,7 +81,7 @@ async fn a_job_that_still_runs_is_waited_for_replaced_or_joined() -> Result<()> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_suspended_cron_job_makes_nothing() -> Result<()> {
+async fn a_suspended_cron_job_creates_no_jobs() -> Result<()> {
     let world = World::start(Options::default()).await?;
     world.apply(cron("@hourly", &json!({ "suspend": true }), &json!({}))).await?;
     tokio::time::sleep(Duration::from_hours(5)).await;

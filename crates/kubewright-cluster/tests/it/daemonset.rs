@@ -1,4 +1,4 @@
-//! DaemonSets have a pod on each node that they are for, whatever becomes of nodes, and roll out.
+//! DaemonSets run a pod on each eligible node, follow node changes, and roll out.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ async fn change(world: &World, node: &str, patch: Value) -> Result<()> {
     Ok(())
 }
 
-/// Waits for what `kubectl rollout status` waits for, and for the old pods to be gone.
+/// Waits for the condition of `kubectl rollout status`, and for the deletion of the old pods.
 async fn rolled_out(world: &World, count: i32) -> Result<DaemonSet> {
     let done = async || {
         let set = world.client().get::<DaemonSet>(&world.key("log")).await?;
@@ -61,7 +61,7 @@ async fn rolled_out(world: &World, count: i32) -> Result<DaemonSet> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_node_has_one_pod_and_pods_come_and_go_with_nodes() -> Result<()> {
+async fn each_node_has_one_pod_and_pods_follow_node_changes() -> Result<()> {
     let world = World::start(cluster()).await?;
     world.apply(set("web:1")).await?;
     let pods = world.ready_pods(3).await?;
@@ -78,7 +78,7 @@ async fn each_node_has_one_pod_and_pods_come_and_go_with_nodes() -> Result<()> {
     let tolerations = pod["spec"]["tolerations"].as_array().unwrap();
     let unreachable =
         json!({ "key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute" });
-    assert!(tolerations.contains(&unreachable), "for ever: {tolerations:?}");
+    assert!(tolerations.contains(&unreachable), "without tolerationSeconds: {tolerations:?}");
     let revisions = world.client().list::<ControllerRevision>(&List::namespace(&world.namespace)).await?;
     assert_eq!(revisions[0].metadata.name, Some(format!("log-{}", hash.as_str().unwrap())));
 
@@ -89,13 +89,13 @@ async fn each_node_has_one_pod_and_pods_come_and_go_with_nodes() -> Result<()> {
     world.client().delete_key::<Node>(&Key::cluster("node-2"), &Delete::new()).await?;
     let pods = world.ready_pods(3).await?;
     assert_eq!(nodes(&pods), ["node-1", "node-3", "node-4"]);
-    let told = world.events("log").await?;
-    assert!(told.iter().any(|it| it.starts_with("SuccessfulCreate: Created pod: log-")), "{told:?}");
+    let events = world.events("log").await?;
+    assert!(events.iter().any(|it| it.starts_with("SuccessfulCreate: Created pod: log-")), "{events:?}");
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn taints_and_labels_say_where_pods_are_and_a_cordoned_node_has_one() -> Result<()> {
+async fn taints_and_labels_select_nodes_and_a_cordoned_node_is_eligible() -> Result<()> {
     let world = World::start(cluster()).await?;
     let mut wanted = set("web:1");
     wanted["spec"]["template"]["spec"]["nodeSelector"] = json!({ "logs": "yes" });
@@ -116,7 +116,7 @@ async fn taints_and_labels_say_where_pods_are_and_a_cordoned_node_has_one() -> R
         Ok(())
     })
     .await?;
-    assert_eq!(world.ready_pods(3).await?.len(), 3, "what is there may stay");
+    assert_eq!(world.ready_pods(3).await?.len(), 3, "existing pods stay");
     let evicting = json!({ "spec": { "taints": [{ "key": "broken", "effect": "NoExecute" }] } });
     change(&world, "node-2", evicting).await?;
     assert_eq!(nodes(&world.ready_pods(2).await?), ["node-1", "node-3"]);
@@ -126,7 +126,7 @@ async fn taints_and_labels_say_where_pods_are_and_a_cordoned_node_has_one() -> R
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rollout_leaves_no_more_nodes_without_a_pod_than_it_may_and_can_be_undone() -> Result<()> {
+async fn a_rollout_keeps_within_max_unavailable_and_can_be_undone() -> Result<()> {
     let world = World::start(cluster()).await?;
     let mut wanted = set("web:1");
     wanted["spec"]["minReadySeconds"] = json!(10);
@@ -150,7 +150,7 @@ async fn a_rollout_leaves_no_more_nodes_without_a_pod_than_it_may_and_can_be_und
         all.sort_by_key(|it| it.revision);
         anyhow::Ok(all)
     };
-    // What `kubectl rollout undo` does.
+    // Like `kubectl rollout undo`.
     let undo = Patch::strategic_from(&revisions().await?[0].data)?;
     world.client().patch(&*world.client().get::<DaemonSet>(&world.key("log")).await?, &undo).await?;
     rolled_out(&world, 3).await?;
@@ -168,7 +168,7 @@ async fn a_rollout_leaves_no_more_nodes_without_a_pod_than_it_may_and_can_be_und
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_surging_rollout_never_misses_a_pod_and_one_on_delete_waits() -> Result<()> {
+async fn a_surging_rollout_keeps_all_pods_available_and_on_delete_waits() -> Result<()> {
     let world = World::start(cluster()).await?;
     let mut wanted = set("web:1");
     wanted["spec"]["updateStrategy"] = json!({ "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 } });
@@ -208,7 +208,7 @@ async fn a_surging_rollout_never_misses_a_pod_and_one_on_delete_waits() -> Resul
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_pod_is_replaced_and_orphans_are_taken_back() -> Result<()> {
+async fn a_failed_pod_is_replaced_and_orphans_are_adopted() -> Result<()> {
     let world = World::start(cluster()).await?;
     world.apply(set("web:1")).await?;
     let pods = world.ready_pods(3).await?;
@@ -216,13 +216,13 @@ async fn a_failed_pod_is_replaced_and_orphans_are_taken_back() -> Result<()> {
     world.client().status().patch(&pods[0], &failed).await?;
     let name = pods[0].metadata.name.clone().unwrap();
     eventually(LIMIT, async || {
-        let told = world.events("log").await?;
+        let events = world.events("log").await?;
         let node = pods[0].spec.as_ref().unwrap().node_name.as_deref().unwrap();
         let note = format!(
             "FailedDaemonPod: Found failed daemon pod {}/{name} on node {node}, will try to kill it",
             world.namespace
         );
-        ensure!(told.contains(&note), "{told:?}");
+        ensure!(events.contains(&note), "{events:?}");
         Ok(())
     })
     .await?;
@@ -231,7 +231,7 @@ async fn a_failed_pod_is_replaced_and_orphans_are_taken_back() -> Result<()> {
     world.client().delete_key::<DaemonSet>(&world.key("log"), &Delete::orphan()).await?;
     eventually(LIMIT, async || {
         let pods = world.pods().await?;
-        ensure!(pods.iter().all(|pod| controller_of(pod).is_none()), "an orphan has an owner");
+        ensure!(pods.iter().all(|pod| controller_of(pod).is_none()), "a pod is not orphaned");
         Ok(())
     })
     .await?;
@@ -249,7 +249,7 @@ async fn a_failed_pod_is_replaced_and_orphans_are_taken_back() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_fails_on_the_way_the_end_is_the_same() -> Result<()> {
+async fn the_result_is_the_same_despite_failed_requests() -> Result<()> {
     for seed in 0..4 {
         let world = World::start(cluster()).await?;
         world.apply(set("web:1")).await?;

@@ -1,4 +1,4 @@
-//! Deployments become pods that run, and roll out, as `kubectl rollout` sees it.
+//! Deployments create running pods and roll out, as `kubectl rollout` sees it.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -19,7 +19,7 @@ async fn sets(world: &World) -> Result<Vec<ReplicaSet>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deployment_becomes_pods_that_run_and_is_scaled() -> Result<()> {
+async fn a_deployment_creates_running_pods_and_scales() -> Result<()> {
     let world = World::start(cluster()).await?;
     world.apply(deployment("web", 3, "web:1")).await?;
     let pods = world.ready_pods(3).await?;
@@ -51,7 +51,7 @@ async fn a_deployment_becomes_pods_that_run_and_is_scaled() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rollout_never_has_too_few_or_too_many_pods_and_can_be_undone() -> Result<()> {
+async fn a_rollout_keeps_within_its_limits_and_can_be_undone() -> Result<()> {
     let world = World::start(cluster()).await?;
     let mut wanted = deployment("web", 4, "web:1");
     wanted["spec"]["strategy"] = json!({ "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 1 } });
@@ -66,7 +66,7 @@ async fn a_rollout_never_has_too_few_or_too_many_pods_and_can_be_undone() -> Res
     assert!(world.pods().await?.iter().all(|pod| image(pod) == "web:2"));
     assert_eq!(sets(&world).await?.len(), 2);
 
-    // What `kubectl rollout undo` does.
+    // Like `kubectl rollout undo`.
     wanted["spec"]["template"]["spec"]["containers"][0]["image"] = json!("web:1");
     world.apply(wanted).await?;
     let undone = world.rolled_out("web", 4).await?;
@@ -79,8 +79,7 @@ async fn a_rollout_never_has_too_few_or_too_many_pods_and_can_be_undone() -> Res
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_image_that_cannot_be_pulled_stops_a_rollout_until_its_deadline_and_the_old_pods_stay()
--> Result<()> {
+async fn a_rollout_of_a_bad_image_exceeds_its_deadline_and_the_old_pods_stay() -> Result<()> {
     let world = World::start(cluster()).await?;
     let mut wanted = deployment("web", 4, "web:1");
     wanted["spec"]["progressDeadlineSeconds"] = json!(60);
@@ -105,7 +104,7 @@ async fn an_image_that_cannot_be_pulled_stops_a_rollout_until_its_deadline_and_t
     let mut shown: Vec<String> =
         world.pods().await?.iter().map(|pod| format!("{} {}", image(pod), shown(pod))).collect();
     shown.sort();
-    // 25 % of 4: one more, and one less.
+    // 25 % of 4 replicas: one more, one less.
     assert_eq!(
         shown,
         [
@@ -120,7 +119,7 @@ async fn an_image_that_cannot_be_pulled_stops_a_rollout_until_its_deadline_and_t
 }
 
 #[tokio::test(start_paused = true)]
-async fn recreate_ends_all_pods_before_it_begins_anew() -> Result<()> {
+async fn recreate_deletes_all_old_pods_before_creating_new_ones() -> Result<()> {
     let world = World::start(cluster()).await?;
     let mut wanted = deployment("web", 2, "web:1");
     wanted["spec"]["strategy"] = json!({ "type": "Recreate" });
@@ -131,7 +130,7 @@ async fn recreate_ends_all_pods_before_it_begins_anew() -> Result<()> {
     world.apply(wanted).await?;
     consistently(std::time::Duration::from_secs(19), async || {
         let pods = world.pods().await?;
-        ensure!(pods.iter().all(|pod| image(pod) == "web:1"), "a new pod beside an old one");
+        ensure!(pods.iter().all(|pod| image(pod) == "web:1"), "a new pod exists next to an old one");
         Ok::<_, anyhow::Error>(())
     })
     .await?;
@@ -141,7 +140,7 @@ async fn recreate_ends_all_pods_before_it_begins_anew() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_paused_deployment_does_not_roll_out_but_scales_and_the_history_is_kept_short() -> Result<()> {
+async fn a_paused_deployment_scales_without_rollout_and_history_is_limited() -> Result<()> {
     let world = World::start(cluster()).await?;
     let mut wanted = deployment("web", 1, "web:0");
     wanted["spec"]["revisionHistoryLimit"] = json!(1);
@@ -173,7 +172,7 @@ async fn a_paused_deployment_does_not_roll_out_but_scales_and_the_history_is_kep
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_is_taken_is_not_fought_over() -> Result<()> {
+async fn a_name_collision_gets_another_hash() -> Result<()> {
     let world = World::start(cluster()).await?;
     world.apply(deployment("web", 1, "web:1")).await?;
     world.rolled_out("web", 1).await?;

@@ -1,4 +1,4 @@
-//! Budgets say how many pods may go, and evictions keep to it.
+//! PodDisruptionBudgets limit evictions.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
@@ -14,7 +14,7 @@ fn budget(name: &str, spec: &Value) -> Value {
     json!({ "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": { "name": name }, "spec": spec })
 }
 
-/// Waits until a budget counts so many pods and allows so many evictions.
+/// Waits until a budget counts this many healthy pods and allows this many evictions.
 async fn allows(world: &World, name: &str, healthy: i32, allowed: i32) -> Result<PodDisruptionBudgetStatus> {
     let status = async || {
         let budget = world.client().get::<PodDisruptionBudget>(&world.key(name)).await?;
@@ -43,7 +43,7 @@ async fn evict(world: &World, pod: &Pod) -> Result<(), (u16, String, String)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_are_evicted_one_by_one_as_those_that_replace_them_become_ready() -> Result<()> {
+async fn evictions_wait_for_ready_replacements() -> Result<()> {
     let world = World::start(Options { nodes: Nodes::count(2), ..Options::default() }).await?;
     let mut web = deployment("web", 3, "web:1");
     web["spec"]["template"]["metadata"]["annotations"] = json!({ "kubewright.dev/ready-delay": "10s" });
@@ -51,7 +51,7 @@ async fn pods_are_evicted_one_by_one_as_those_that_replace_them_become_ready() -
     world.rolled_out("web", 3).await?;
     let selector = json!({ "matchLabels": { "app": "web" } });
     world.apply(budget("web", &json!({ "maxUnavailable": "34%", "selector": selector }))).await?;
-    // A third of 3, rounded up: two may be missing.
+    // A third of 3, rounded up, must stay: two may be evicted.
     let status = allows(&world, "web", 3, 2).await?;
     assert_eq!((status.expected_pods, status.desired_healthy), (Some(3), Some(1)));
     assert_eq!(status.conditions.unwrap()[0].reason, "SufficientPods");
@@ -76,7 +76,7 @@ async fn pods_are_evicted_one_by_one_as_those_that_replace_them_become_ready() -
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_share_of_pods_whose_owner_has_no_scale_cannot_be_counted() -> Result<()> {
+async fn a_percentage_needs_owners_with_a_scale() -> Result<()> {
     let world = World::start(Options::default()).await?;
     world
         .apply(json!({
@@ -103,7 +103,7 @@ async fn a_share_of_pods_whose_owner_has_no_scale_cannot_be_counted() -> Result<
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_is_not_healthy_may_go_while_enough_others_are() -> Result<()> {
+async fn unhealthy_pods_can_be_evicted_while_enough_others_are_healthy() -> Result<()> {
     let world = World::start(Options::default()).await?;
     let labels = json!({ "team": "a" });
     for (name, annotations) in

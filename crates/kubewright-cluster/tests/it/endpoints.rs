@@ -1,4 +1,4 @@
-//! Services know where their pods are.
+//! EndpointSlices and Endpoints of Services.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::world::{LIMIT, World, deployment};
 
 #[tokio::test(start_paused = true)]
-async fn a_service_follows_its_pods_and_takes_its_endpoints_with_it() -> Result<()> {
+async fn endpoints_follow_the_pods_and_are_deleted_with_the_service() -> Result<()> {
     let world = World::start(Options::default()).await?;
     world
         .apply(json!({
@@ -53,7 +53,7 @@ async fn a_service_follows_its_pods_and_takes_its_endpoints_with_it() -> Result<
     eventually(LIMIT, async || {
         let slices = world.client().list::<EndpointSlice>(&List::namespace(&world.namespace)).await?;
         let endpoints = world.client().get_opt::<Endpoints>(&world.key("web")).await?;
-        ensure!(slices.is_empty() && endpoints.is_none(), "something is left");
+        ensure!(slices.is_empty() && endpoints.is_none(), "slices or endpoints are left");
         Ok(())
     })
     .await?;

@@ -1,4 +1,4 @@
-//! The cluster as an environment of a test has it.
+//! The cluster as part of envtest.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -22,7 +22,7 @@ async fn an_environment_with_a_cluster_runs_pods() -> Result<()> {
 }
 
 #[tokio::test]
-async fn pods_find_the_authority_that_signed_the_servers_certificate() -> Result<()> {
+async fn the_root_ca_config_map_contains_the_servers_ca() -> Result<()> {
     let env = Environment::builder().with_cluster().https().start().await?;
     let namespace = env.namespace().await?;
     let map = eventually(LIMIT, async || {
@@ -30,9 +30,9 @@ async fn pods_find_the_authority_that_signed_the_servers_certificate() -> Result
         Ok::<_, anyhow::Error>(env.runtime_client().get::<ConfigMap>(&key).await?)
     })
     .await?;
-    let told = map.data.clone().unwrap_or_default().remove("ca.crt").unwrap_or_default();
-    let encoded = serde_json::to_string(&k8s_openapi::ByteString(told.clone().into_bytes()))?;
+    let ca = map.data.clone().unwrap_or_default().remove("ca.crt").unwrap_or_default();
+    let encoded = serde_json::to_string(&k8s_openapi::ByteString(ca.clone().into_bytes()))?;
     let kubeconfig = std::fs::read_to_string(env.kubeconfig().expect("it listens"))?;
-    ensure!(!told.is_empty() && kubeconfig.contains(encoded.trim_matches('"')), "another authority: {told}");
+    ensure!(!ca.is_empty() && kubeconfig.contains(encoded.trim_matches('"')), "different CA: {ca}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Pods leave nodes that they do not tolerate, and what nobody else ends is collected.
+//! Taint-based eviction and pod garbage collection.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn taint(key: &str) -> Value {
 async fn gone(world: &World, name: &str) -> Result<()> {
     eventually(LIMIT, async || {
         let pod = world.client().get_opt::<Pod>(&world.key(name)).await?;
-        ensure!(pod.is_none(), "it is still there");
+        ensure!(pod.is_none(), "it still exists");
         Ok(())
     })
     .await?;
@@ -32,7 +32,7 @@ async fn gone(world: &World, name: &str) -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_go_when_they_no_longer_tolerate_a_taint_and_stay_if_it_is_taken_away() -> Result<()> {
+async fn pods_are_evicted_when_their_toleration_expires_unless_the_taint_is_removed() -> Result<()> {
     let world = World::start(Options::default()).await?;
     let tolerating = |seconds: Value| {
         json!({ "tolerations": [
@@ -71,7 +71,7 @@ async fn pods_go_when_they_no_longer_tolerate_a_taint_and_stay_if_it_is_taken_aw
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_of_a_silent_node_are_made_anew_elsewhere_and_leave_when_it_is_out_of_service() -> Result<()> {
+async fn pods_of_an_unreachable_node_are_replaced_and_deleted_when_it_is_out_of_service() -> Result<()> {
     let world = World::start(Options { nodes: Nodes::count(2), ..Options::default() }).await?;
     let mut wanted = deployment("web", 4, "web:1");
     wanted["spec"]["template"]["spec"]["tolerations"] = json!([
@@ -87,7 +87,7 @@ async fn pods_of_a_silent_node_are_made_anew_elsewhere_and_leave_when_it_is_out_
     assert!(there > 0, "pods are spread");
     change(&world, "node-1", json!({ "metadata": { "annotations": { "kubewright.dev/down": "true" } } }))
         .await?;
-    // Fifty seconds until it is unreachable, and ten more that are tolerated.
+    // 50 seconds until the node is unreachable, and 10 more of toleration.
     consistently(Duration::from_secs(58), async || {
         let pods = world.pods().await?;
         ensure!(pods.len() == 4, "{} pods", pods.len());
@@ -102,7 +102,7 @@ async fn pods_of_a_silent_node_are_made_anew_elsewhere_and_leave_when_it_is_out_
     })
     .await?;
     let left = on(&world.pods().await?, "node-1");
-    assert_eq!(left.len(), there, "nobody ends them");
+    assert_eq!(left.len(), there, "the unreachable kubelet does not delete them");
     for pod in &left {
         assert!(pod.metadata.deletion_timestamp.is_some());
         let conditions = serde_json::to_value(&pod.status.as_ref().unwrap().conditions)?;
@@ -121,7 +121,7 @@ async fn pods_of_a_silent_node_are_made_anew_elsewhere_and_leave_when_it_is_out_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_on_a_node_that_is_not_there_is_collected_after_a_while() -> Result<()> {
+async fn a_pod_on_a_missing_node_is_garbage_collected() -> Result<()> {
     let world = World::start(Options::default()).await?;
     world.apply(pod("lost", &json!({}), &json!({ "nodeName": "nowhere" }))).await?;
     consistently(Duration::from_secs(38), async || {
@@ -133,7 +133,7 @@ async fn a_pod_on_a_node_that_is_not_there_is_collected_after_a_while() -> Resul
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_goes_when_no_pod_uses_it_any_more() -> Result<()> {
+async fn a_deleted_claim_is_removed_when_no_pod_uses_it() -> Result<()> {
     let world = World::start(Options::default()).await?;
     world
         .apply(json!({
@@ -153,7 +153,7 @@ async fn a_claim_goes_when_no_pod_uses_it_any_more() -> Result<()> {
     world.client().delete_key::<Pod>(&world.key("web"), &Delete::new()).await?;
     eventually(LIMIT, async || {
         let claim = world.client().get_opt::<PersistentVolumeClaim>(&world.key("data")).await?;
-        ensure!(claim.is_none(), "it is still there");
+        ensure!(claim.is_none(), "it still exists");
         Ok(())
     })
     .await?;

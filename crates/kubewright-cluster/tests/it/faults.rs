@@ -1,4 +1,4 @@
-//! The chain from Deployment to running pods gets there although requests fail, and ends as it does without.
+//! Controllers converge to the same state when requests fail.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::world::{LIMIT, World, deployment};
 const SEEDS: u64 = 12;
 
 #[tokio::test(start_paused = true)]
-async fn whatever_fails_on_the_way_the_end_is_the_same() -> Result<()> {
+async fn the_result_is_the_same_despite_failed_requests() -> Result<()> {
     let undisturbed = start().await?;
     change(&undisturbed, || {}).await?;
     let wanted = settled(&undisturbed).await?;
@@ -35,7 +35,7 @@ async fn whatever_fails_on_the_way_the_end_is_the_same() -> Result<()> {
         let pods = world.pods().await?;
         let addresses: BTreeSet<_> =
             pods.iter().filter_map(|pod| pod.status.as_ref()?.pod_ip.clone()).collect();
-        assert_eq!(addresses.len(), pods.len(), "seed {seed}: no two pods have one address");
+        assert_eq!(addresses.len(), pods.len(), "seed {seed}: pod addresses are unique");
     }
     Ok(())
 }
@@ -44,7 +44,8 @@ async fn start() -> Result<World> {
     World::start(Options { nodes: Nodes::count(2), ..Options::default() }).await
 }
 
-/// A Deployment is rolled out, changed and scaled, and a Job begins. What is asked for arrives, what follows may not.
+/// Rolls out, changes and scales a Deployment and creates a Job. The requests of the test itself succeed;
+/// those of the controllers may fail.
 async fn change(world: &World, disturb: impl Fn()) -> Result<()> {
     let mut wanted = deployment("web", 5, "web:1");
     world.apply(wanted.clone()).await?;
@@ -73,7 +74,7 @@ async fn change(world: &World, disturb: impl Fn()) -> Result<()> {
     Ok(())
 }
 
-/// What is there when nothing changes any more.
+/// The state after all changes have settled.
 async fn settled(world: &World) -> Result<Value> {
     let rested = async || {
         let before = state(world).await?;
@@ -88,11 +89,11 @@ async fn settled(world: &World) -> Result<Value> {
     Ok(eventually(LIMIT * 2, rested).await?)
 }
 
-/// Everything but what is different each time: names and addresses of pods, where they are, and when things were done.
+/// All objects without the values that differ between runs: names, addresses and nodes of pods, and times.
 async fn state(world: &World) -> Result<Value> {
     let mut found = Vec::new();
     found.extend(all::<Deployment>(world, &[]).await?);
-    // How many steps it took to get there is not the point.
+    // The number of steps may differ.
     found.extend(all::<ReplicaSet>(world, &["generation", "observedGeneration"]).await?);
     found.extend(all::<Job>(world, &[]).await?);
     found.extend(all::<Pod>(world, &["name", "nodeName", "hostIP", "hostIPs", "podIP", "podIPs"]).await?);
@@ -127,7 +128,7 @@ fn strip(value: &mut Value, without: &[&str]) {
                         | "batch.kubernetes.io/controller-uid"
                         | "controller-uid"
                 );
-                // A container's name is not an object's.
+                // Keep the names of containers.
                 let name_of_object =
                     name == "name" && !value.as_str().is_some_and(|it| matches!(it, "web" | "work"));
                 let told = without.contains(&&**name) && (name != "name" || name_of_object);

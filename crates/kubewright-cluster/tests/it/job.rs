@@ -1,4 +1,4 @@
-//! Jobs complete, fail, are counted and go.
+//! Jobs complete, fail, are counted and expire.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::batch::v1::Job;
@@ -38,7 +38,7 @@ async fn ended(world: &World, type_: &str) -> Result<Job> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_runs_its_pods_a_few_at_a_time_and_completes() -> Result<()> {
+async fn a_job_runs_within_its_parallelism_and_completes() -> Result<()> {
     let world = World::start(Options::default()).await?;
     world.apply(job(&json!({}), &json!({ "completions": 5, "parallelism": 2 }))).await?;
     let status = ended(&world, "Complete").await?.status.unwrap();
@@ -46,9 +46,9 @@ async fn a_job_runs_its_pods_a_few_at_a_time_and_completes() -> Result<()> {
     assert!(status.completion_time.is_some() && status.start_time.is_some());
     let pods = world.pods().await?;
     assert_eq!(pods.len(), 5);
-    assert!(pods.iter().all(|pod| pod.metadata.finalizers.is_none()), "a pod is held for ever");
-    let told = world.events("work").await?;
-    assert!(told.contains(&"Completed: Job completed".to_owned()), "{told:?}");
+    assert!(pods.iter().all(|pod| pod.metadata.finalizers.is_none()), "a pod still has its finalizer");
+    let events = world.events("work").await?;
+    assert!(events.contains(&"Completed: Job completed".to_owned()), "{events:?}");
     Ok(())
 }
 
@@ -68,7 +68,7 @@ async fn an_indexed_job_has_a_pod_for_each_index() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_whose_pods_fail_gives_up_at_its_limit() -> Result<()> {
+async fn a_job_fails_at_its_backoff_limit() -> Result<()> {
     let world = World::start(Options::default()).await?;
     let failing = json!({ "kubewright.dev/exit-code": "1" });
     world.apply(job(&failing, &json!({ "backoffLimit": 2 }))).await?;
@@ -80,7 +80,7 @@ async fn a_job_whose_pods_fail_gives_up_at_its_limit() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_takes_too_long_fails_and_its_pods_end() -> Result<()> {
+async fn a_job_fails_at_its_deadline_and_its_pods_are_deleted() -> Result<()> {
     let world = World::start(Options::default()).await?;
     let slow = json!({ "kubewright.dev/run-time": "1h" });
     world.apply(job(&slow, &json!({ "activeDeadlineSeconds": 30 }))).await?;
@@ -96,13 +96,13 @@ async fn a_job_that_takes_too_long_fails_and_its_pods_end() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_goes_when_its_time_after_the_end_is_over() -> Result<()> {
+async fn a_finished_job_is_deleted_after_its_ttl() -> Result<()> {
     let world = World::start(Options::default()).await?;
     world.apply(job(&json!({}), &json!({ "ttlSecondsAfterFinished": 60 }))).await?;
     ended(&world, "Complete").await?;
     eventually(LIMIT, async || {
         let job = world.client().get_opt::<Job>(&world.key("work")).await?;
-        ensure!(job.is_none() && world.pods().await?.is_empty(), "it is still there");
+        ensure!(job.is_none() && world.pods().await?.is_empty(), "the job or a pod still exists");
         Ok(())
     })
     .await?;

@@ -1,4 +1,4 @@
-//! What a person does with kubectl: rollouts of StatefulSets and DaemonSets, watched, listed and undone. In real time.
+//! Rollouts of StatefulSets and DaemonSets with kubectl: status, history and undo. Runs in real time.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use kubewright_envtest::Environment;
 use serde_json::{Value, json};
 
-/// A control plane with a cluster that kubectl can talk to.
+/// A control plane with a cluster that kubectl can reach.
 struct Session {
     env: Environment,
     kubeconfig: PathBuf,
@@ -20,10 +20,10 @@ impl Session {
         Ok(Self { env, kubeconfig })
     }
 
-    /// What kubectl says, which must succeed.
+    /// The output of kubectl, which must succeed.
     async fn kubectl(&self, line: &str) -> Result<String> {
         let mut command = Command::new("kubectl");
-        // kubectl must not read the user's configuration or language.
+        // kubectl must not use the user's configuration or locale.
         command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         command
             .env("HOME", env!("CARGO_TARGET_TMPDIR"))
@@ -31,18 +31,18 @@ impl Session {
             .arg(&self.kubeconfig)
             .args(line.split_whitespace());
         let ended =
-            tokio::task::spawn_blocking(move || command.output()).await?.context("kubectl is installed")?;
+            tokio::task::spawn_blocking(move || command.output()).await?.context("failed to run kubectl")?;
         ensure!(ended.status.success(), "kubectl {line}: {}", String::from_utf8_lossy(&ended.stderr));
         Ok(String::from_utf8(ended.stdout)?)
     }
 
-    /// Rolls out another image and goes back, as `kind` sees it.
+    /// Rolls out another image and undoes it.
     async fn there_and_back(&self, kind: &str) -> Result<()> {
         let image = format!("get {kind} web -o jsonpath={{.spec.template.spec.containers[0].image}}");
         self.kubectl(&format!("rollout status {kind} web --timeout=60s")).await?;
         self.kubectl(&format!("set image {kind} web web=web:2")).await?;
-        let told = self.kubectl(&format!("rollout status {kind} web --timeout=60s")).await?;
-        ensure!(told.contains("complete") || told.contains("successfully"), "{told}");
+        let output = self.kubectl(&format!("rollout status {kind} web --timeout=60s")).await?;
+        ensure!(output.contains("complete") || output.contains("successfully"), "{output}");
         ensure!(self.kubectl(&image).await? == "web:2");
         let history = self.kubectl(&format!("rollout history {kind} web")).await?;
         ensure!(numbers(&history) == ["1", "2"], "{history}");
@@ -59,7 +59,7 @@ impl Session {
     }
 }
 
-/// The revisions of a history.
+/// The revisions in the output of `kubectl rollout history`.
 fn numbers(history: &str) -> Vec<&str> {
     let words = history.lines().filter_map(|line| line.split_whitespace().next());
     words.filter(|word| word.bytes().all(|it| it.is_ascii_digit())).collect()

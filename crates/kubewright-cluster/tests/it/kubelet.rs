@@ -1,4 +1,4 @@
-//! Pods do what their annotations say, and nodes are ready, silent or gone.
+//! Pods follow their annotations, and nodes become ready, unreachable or removed.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::world::{LIMIT, World, is_ready, pod, shown};
 
 #[tokio::test(start_paused = true)]
-async fn pods_run_complete_fail_and_crash_as_they_are_told() -> Result<()> {
+async fn pods_run_complete_fail_and_crash_as_annotated() -> Result<()> {
     let world = World::start(Options::default()).await?;
     let never = json!({ "restartPolicy": "Never" });
     world.apply(pod("server", &json!({}), &json!({}))).await?;
@@ -47,7 +47,7 @@ async fn pods_run_complete_fail_and_crash_as_they_are_told() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_pod_takes_its_time_and_goes() -> Result<()> {
+async fn a_deleted_pod_stops_after_its_delay() -> Result<()> {
     let world = World::start(Options::default()).await?;
     world.apply(pod("web", &json!({ "kubewright.dev/stop-delay": "20s" }), &json!({}))).await?;
     world.ready_pods(1).await?;
@@ -57,7 +57,7 @@ async fn a_deleted_pod_takes_its_time_and_goes() -> Result<()> {
     })
     .await?;
     eventually(LIMIT, async || {
-        ensure!(world.pods().await?.is_empty(), "it is still there");
+        ensure!(world.pods().await?.is_empty(), "the pod still exists");
         Ok(())
     })
     .await?;
@@ -65,7 +65,7 @@ async fn a_deleted_pod_takes_its_time_and_goes() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_is_switched_off_becomes_unreachable_and_nobody_knows_of_its_pods() -> Result<()> {
+async fn a_node_that_is_down_becomes_unreachable_and_its_pods_not_ready() -> Result<()> {
     let nodes = Nodes { heartbeat: Some(Duration::from_secs(10)), ..Nodes::count(1) };
     let world = World::start(Options { nodes, ..Options::default() }).await?;
     world.apply(pod("web", &json!({}), &json!({}))).await?;
@@ -90,7 +90,7 @@ async fn a_node_that_is_switched_off_becomes_unreachable_and_nobody_knows_of_its
     .await?;
     let unknown = async || {
         let pod = world.client().get::<Pod>(&world.key("web")).await?;
-        ensure!(!is_ready(&pod), "it counts as ready");
+        ensure!(!is_ready(&pod), "the pod is ready");
         Ok(())
     };
     eventually(LIMIT, unknown).await?;
@@ -100,8 +100,8 @@ async fn a_node_that_is_switched_off_becomes_unreachable_and_nobody_knows_of_its
     world.ready_pods(1).await?;
     world.client().patch(&*node().await?, &Patch::merge(on(json!("true")))).await?;
     eventually(LIMIT, unknown).await?;
-    let told = world.events("web").await?;
-    assert!(told.contains(&"NodeNotReady: Node is not ready".to_owned()), "{told:?}");
+    let events = world.events("web").await?;
+    assert!(events.contains(&"NodeNotReady: Node is not ready".to_owned()), "{events:?}");
     let before = world.client().get::<Lease>(&Key::namespaced("kube-node-lease", "node-1")).await?;
     world.client().delete_key::<Pod>(&world.key("web"), &Delete::new()).await?;
     consistently(Duration::from_mins(2), async || {
@@ -109,11 +109,11 @@ async fn a_node_that_is_switched_off_becomes_unreachable_and_nobody_knows_of_its
     })
     .await?;
     let after = world.client().get::<Lease>(&Key::namespaced("kube-node-lease", "node-1")).await?;
-    assert_eq!(before.spec, after.spec, "nobody renews it");
+    assert_eq!(before.spec, after.spec, "the lease is not renewed");
 
     world.client().delete_key::<Node>(&key, &Delete::new()).await?;
     eventually(LIMIT, async || {
-        ensure!(world.pods().await?.is_empty(), "a pod is left on a node that is gone");
+        ensure!(world.pods().await?.is_empty(), "a pod is left on a deleted node");
         Ok(())
     })
     .await?;

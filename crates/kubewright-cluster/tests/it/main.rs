@@ -1,4 +1,5 @@
-//! The controllers of a cluster on the embedded server, on a clock that is paused: time passes when nothing else is to do.
+//! The controllers of a cluster on the embedded API server. The clock is paused: time advances only when all
+//! tasks are idle.
 
 mod autoscaler;
 mod cronjob;

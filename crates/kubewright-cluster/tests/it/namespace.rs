@@ -1,4 +1,4 @@
-//! Every namespace has an account and the certificate of the API server.
+//! Default objects of namespaces.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::world::{LIMIT, World};
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_gets_its_account_and_certificate_and_gets_them_back() -> Result<()> {
+async fn default_objects_are_created_and_restored() -> Result<()> {
     let world = World::start(Options { root_ca: "pem".to_owned(), ..Options::default() }).await?;
     let complete = async || {
         world.client().get::<ServiceAccount>(&world.key("default")).await?;

@@ -1,4 +1,4 @@
-//! Quotas count what is there, and the server lets in no more than they allow.
+//! ResourceQuotas count existing objects and limit new ones.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -14,7 +14,7 @@ fn quota(name: &str, spec: &Value) -> Value {
     json!({ "apiVersion": "v1", "kind": "ResourceQuota", "metadata": { "name": name }, "spec": spec })
 }
 
-/// Waits until a quota says that this is used.
+/// Waits until a quota has this usage.
 async fn uses(world: &World, name: &str, used: &[(&str, &str)]) -> Result<()> {
     eventually(LIMIT, async || {
         let quota = world.client().get::<ResourceQuota>(&world.key(name)).await?;
@@ -34,7 +34,7 @@ fn refusal(result: Result<()>) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deployment_gets_as_many_pods_as_the_quota_has_room_for() -> Result<()> {
+async fn a_quota_limits_the_pods_of_a_deployment() -> Result<()> {
     let world = World::start(Options::default()).await?;
     world.apply(quota("q", &json!({ "hard": { "pods": "2", "count/deployments.apps": "1" } }))).await?;
     uses(&world, "q", &[("count/deployments.apps", "0"), ("pods", "0")]).await?;
@@ -68,7 +68,7 @@ async fn a_deployment_gets_as_many_pods_as_the_quota_has_room_for() -> Result<()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_pods_ask_for_is_counted_until_they_end() -> Result<()> {
+async fn pod_requests_count_until_the_pod_finishes() -> Result<()> {
     let world = World::start(Options::default()).await?;
     let hard = json!({ "requests.cpu": "1", "limits.memory": "2Gi" });
     world.apply(quota("q", &json!({ "hard": hard }))).await?;
@@ -90,18 +90,18 @@ async fn what_pods_ask_for_is_counted_until_they_end() -> Result<()> {
         too_much.contains("exceeded quota: q, requested: requests.cpu=500m, used: requests.cpu=600m, limited: requests.cpu=1"),
         "{too_much}"
     );
-    // It runs for a second.
+    // The pod runs for a second.
     uses(&world, "q", &[("limits.memory", "0"), ("requests.cpu", "0")]).await?;
     world.apply(asking("b", "500m")).await?;
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn services_and_maps_are_counted_and_given_back() -> Result<()> {
+async fn services_and_config_maps_are_counted_and_released() -> Result<()> {
     let world = World::start(Options::default()).await?;
     let hard = json!({ "services.loadbalancers": "1", "services.nodeports": "1", "configmaps": "3" });
     world.apply(quota("q", &json!({ "hard": hard }))).await?;
-    // One map is there from the beginning.
+    // One ConfigMap exists from the beginning.
     let used = |maps, services| {
         [("configmaps", maps), ("services.loadbalancers", services), ("services.nodeports", services)]
     };
@@ -130,7 +130,7 @@ async fn services_and_maps_are_counted_and_given_back() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_scope_chooses_the_pods_that_count() -> Result<()> {
+async fn a_scope_selects_the_counted_pods() -> Result<()> {
     let world = World::start(Options::default()).await?;
     world.apply(quota("short", &json!({ "hard": { "pods": "5" }, "scopes": ["Terminating"] }))).await?;
     world.apply(quota("long", &json!({ "hard": { "pods": "5" }, "scopes": ["NotTerminating"] }))).await?;

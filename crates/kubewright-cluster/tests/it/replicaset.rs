@@ -1,4 +1,4 @@
-//! ReplicaSets have as many pods as they want, whoever made them.
+//! ReplicaSets create, adopt and delete pods.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::ReplicaSet;
@@ -27,12 +27,15 @@ fn set(replicas: i32) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_that_match_are_adopted_and_those_that_no_longer_do_are_released() -> Result<()> {
+async fn matching_pods_are_adopted_and_others_released() -> Result<()> {
     let world = World::start(Options::default()).await?;
     world.apply(pod("web", &json!({}), &json!({}))).await?;
     world.apply(set(2)).await?;
     let pods = world.ready_pods(2).await?;
-    assert!(pods.iter().any(|pod| pod.metadata.name.as_deref() == Some("web")), "the first one was adopted");
+    assert!(
+        pods.iter().any(|pod| pod.metadata.name.as_deref() == Some("web")),
+        "the existing pod is adopted"
+    );
     assert!(pods.iter().all(|pod| controller_of(pod).is_some_and(|owner| owner.name == "web")));
 
     let adopted = world.client().get::<Pod>(&world.key("web")).await?;
@@ -45,7 +48,7 @@ async fn pods_that_match_are_adopted_and_those_that_no_longer_do_are_released() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_deleted_is_made_anew_and_the_status_says_how_many_there_are() -> Result<()> {
+async fn deleted_pods_are_replaced_and_the_status_counts_pods() -> Result<()> {
     let world = World::start(Options::default()).await?;
     world.apply(set(3)).await?;
     let pods = world.ready_pods(3).await?;
@@ -61,14 +64,17 @@ async fn what_is_deleted_is_made_anew_and_the_status_says_how_many_there_are() -
         Ok(())
     })
     .await?;
-    let told = world.events("web").await?;
+    let events = world.events("web").await?;
     let name = again[0].metadata.name.as_deref().unwrap();
-    ensure!(told.iter().any(|it| it.starts_with("SuccessfulCreate: Created pod: web-")), "{name}: {told:?}");
+    ensure!(
+        events.iter().any(|it| it.starts_with("SuccessfulCreate: Created pod: web-")),
+        "{name}: {events:?}"
+    );
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_go_with_their_set_or_stay_without_one() -> Result<()> {
+async fn pods_are_deleted_with_their_set_or_orphaned() -> Result<()> {
     let world = World::start(Options::default()).await?;
     for (how, left) in [(Delete::orphan(), 2), (Delete::foreground(), 0)] {
         world.apply(set(2)).await?;
@@ -78,7 +84,7 @@ async fn pods_go_with_their_set_or_stay_without_one() -> Result<()> {
             let set = world.client().get_opt::<ReplicaSet>(&world.key("web")).await?;
             let pods = world.pods().await?;
             ensure!(set.is_none() && pods.len() == left, "{} pods", pods.len());
-            ensure!(pods.iter().all(|pod| controller_of(pod).is_none()), "an orphan has an owner");
+            ensure!(pods.iter().all(|pod| controller_of(pod).is_none()), "a pod is not orphaned");
             Ok(())
         })
         .await?;

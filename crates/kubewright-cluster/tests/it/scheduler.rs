@@ -1,4 +1,4 @@
-//! Pods wait for a node that is for them, and say why.
+//! Pods wait for a suitable node and report why.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::world::{LIMIT, World, deployment, is_ready, pod};
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_fits_nowhere_says_why_and_is_scheduled_when_something_helps() -> Result<()> {
+async fn an_unschedulable_pod_reports_why_and_is_retried() -> Result<()> {
     let world =
         World::start(Options { nodes: Nodes::count(1).capacity("cpu", "1"), ..Options::default() }).await?;
     let big = json!({ "containers": [{ "name": "web", "image": "web:1", "resources": { "requests": { "cpu": "700m" } } }] });
@@ -20,8 +20,8 @@ async fn a_pod_that_fits_nowhere_says_why_and_is_scheduled_when_something_helps(
     let why = "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are \
                available: 1 No preemption victims found for incoming pod.";
     eventually(LIMIT, async || {
-        let told = world.events("second").await?;
-        ensure!(told == [format!("FailedScheduling: {why}")], "{told:?}");
+        let events = world.events("second").await?;
+        ensure!(events == [format!("FailedScheduling: {why}")], "{events:?}");
         let pod = world.client().get::<Pod>(&world.key("second")).await?;
         let conditions = serde_json::to_value(&pod.status.clone().unwrap_or_default().conditions)?;
         ensure!(
@@ -34,16 +34,16 @@ async fn a_pod_that_fits_nowhere_says_why_and_is_scheduled_when_something_helps(
     world.client().delete_key::<Pod>(&world.key("first"), &kubewright_runtime::Delete::new()).await?;
     let pods = world.ready_pods(1).await?;
     assert_eq!(pods[0].metadata.name.as_deref(), Some("second"));
-    let told = world.events("second").await?;
+    let events = world.events("second").await?;
     assert!(
-        told.contains(&format!("Scheduled: Successfully assigned {}/second to node-1", world.namespace)),
-        "{told:?}"
+        events.contains(&format!("Scheduled: Successfully assigned {}/second to node-1", world.namespace)),
+        "{events:?}"
     );
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cordoned_node_takes_no_pods_until_it_is_open_again() -> Result<()> {
+async fn a_cordoned_node_gets_no_pods_until_uncordoned() -> Result<()> {
     let world = World::start(Options::default()).await?;
     let key = Key::cluster("node-1");
     eventually(LIMIT, async || {
@@ -56,8 +56,8 @@ async fn a_cordoned_node_takes_no_pods_until_it_is_open_again() -> Result<()> {
     world.client().patch(&*world.client().get::<Node>(&key).await?, &cordon(true)).await?;
     world.apply(pod("web", &json!({}), &json!({}))).await?;
     eventually(LIMIT, async || {
-        let told = world.events("web").await?;
-        ensure!(told.iter().any(|it| it.contains("1 node(s) were unschedulable")), "{told:?}");
+        let events = world.events("web").await?;
+        ensure!(events.iter().any(|it| it.contains("1 node(s) were unschedulable")), "{events:?}");
         Ok(())
     })
     .await?;
@@ -67,7 +67,7 @@ async fn a_cordoned_node_takes_no_pods_until_it_is_open_again() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_of_a_higher_priority_gets_the_place_of_another_one() -> Result<()> {
+async fn a_higher_priority_pod_preempts_a_lower_one() -> Result<()> {
     let world =
         World::start(Options { nodes: Nodes::count(1).capacity("cpu", "1"), ..Options::default() }).await?;
     let class = json!({
@@ -105,7 +105,7 @@ async fn a_pod_of_a_higher_priority_gets_the_place_of_another_one() -> Result<()
     })
     .await?;
     let uid = world.client().get::<Pod>(&world.key("urgent")).await?.metadata.uid.clone().unwrap();
-    let told = world.events(&before).await?;
-    assert!(told.contains(&format!("Preempted: Preempted by pod {uid} on node node-1")), "{told:?}");
+    let events = world.events(&before).await?;
+    assert!(events.contains(&format!("Preempted: Preempted by pod {uid} on node node-1")), "{events:?}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! StatefulSets become pods with names, in order, each with its claims, and roll out as `kubectl rollout` sees it.
+//! StatefulSets create named pods in order, each with its claims, and roll out as `kubectl rollout` sees it.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ async fn claims(world: &World) -> Result<Vec<String>> {
     Ok(all.iter().filter_map(|claim| claim.metadata.name.clone()).collect())
 }
 
-/// Waits for what `kubectl rollout status` waits for.
+/// Waits for the condition of `kubectl rollout status`.
 async fn rolled_out(world: &World, replicas: i32) -> Result<StatefulSet> {
     let done = async || {
         let set = world.client().get::<StatefulSet>(&world.key("db")).await?;
@@ -65,7 +65,7 @@ async fn rolled_out(world: &World, replicas: i32) -> Result<StatefulSet> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_come_one_after_the_other_with_names_and_claims_and_go_from_the_end() -> Result<()> {
+async fn pods_are_created_in_order_with_claims_and_deleted_in_reverse() -> Result<()> {
     let world = World::start(cluster()).await?;
     let mut wanted = set(3, "web:1");
     wanted["spec"]["template"]["metadata"]["annotations"] = json!({ "kubewright.dev/ready-delay": "20s" });
@@ -109,19 +109,19 @@ async fn pods_come_one_after_the_other_with_names_and_claims_and_go_from_the_end
     let left = world.ready_pods(1).await?;
     assert_eq!(names(&left), ["db-0"]);
     assert_eq!(claims(&world).await?.len(), 3, "claims outlive their pods");
-    let told = world.events("db").await?;
+    let events = world.events("db").await?;
     for event in [
         "SuccessfulCreate: create Claim data-db-0 Pod db-0 in StatefulSet db success",
         "SuccessfulCreate: create Pod db-0 in StatefulSet db successful",
         "SuccessfulDelete: delete Pod db-2 in StatefulSet db successful",
     ] {
-        assert!(told.iter().any(|it| it == event), "{event}: {told:#?}");
+        assert!(events.iter().any(|it| it == event), "{event}: {events:#?}");
     }
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rollout_stops_at_the_partition_goes_on_below_it_and_can_be_undone() -> Result<()> {
+async fn a_rollout_respects_the_partition_and_can_be_undone() -> Result<()> {
     let world = World::start(cluster()).await?;
     let mut wanted = set(3, "web:1");
     wanted["spec"]["updateStrategy"] = json!({ "rollingUpdate": { "partition": 2 } });
@@ -139,7 +139,7 @@ async fn a_rollout_stops_at_the_partition_goes_on_below_it_and_can_be_undone() -
     let images =
         async || anyhow::Ok(world.pods().await?.iter().map(image).map(str::to_owned).collect::<Vec<_>>());
     assert_eq!(images().await?, ["web:1", "web:1", "web:2"]);
-    // One that comes back below the partition is as it was.
+    // A recreated pod below the partition keeps the old revision.
     world.client().delete_key::<Pod>(&world.key("db-0"), &Delete::new()).await?;
     world.ready_pods(3).await?;
     assert_eq!(images().await?, ["web:1", "web:1", "web:2"]);
@@ -151,7 +151,7 @@ async fn a_rollout_stops_at_the_partition_goes_on_below_it_and_can_be_undone() -
     let before = revisions(&world).await?;
     assert_eq!(before.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1, 2]);
 
-    // What `kubectl rollout undo` does.
+    // Like `kubectl rollout undo`.
     let first = world.client().get::<ControllerRevision>(&world.key(&before[0].1)).await?;
     let undo = Patch::strategic_from(&first.data)?;
     world.client().patch(&*world.client().get::<StatefulSet>(&world.key("db")).await?, &undo).await?;
@@ -163,7 +163,7 @@ async fn a_rollout_stops_at_the_partition_goes_on_below_it_and_can_be_undone() -
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_image_that_cannot_be_pulled_stops_a_rollout_at_its_first_pod() -> Result<()> {
+async fn a_rollout_of_a_bad_image_stops_at_its_first_pod() -> Result<()> {
     let world = World::start(cluster()).await?;
     let mut wanted = set(3, "web:1");
     wanted["spec"]["template"]["metadata"]["annotations"] =
@@ -190,8 +190,7 @@ async fn an_image_that_cannot_be_pulled_stops_a_rollout_at_its_first_pod() -> Re
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_parallel_set_starts_at_once_from_its_first_ordinal_and_waits_with_old_pods_until_they_are_deleted()
--> Result<()> {
+async fn a_parallel_set_starts_all_pods_at_once_and_on_delete_keeps_old_pods() -> Result<()> {
     let world = World::start(cluster()).await?;
     let mut wanted = set(3, "web:1");
     wanted["spec"]["podManagementPolicy"] = json!("Parallel");
@@ -222,7 +221,7 @@ async fn a_parallel_set_starts_at_once_from_its_first_ordinal_and_waits_with_old
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_pod_is_made_anew_and_orphans_are_taken_back() -> Result<()> {
+async fn a_failed_pod_is_recreated_and_orphans_are_adopted() -> Result<()> {
     let world = World::start(cluster()).await?;
     world.apply(set(2, "web:1")).await?;
     rolled_out(&world, 2).await?;
@@ -231,24 +230,24 @@ async fn a_failed_pod_is_made_anew_and_orphans_are_taken_back() -> Result<()> {
     world.client().status().patch(&*failed, &status).await?;
     eventually(LIMIT, async || {
         let pod = world.client().get::<Pod>(&world.key("db-1")).await?;
-        ensure!(pod.metadata.uid != failed.metadata.uid, "still the same");
+        ensure!(pod.metadata.uid != failed.metadata.uid, "the pod was not replaced");
         Ok(())
     })
     .await?;
     let before = world.ready_pods(2).await?;
-    let told = world.events("db").await?;
+    let events = world.events("db").await?;
     let note =
         format!("RecreatingFailedPod: StatefulSet {}/db is recreating failed Pod db-1", world.namespace);
-    assert!(told.contains(&note), "{told:?}");
+    assert!(events.contains(&note), "{events:?}");
 
     world.client().delete_key::<StatefulSet>(&world.key("db"), &Delete::orphan()).await?;
     eventually(LIMIT, async || {
         let pods = world.pods().await?;
-        ensure!(pods.iter().all(|pod| controller_of(pod).is_none()), "an orphan has an owner");
+        ensure!(pods.iter().all(|pod| controller_of(pod).is_none()), "a pod is not orphaned");
         Ok(())
     })
     .await?;
-    // Labels alone make no member: the name must fit as well.
+    // Matching labels are not enough: the name must match too.
     world.apply(crate::world::pod("stranger", &json!({}), &json!({}))).await?;
     let stranger = world.client().get::<Pod>(&world.key("stranger")).await?;
     let same = Patch::merge(json!({ "metadata": { "labels": { "app": "db" } } }));
@@ -264,7 +263,7 @@ async fn a_failed_pod_is_made_anew_and_orphans_are_taken_back() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn claims_go_as_the_retention_policy_says_and_come_back_empty() -> Result<()> {
+async fn claims_follow_the_retention_policy() -> Result<()> {
     let world = World::start(cluster()).await?;
     let mut wanted = set(2, "web:1");
     wanted["spec"]["persistentVolumeClaimRetentionPolicy"] =
@@ -306,7 +305,7 @@ async fn claims_go_as_the_retention_policy_says_and_come_back_empty() -> Result<
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_are_waited_for_until_they_are_available_and_the_history_is_kept_short() -> Result<()> {
+async fn a_rollout_waits_for_availability_and_history_is_limited() -> Result<()> {
     let world = World::start(cluster()).await?;
     let mut wanted = set(2, "web:0");
     wanted["spec"]["minReadySeconds"] = json!(30);
@@ -321,7 +320,7 @@ async fn pods_are_waited_for_until_they_are_available_and_the_history_is_kept_sh
     .await?;
     consistently(Duration::from_secs(28), async || {
         let pods = world.pods().await?;
-        ensure!(pods.len() == 1, "the second comes too early");
+        ensure!(pods.len() == 1, "the second pod was created too early");
         Ok::<_, anyhow::Error>(())
     })
     .await?;
@@ -347,7 +346,7 @@ async fn pods_are_waited_for_until_they_are_available_and_the_history_is_kept_sh
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_fails_on_the_way_the_end_is_the_same() -> Result<()> {
+async fn the_result_is_the_same_despite_failed_requests() -> Result<()> {
     for seed in 0..4 {
         let world = World::start(cluster()).await?;
         let mut wanted = set(3, "web:1");
@@ -364,7 +363,7 @@ async fn whatever_fails_on_the_way_the_end_is_the_same() -> Result<()> {
         world.apply(wanted).await?;
         world.disturb(seed);
         let done = rolled_out(&world, 2).await?.status.unwrap_or_default();
-        assert_eq!(done.collision_count, Some(0), "seed {seed}: nothing is made twice");
+        assert_eq!(done.collision_count, Some(0), "seed {seed}: no revision is created twice");
         let pods = world.ready_pods(2).await?;
         assert!(pods.iter().all(|pod| image(pod) == "web:2"), "seed {seed}");
         assert_eq!(claims(&world).await?.len(), 3, "seed {seed}");

@@ -1,4 +1,4 @@
-//! What the tests start from: an environment whose cluster runs, and short ways to say things.
+//! Test fixture: an environment with a running cluster.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use kubewright_envtest::{Asked, Effect, Environment, Running, eventually};
 use kubewright_runtime::{Client, Key, List, ManagerOptions};
 use serde_json::{Value, json};
 
-/// Longer than anything takes that is not meant to. The clock is paused: nobody waits for it.
+/// Timeout of waits. The clock is paused, so it costs no real time.
 pub(crate) const LIMIT: Duration = Duration::from_mins(2);
 
-/// A control plane, and the cluster that runs on it.
+/// A control plane and its cluster.
 pub(crate) struct World {
     pub(crate) env: Environment,
     pub(crate) namespace: String,
@@ -33,7 +33,7 @@ impl World {
         Ok(world)
     }
 
-    /// Waits until so many nodes take pods: those that come first would get them all.
+    /// Waits until this many nodes are schedulable; otherwise the first ones would get all pods.
     async fn ready_nodes(&self, count: usize) -> Result<()> {
         let ready = async || {
             let nodes = self.client().list::<Node>(&List::all()).await?;
@@ -46,7 +46,7 @@ impl World {
         Ok(eventually(LIMIT, ready).await?)
     }
 
-    /// From now on, one write in five fails in some way; which ones, the seed decides.
+    /// From now on, one write in five fails; the seed selects which.
     pub(crate) fn disturb(&self, seed: u64) {
         let effects = [Effect::internal_error(), Effect::LoseAnswer, Effect::conflict(), Effect::Refuse];
         for (seed, effect) in (seed..).zip(effects) {
@@ -72,7 +72,7 @@ impl World {
         Ok(pods.iter().map(|pod| (**pod).clone()).collect())
     }
 
-    /// Waits until so many pods are there, all ready.
+    /// Waits until this many pods exist and all are ready.
     pub(crate) async fn ready_pods(&self, count: usize) -> Result<Vec<Pod>> {
         let ready = async || {
             let pods = self.pods().await?;
@@ -87,7 +87,7 @@ impl World {
         Ok(eventually(LIMIT, ready).await?)
     }
 
-    /// Waits until a Deployment is rolled out, and so many pods are left.
+    /// Waits until a Deployment is rolled out and this many pods are left.
     pub(crate) async fn rolled_out(&self, name: &str, count: usize) -> Result<Deployment> {
         let key = self.key(name);
         let done = async || {
@@ -108,7 +108,7 @@ impl World {
         Ok(eventually(LIMIT, done).await?)
     }
 
-    /// The reasons and notes of events about objects whose name begins like this.
+    /// Reasons and notes of events about objects whose name starts with `about`.
     pub(crate) async fn events(&self, about: &str) -> Result<Vec<String>> {
         let events = self.env.events(&self.namespace).await?;
         let about = events.iter().filter(|event| {
@@ -158,7 +158,7 @@ pub(crate) fn is_ready(pod: &Pod) -> bool {
     conditions.into_iter().flatten().any(|it| it.type_ == "Ready" && it.status == "True")
 }
 
-/// What a list of pods shows of one.
+/// The status that `kubectl get pods` shows.
 pub(crate) fn shown(pod: &Pod) -> String {
     let status = pod.status.clone().unwrap_or_default();
     let container = status.container_statuses.iter().flatten().next();

@@ -1,4 +1,4 @@
-//! Field sets: their text, and the laws of sets.
+//! Field sets: encoding and set laws.
 
 use super::*;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn paths(set: &Set) -> Vec<String> {
 }
 
 #[test]
-fn fields_keep_their_text() {
+fn field_sets_round_trip() {
     let fields = json!({
         "f:metadata": {"f:labels": {".": {}, "f:a": {}}},
         "f:spec": {"f:list": {"k:{\"name\":\"a\"}": {".": {}, "f:image": {}}, "v:\"x\"": {}, "i:0": {}}},
@@ -35,13 +35,13 @@ fn fields_keep_their_text() {
 }
 
 #[test]
-fn an_element_of_a_later_version_is_skipped_and_a_broken_one_refused() {
+fn unknown_elements_are_skipped_and_invalid_ones_rejected() {
     assert_eq!(set(&json!({"z:new": {"f:a": {}}, "f:b": {}})), set(&json!({"f:b": {}})));
     assert!(Set::decode(&json!({"f:a": {"nocolon": {}}})).is_err());
 }
 
 #[test]
-fn what_is_below_a_subtracted_field_stays_unless_subtracted_recursively() {
+fn only_recursive_subtraction_removes_children() {
     let all = set(&json!({"f:a": {".": {}, "f:b": {"f:c": {}}}, "f:d": {}}));
     let a = set(&json!({"f:a": {}}));
     let mut left = all.clone();
@@ -54,7 +54,7 @@ fn what_is_below_a_subtracted_field_stays_unless_subtracted_recursively() {
 }
 
 #[test]
-fn leaves_are_the_fields_with_nothing_below() {
+fn leaves_are_the_fields_without_children() {
     let mut leaves = set(&json!({"f:a": {".": {}, "f:b": {}}, "f:c": {}}));
     leaves.keep_leaves();
     assert_eq!(leaves.encode(), json!({"f:a": {"f:b": {}}, "f:c": {}}));
@@ -103,12 +103,12 @@ fn well_formed(set: &Set) -> bool {
 
 proptest! {
     #[test]
-    fn a_set_survives_its_text(set in any_set()) {
+    fn arbitrary_sets_round_trip(set in any_set()) {
         prop_assert_eq!(Set::decode(&set.encode()).unwrap(), set);
     }
 
     #[test]
-    fn operations_follow_the_laws_of_sets(a in any_set(), b in any_set()) {
+    fn set_operations_follow_the_set_laws(a in any_set(), b in any_set()) {
         let mut union = a.clone();
         union.unite(b.clone());
         let mut other_union = b.clone();
@@ -140,7 +140,7 @@ proptest! {
     }
 
     #[test]
-    fn each_path_is_in_the_set(set in any_set()) {
+    fn each_visited_path_is_in_the_set(set in any_set()) {
         let mut count = 0;
         set.each_path(&mut |path| {
             count += 1;

@@ -1,4 +1,4 @@
-//! What a server reads off a definition.
+//! Reading CRDs for the registry and discovery.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -28,7 +28,7 @@ fn widgets() -> Value {
 }
 
 #[test]
-fn a_definition_says_what_is_served() {
+fn served_versions_and_names_are_read_from_a_crd() {
     let definition = Definition::from_object(&widgets());
     assert!(definition.is_served() && definition.established && !definition.terminating);
     assert_eq!(definition.names.short_names, ["w"]);
@@ -41,7 +41,7 @@ fn a_definition_says_what_is_served() {
 }
 
 #[test]
-fn deprecated_versions_say_what_to_use() {
+fn deprecated_versions_have_a_warning() {
     let definition = Definition::from_object(&widgets());
     let warning = |name: &str| definition.served_version(name).unwrap().warning.as_deref();
     assert_eq!(
@@ -53,7 +53,7 @@ fn deprecated_versions_say_what_to_use() {
 }
 
 #[test]
-fn selectable_fields_are_texts() {
+fn selectable_fields_are_compared_as_text() {
     let definition = Definition::from_object(&widgets());
     let field = &definition.storage_version().unwrap().selectable[0];
     assert_eq!(field.name, "spec.color");
@@ -63,13 +63,13 @@ fn selectable_fields_are_texts() {
 }
 
 #[test]
-fn a_storage_version_has_the_hash_of_built_in_kinds() {
+fn the_storage_version_hash_is_computed_as_for_built_in_kinds() {
     assert_eq!(storage_version_hash("", "v1", "Pod"), "xPOwRZ+Yhw8=");
     assert_eq!(storage_version_hash("apps", "v1", "Deployment"), "8aSe+NMegvE=");
 }
 
 #[test]
-fn versions_are_ranked_by_stability_then_number() {
+fn versions_are_sorted_by_stability_then_number() {
     let mut versions = ["v1alpha1", "v10", "v2beta2", "v1", "v2beta1", "foo1", "v2", "v11alpha2", "bar"];
     versions.sort_by(|one, other| compare_versions(other, one));
     assert_eq!(versions, ["v10", "v2", "v1", "v2beta2", "v2beta1", "v11alpha2", "v1alpha1", "bar", "foo1"]);
@@ -77,7 +77,7 @@ fn versions_are_ranked_by_stability_then_number() {
 
 proptest! {
     #[test]
-    fn the_ranking_is_an_order(names in proptest::collection::vec("(v[0-9]{1,2}((alpha|beta)[0-9])?|[a-z]{1,3})", 3)) {
+    fn version_priority_is_a_total_order(names in proptest::collection::vec("(v[0-9]{1,2}((alpha|beta)[0-9])?|[a-z]{1,3})", 3)) {
         let [a, b, c] = [&names[0], &names[1], &names[2]];
         prop_assert_eq!(compare_versions(a, b), compare_versions(b, a).reverse());
         if compare_versions(a, b).is_ge() && compare_versions(b, c).is_ge() {

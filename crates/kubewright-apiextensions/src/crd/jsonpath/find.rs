@@ -1,4 +1,4 @@
-//! Following a path through an object.
+//! Evaluation of a JSONPath on an object.
 
 use std::cmp::Ordering;
 
@@ -6,46 +6,46 @@ use serde_json::Value;
 
 use super::{Node, Slice};
 
-/// Why a path cannot be followed.
+/// Why the evaluation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FindError {
-    /// An index or filter where there is no list.
+    /// An index or filter on a value that is not a list.
     #[error("not an array")]
     NotArray,
-    /// An index that no item has.
+    /// An index out of range.
     #[error("array index out of bounds: index {index}, length {length}")]
     OutOfBounds {
         /// The index.
         index: i64,
-        /// How many items there are.
+        /// The length of the list.
         length: usize,
     },
     /// A slice that ends before it starts.
     #[error("starting index {from} is greater than ending index {to}")]
     Backwards {
-        /// Where it starts.
+        /// The start of the slice.
         from: i64,
-        /// Where it ends.
+        /// The end of the slice.
         to: i64,
     },
-    /// A slice that does not advance.
+    /// A slice whose step is not positive.
     #[error("step must be > 0")]
     Step,
-    /// A filter with several values on one side.
+    /// A filter operand with several values.
     #[error("can only compare one element at a time")]
     Several,
-    /// A filter of values that have no order, or not with each other.
+    /// A filter over values that cannot be compared.
     #[error("incompatible types for comparison")]
     Incomparable,
-    /// An operator that does not exist.
+    /// An unknown operator.
     #[error("unrecognized filter operator {0}")]
     Operator(String),
-    /// A bare word.
+    /// An unknown identifier.
     #[error("unrecognized identifier {0}")]
     Identifier(String),
 }
 
-/// A value of the object, or one that was written in the path.
+/// A value of the object, or a literal of the path.
 #[derive(Debug, Clone)]
 pub(super) enum Found<'a> {
     Object(&'a Value),
@@ -118,7 +118,7 @@ fn step<'a>(input: Vec<Found<'a>>, node: &Node) -> Result<Vec<Found<'a>>, FindEr
     })
 }
 
-/// The values of the object among what was found.
+/// The values of the object, without literals.
 fn values(input: Vec<Found<'_>>) -> impl Iterator<Item = &Value> {
     input.into_iter().filter_map(Found::in_object)
 }
@@ -185,7 +185,7 @@ fn compare(left: &Value, operator: &str, right: &Value) -> Result<bool, FindErro
     let order = match (left, right) {
         (Value::String(left), Value::String(right)) => Some(left.cmp(right)),
         (Value::Bool(left), Value::Bool(right)) if is_equality => Some(left.cmp(right)),
-        // Whole numbers and others do not compare.
+        // Integers and floats are not comparable.
         (Value::Number(left), Value::Number(right)) => match (left.as_i64(), right.as_i64()) {
             (Some(left), Some(right)) => Some(left.cmp(&right)),
             (None, None) => left.as_f64().partial_cmp(&right.as_f64()),

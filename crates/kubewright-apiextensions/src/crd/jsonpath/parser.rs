@@ -1,14 +1,14 @@
-//! Reading a path.
+//! JSONPath parser.
 
 use super::{Node, Slice};
 
-/// Why a text is no path.
+/// Why a text is not a JSONPath.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// A line break, or a brace that opens.
+    /// A line break or an opening brace.
     #[error("unclosed action")]
     Unclosed,
-    /// A character that starts nothing.
+    /// An unexpected character.
     #[error("unrecognized character in action: {0:?}")]
     Character(char),
     /// `....`
@@ -20,18 +20,18 @@ pub enum ParseError {
     /// `[?(` without `)]`.
     #[error("unterminated filter")]
     Filter,
-    /// A quote that does not close.
+    /// An unclosed quote.
     #[error("unterminated quoted string")]
     Quote,
-    /// Neither an index nor a slice nor a key.
+    /// Not an index, a slice or a key.
     #[error("invalid array index {0}")]
     Index(String),
-    /// Digits that are no number.
+    /// An invalid number.
     #[error("cannot parse number {0}")]
     Number(String),
 }
 
-/// Parses the inside of `{...}`. What follows a brace that closes it is not looked at.
+/// Parses the content of `{...}`. Ignores text after a closing brace.
 pub(super) fn parse(text: &str) -> Result<Vec<Node>, ParseError> {
     let mut parser = Parser { rest: text, nodes: Vec::new() };
     while parser.step()? {}
@@ -44,7 +44,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Reads one step; false at the end.
+    /// Parses one step. Returns false at the end.
     fn step(&mut self) -> Result<bool, ParseError> {
         let Some(c) = self.rest.chars().next() else { return Ok(false) };
         if self.rest.starts_with("[?(") {
@@ -197,7 +197,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Where the parenthesis closes that is not in quotes.
+    /// The position of the closing parenthesis outside quotes.
     fn filter_end(&self) -> Option<usize> {
         let mut quote = None;
         let mut closed = false;

@@ -1,4 +1,4 @@
-//! What a write of a definition may touch, step by step.
+//! Strategy of CRDs: defaulting, create, update, status and deletion.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn widgets() -> Value {
 }
 
 #[test]
-fn names_follow_from_the_kind() {
+fn names_default_from_the_kind() {
     let mut object = widgets();
     set_defaults(&mut object);
     assert_eq!(
@@ -31,7 +31,7 @@ fn names_follow_from_the_kind() {
 }
 
 #[test]
-fn a_new_definition_starts_with_an_empty_status() {
+fn a_new_crd_has_an_empty_status() {
     let mut object = widgets();
     object.set_at("status", json!({"storedVersions": ["v0"], "conditions": [{"type": "Established"}]}));
     prepare_create(&mut object);
@@ -43,7 +43,7 @@ fn a_new_definition_starts_with_an_empty_status() {
 }
 
 #[test]
-fn an_update_counts_changes_and_remembers_what_was_stored() {
+fn an_update_increments_the_generation_and_keeps_stored_versions() {
     let mut old = widgets();
     prepare_create(&mut old);
     let mut same = old.clone();
@@ -58,7 +58,7 @@ fn an_update_counts_changes_and_remembers_what_was_stored() {
 }
 
 #[test]
-fn a_status_update_leaves_the_spec_alone() {
+fn a_status_update_keeps_the_spec() {
     let old = widgets();
     let mut new =
         json!({"metadata": {"labels": {"a": "b"}}, "spec": {}, "status": {"storedVersions": ["v2"]}});
@@ -68,7 +68,7 @@ fn a_status_update_leaves_the_spec_alone() {
 }
 
 #[test]
-fn a_deleted_definition_waits_for_its_instances() {
+fn a_deleted_crd_waits_for_its_custom_resources() {
     let mut object = widgets();
     prepare_delete(&mut object, "t1");
     assert_eq!(object.at("metadata.finalizers"), &json!([FINALIZER]));
@@ -89,7 +89,7 @@ fn a_deleted_definition_waits_for_its_instances() {
 }
 
 #[test]
-fn schemas_lose_what_go_would_not_keep_also_below_items() {
+fn schemas_are_normalised_also_below_items() {
     let mut object = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": {
         "type": "array",
         "items": {"type": "object", "required": [], "unknown": 1, "additionalProperties": {"type": "string", "enum": []}}
@@ -102,7 +102,7 @@ fn schemas_lose_what_go_would_not_keep_also_below_items() {
 }
 
 #[test]
-fn schemas_of_the_wrong_shape_are_refused() {
+fn malformed_schemas_are_rejected() {
     let problem = |schema: Value| {
         let mut object = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}});
         complete(&mut object).unwrap_err()
@@ -115,7 +115,7 @@ fn schemas_of_the_wrong_shape_are_refused() {
 }
 
 #[test]
-fn formats_that_nobody_checks_are_warned_of_once() {
+fn unsupported_formats_cause_one_warning() {
     let with = |format: &str| {
         json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties": {
             "a": {"type": "string", "format": format}, "b": {"type": "integer", "format": "int32"},

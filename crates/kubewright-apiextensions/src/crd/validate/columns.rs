@@ -1,4 +1,4 @@
-//! Rules of what refers into instances by path: subresources, printer columns, selectable fields.
+//! Validation of subresources, printer columns and selectable fields.
 
 use serde_json::Value;
 
@@ -7,13 +7,13 @@ use super::super::schema::Schema;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
 
-/// How many fields may be selectable.
+/// Maximum number of selectable fields.
 pub(super) const MAX_SELECTABLE: usize = 8;
 
 const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 
-/// Checks subresources.
+/// Validates subresources.
 pub(super) fn subresources(subresources: Option<&Value>, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let Some(scale) = subresources.map(|subresources| subresources.at("scale")).filter(|s| !s.is_null())
@@ -41,7 +41,7 @@ pub(super) fn subresources(subresources: Option<&Value>, path: &Path) -> ErrorLi
     errors
 }
 
-/// Checks printer columns.
+/// Validates printer columns.
 pub(super) fn columns(columns: &[Value], path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     for (i, column) in columns.iter().enumerate() {
@@ -76,7 +76,7 @@ fn simple_path(value: &str, path: &Path) -> Option<FieldError> {
     (!value.starts_with('.')).then(|| FieldError::invalid(path, value, detail))
 }
 
-/// Checks selectable fields. `many` says that there may be more than [`MAX_SELECTABLE`].
+/// Validates selectable fields. `many` allows more than [`MAX_SELECTABLE`].
 pub(super) fn selectable_fields(fields: &[Value], schema: Schema<'_>, many: bool, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut known: Vec<String> = Vec::new();
@@ -95,7 +95,7 @@ pub(super) fn selectable_fields(fields: &[Value], schema: Schema<'_>, many: bool
             }
         };
         let name = found.path.as_str();
-        // The first part of the path, which is all of it where a map's key has a dot.
+        // The first part of the path; the whole path if a map key contains a dot.
         if name.split(['.', '[']).next() == Some("metadata") {
             errors.push(FieldError::invalid(&path, json_path, "must not point to fields in metadata"));
         }

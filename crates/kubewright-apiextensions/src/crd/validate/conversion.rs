@@ -1,4 +1,4 @@
-//! Rules of the conversion between versions.
+//! Validation of `spec.conversion`.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use kubewright_apimachinery::webhook_client;
 
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-/// Checks `spec.conversion`. Its webhook has paths of upstream's internal type.
+/// Validates `spec.conversion`. The webhook errors have the paths of upstream's internal type.
 pub(super) fn validate(spec: &Spec<'_>, demands: &Demands<'_>, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let conversion = spec.raw.at("conversion");
@@ -45,7 +45,7 @@ pub(super) fn validate(spec: &Spec<'_>, demands: &Demands<'_>, path: &Path) -> E
     errors
 }
 
-/// Whether a stored conversion names a known review version, or none at all.
+/// Whether a stored conversion lists a known review version, or none at all.
 pub(super) fn knows_version_or_none(conversion: &Value) -> bool {
     let versions = conversion.list_at("webhook.conversionReviewVersions");
     versions.is_empty() || versions.iter().any(is_known)
@@ -91,8 +91,8 @@ fn client_config(config: &Value, demands: &Demands<'_>, path: &Path) -> ErrorLis
     errors
 }
 
-/// What is wrong with a CA bundle, as base64: only that nothing in it says that it is a certificate, for
-/// certificates themselves are not read here. No bundle is fine.
+/// The problem of a base64 CA bundle. Checks only that it contains a certificate block; does not parse
+/// certificates. An empty bundle is valid.
 pub(in crate::crd) fn ca_bundle_problem(bundle: &str) -> Option<&'static str> {
     if bundle.is_empty() {
         return None;

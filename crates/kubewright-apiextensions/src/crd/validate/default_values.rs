@@ -1,4 +1,4 @@
-//! Rules of default values: a value that the server sets must itself be allowed.
+//! Validation of defaults: each must be valid for its schema.
 
 use serde_json::{Value, json};
 
@@ -9,14 +9,14 @@ use kubewright_apimachinery::field::{ErrorList, FieldError, Path, aggregate};
 use kubewright_apimachinery::json;
 use kubewright_cel::rules::Rules;
 
-/// Checks all default values of a whole structural schema.
+/// Validates all defaults of a structural schema.
 pub(super) fn validate(
     schema: Schema<'_>,
     demands: &Demands<'_>,
     rules: &dyn Rules,
     path: &Path,
 ) -> ErrorList {
-    // The whole is a resource, although it does not say so.
+    // The root is a resource even if not marked as embedded.
     let mut root = schema.0.clone();
     if let Value::Object(root) = &mut root {
         root.insert("x-kubernetes-embedded-resource".to_owned(), true.into());
@@ -27,7 +27,7 @@ pub(super) fn validate(
     walk.errors
 }
 
-/// Whether a default of the schema has fields that the schema does not know.
+/// Whether a default contains fields that its schema does not declare.
 pub(super) fn has_unknown_fields(schema: Schema<'_>) -> bool {
     schema.any(&mut |schema| {
         let Ok(compiled) = custom::Schema::compile(schema.0) else { return false };
@@ -39,7 +39,7 @@ fn is_pruned(schema: &custom::Schema, value: &Value) -> bool {
     custom::prune_paths(schema, &mut value.clone(), schema.embedded_resource).is_empty()
 }
 
-/// A step from the root of a resource to a value.
+/// A step of the path from a resource to a value.
 enum Step {
     Child(String),
     Index,
@@ -48,14 +48,14 @@ enum Step {
 struct Walk<'a> {
     pruned: bool,
     rules: &'a dyn Rules,
-    /// The way from the innermost resource.
+    /// The path from the innermost resource.
     steps: Vec<Step>,
     errors: ErrorList,
 }
 
 impl Walk<'_> {
-    /// `resource` is the schema of the innermost resource; `inside_meta` says that `schema` is part of what every
-    /// resource has.
+    /// `resource` is the schema of the innermost resource; `inside_meta` is set below its `apiVersion`,
+    /// `kind` and `metadata`.
     fn schema(&mut self, schema: Schema<'_>, resource: &Value, inside_meta: bool, path: &Path) {
         if schema.is_embedded() {
             let outer = std::mem::take(&mut self.steps);
@@ -69,7 +69,7 @@ impl Walk<'_> {
     }
 
     fn parts(&mut self, schema: Schema<'_>, resource: &Value, inside_meta: bool, path: &Path) {
-        // Values of maps have no defaults.
+        // Values of maps cannot have defaults.
         if let Some(item) = schema.item() {
             self.steps.push(Step::Index);
             self.schema(item, resource, inside_meta, &path.child("items"));
@@ -86,7 +86,7 @@ impl Walk<'_> {
     fn value(&mut self, schema: Schema<'_>, resource: &Value, inside_meta: bool, path: &Path) {
         let Some(value) = schema.default() else { return };
         let path = path.child("default");
-        // A schema that does not compile is refused for what keeps it from that.
+        // Schemas that do not compile are rejected elsewhere.
         let Ok(compiled) = custom::Schema::compile(schema.0) else { return };
         if inside_meta {
             let Ok(resource) = custom::Schema::compile(resource) else { return };
@@ -115,7 +115,7 @@ impl Walk<'_> {
         self.errors.extend(self.rules.evaluate(schema.0, value, schema.is_embedded(), &path));
     }
 
-    /// A resource that has nothing but a value at the present place.
+    /// Wraps a value in a resource that contains nothing else.
     fn surrounded(&self, value: &Value) -> Value {
         let mut object = value.clone();
         for step in self.steps.iter().rev() {
@@ -132,7 +132,7 @@ impl Walk<'_> {
     }
 }
 
-/// What is wrong with the metadata of a resource and of those embedded in it.
+/// Validates the metadata of a resource and of its embedded resources.
 fn metadata(schema: &custom::Schema, value: &Value, whole_object: bool, path: &Path) -> ErrorList {
     match custom::coerce_metadata(schema, &mut value.clone(), path, whole_object, Malformed::Refuse) {
         Err(error) => vec![error],

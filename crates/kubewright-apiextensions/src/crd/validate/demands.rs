@@ -1,4 +1,4 @@
-//! What is asked of a definition: all of a new one; of an update, not what the stored one already lacks.
+//! Which rules apply: all to a new CRD; on update only those that the stored CRD meets.
 
 use std::collections::HashSet;
 
@@ -11,27 +11,27 @@ use super::{columns, conversion, default_values, extensions, openapi, structural
 use kubewright_apimachinery::field::Path;
 use kubewright_apimachinery::object::Fields as _;
 
-/// The rules that stored definitions may be exempt from.
+/// The rules from which stored CRDs may be exempt.
 pub(super) struct Demands<'a> {
-    /// One of the review versions must be a known one.
+    /// At least one review version must be known.
     pub(super) known_review_version: bool,
     /// Every version must have a schema.
     pub(super) schema: bool,
-    /// Types must be those of OpenAPI.
+    /// Types must be valid OpenAPI types.
     pub(super) valid_types: bool,
     /// Schemas must be structural.
     pub(super) structural: bool,
-    /// Default values must not have unknown fields.
+    /// Defaults must not contain unknown fields.
     pub(super) pruned_defaults: bool,
     /// Items of sets must be atomic.
     pub(super) atomic_sets: bool,
-    /// Keys of list maps must be there, and items may not be null.
+    /// Keys of lists of type `map` must be required or have defaults, and items must not be nullable.
     pub(super) map_keys: bool,
-    /// A CA bundle must be one.
+    /// The CA bundle must be valid.
     pub(super) ca_bundle: bool,
-    /// The versions whose schema did not change: their rules may be as expensive as they are.
+    /// The versions whose schema did not change: cost limits do not apply to them.
     pub(super) unchanged: HashSet<&'a str>,
-    /// The versions (or, as an empty name, the definition) that may keep too many selectable fields.
+    /// The versions that may keep too many selectable fields. The empty name stands for the whole CRD.
     pub(super) many_selectable: HashSet<&'a str>,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Demands<'a> {
             pruned_defaults: true,
             atomic_sets: true,
             map_keys: true,
-            // It is not used yet, and may be filled in by a controller.
+            // Not used before creation, and a controller may fill it in later.
             ca_bundle: false,
             unchanged: HashSet::new(),
             many_selectable: HashSet::new(),

@@ -1,4 +1,4 @@
-//! Rules of `x-kubernetes-preserve-unknown-fields`, `-map-type`, `-list-type` and `-list-map-keys`.
+//! Validation of `x-kubernetes-preserve-unknown-fields`, `-map-type`, `-list-type` and `-list-map-keys`.
 
 use super::super::printed;
 use super::super::schema::{Items, Schema};
@@ -8,7 +8,7 @@ use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 const LIST_TYPES: [&str; 3] = ["atomic", "set", "map"];
 const MAP_TYPES: [&str; 2] = ["atomic", "granular"];
 
-/// Checks one schema, not those inside.
+/// Validates one schema without its subschemas.
 pub(super) fn validate(schema: Schema<'_>, demands: &Demands<'_>, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let preserve = "x-kubernetes-preserve-unknown-fields";
@@ -28,7 +28,7 @@ pub(super) fn validate(schema: Schema<'_>, demands: &Demands<'_>, path: &Path) -
             && demands.atomic_sets
             && let Some((name, list_type)) = non_atomic_set(schema)
         {
-            // Upstream quotes the list type here, whichever type is meant.
+            // Upstream quotes the list type here even if the map type is invalid.
             let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
             errors.push(FieldError::invalid(&path.child("items").child(name), list_type, detail));
         }
@@ -51,7 +51,7 @@ fn type_is(schema: Schema<'_>, kind: &str, because: &str, path: &Path) -> Option
     }
 }
 
-/// The field that makes the items of a set more than plain values, and their list type.
+/// The field that makes the items of a set non-atomic, and their list type.
 pub(super) fn non_atomic_set(schema: Schema<'_>) -> Option<(&'static str, Option<&str>)> {
     let item = schema.item().filter(|_| schema.list_type() == Some("set"))?;
     match item.kind() {
@@ -131,7 +131,8 @@ fn list_type(schema: Schema<'_>, path: &Path) -> ErrorList {
     errors
 }
 
-/// Checks that items of sets and of list maps are never null, and that keys of list maps are always there.
+/// Checks that items of lists of type `set` and `map` are not nullable, and that list map keys are required
+/// or have defaults.
 pub(super) fn map_keys(schema: Schema<'_>, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let (Some(item), Some(list_type @ ("set" | "map"))) = (schema.item(), schema.list_type()) else {

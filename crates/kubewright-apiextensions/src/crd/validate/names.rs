@@ -1,4 +1,4 @@
-//! Rules of the names of a resource, as they are asked for and as they are accepted.
+//! Validation of resource names, requested and accepted.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::names::dns1035_label;
 use kubewright_apimachinery::object::Fields as _;
 
-/// Checks names, of which all may be missing.
+/// Validates names. All may be missing.
 pub(super) fn validate(names: &Value, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     for field in ["plural", "singular"] {

@@ -1,7 +1,7 @@
-//! Rules of every schema inside a definition, whatever its place.
+//! Validation of every schema node in a CRD.
 //!
-//! Rules (`x-kubernetes-validations`) are compiled only where nothing else is wrong at a schema or below it, and
-//! their errors come after all others.
+//! CEL rules (`x-kubernetes-validations`) are compiled only if the schema and its subschemas have no other
+//! errors, and their errors are reported last.
 
 use super::super::schema::{Additional, Items, Schema};
 use super::demands::Demands;
@@ -13,7 +13,7 @@ use kubewright_cel::rules::Rules;
 /// The types of OpenAPI v3.
 pub(super) const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// Checks a whole schema.
+/// Validates a schema and its subschemas.
 pub(super) fn validate(
     schema: Schema<'_>,
     demands: &Demands<'_>,
@@ -37,7 +37,7 @@ pub(super) fn validate(
     errors
 }
 
-/// What is wrong, of schemas and of rules.
+/// Errors of schemas and of CEL rules.
 #[derive(Default)]
 struct Found {
     schema: ErrorList,
@@ -58,27 +58,27 @@ pub(super) enum Occurrences {
     Unbounded,
 }
 
-/// Where a schema stands.
+/// The context of a schema node.
 #[derive(Clone)]
 struct Place {
     is_root: bool,
-    /// Inside `apiVersion`, `kind` or `metadata` of an object.
+    /// Below `apiVersion`, `kind` or `metadata` of an object.
     inside_meta: bool,
-    /// Why no default may be set here.
+    /// Why defaults are not allowed here.
     no_defaults: Option<String>,
-    /// The first list on the way whose items have no identity, so that there is no `oldSelf`.
+    /// The first ancestor list whose items cannot be correlated, so that `oldSelf` is not available.
     uncorrelatable: Option<Path>,
-    /// None where rules are not compiled.
+    /// `None` if rules are not compiled.
     occurrences: Option<Occurrences>,
 }
 
 impl Place {
-    /// The place of a schema below a quantifier.
+    /// The context of a schema below `allOf`, `anyOf`, `oneOf` or `not`.
     fn quantified(&self) -> Self {
         Self { is_root: false, occurrences: None, ..self.clone() }
     }
 
-    /// The place of a part of `schema`.
+    /// The context of a subschema of `schema`.
     fn part(&self, schema: Schema<'_>) -> Self {
         let occurrences = self.occurrences.map(|occurrences| match (occurrences, max_elements(schema)) {
             (Occurrences::AtMost(most), Occurrences::AtMost(times)) => {
@@ -95,7 +95,7 @@ impl Place {
     }
 }
 
-/// How many parts of a kind a value of the schema can have.
+/// The maximum number of elements of a value.
 fn max_elements(schema: Schema<'_>) -> Occurrences {
     let limit = match schema.kind() {
         "object" if schema.additional_properties().is_some() => "maxProperties",
@@ -143,7 +143,7 @@ impl Walk<'_> {
         found
     }
 
-    /// What is not supported at all, or not here.
+    /// Rejects unsupported keywords, and keywords not allowed in this context.
     fn keywords(&self, schema: Schema<'_>, place: &Place, path: &Path) -> ErrorList {
         let mut errors = ErrorList::new();
         let kind = schema.kind();
@@ -230,7 +230,7 @@ impl Walk<'_> {
 
     fn items(&mut self, schema: Schema<'_>, place: &Place, path: &Path, found: &mut Found) {
         let mut part = place.part(schema);
-        // Only items with keys can be found again.
+        // Only items of lists of type `map` can be correlated.
         if schema.list_type() != Some("map") {
             part = part.without_identity(path);
         }

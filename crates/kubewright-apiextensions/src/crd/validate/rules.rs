@@ -1,4 +1,4 @@
-//! Rules of `x-kubernetes-validations`: their form, what became of their compilation, and what they cost.
+//! Validation of `x-kubernetes-validations`: structure, compilation results and costs.
 
 use serde_json::Value;
 
@@ -11,17 +11,17 @@ use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_cel::rules::CompiledRule;
 
-/// The most that one expression may cost, by estimate.
+/// Maximum estimated cost of one expression.
 const EXPRESSION_LIMIT: u64 = 10_000_000;
-/// The most that all expressions of a schema may cost together, by estimate.
+/// Maximum estimated cost of all expressions of a schema.
 const TOTAL_LIMIT: u64 = 100_000_000;
-/// How many of the most expensive expressions are named.
+/// Number of most expensive expressions that the error lists.
 const NAMED: usize = 4;
 
 const REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// Checks the form of a schema's rules.
+/// Validates the structure of a schema's rules.
 pub(super) fn validate(schema: Schema<'_>, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     for (i, rule) in schema.rules().iter().enumerate() {
@@ -58,7 +58,7 @@ fn field_path(value: &str, schema: Schema<'_>, path: &Path) -> ErrorList {
     let problems = [
         ("must be non-empty if specified", value.trim().is_empty()),
         ("must not contain line breaks", has_line_breaks(value)),
-        // Of a schema that is no structure at all, nothing is known.
+        // There is no information about a schema that is not structural.
         (
             "must be a valid path",
             fieldpath::resolve(value, schema.0).is_err() && structural::unsupported(schema).is_none(),
@@ -72,17 +72,17 @@ fn has_line_breaks(text: &str) -> bool {
     text.contains(['\n', '\r'])
 }
 
-/// The rules of one schema, and what matters of its place.
+/// The rules of one schema and their context.
 pub(super) struct Rules<'a> {
     pub(super) schema: Schema<'a>,
     pub(super) occurrences: Occurrences,
     pub(super) uncorrelatable: Option<&'a Path>,
-    /// The schema is as it was: no rule is too expensive now.
+    /// The schema did not change: cost limits do not apply.
     pub(super) suppress_cost: bool,
 }
 
 impl Rules<'_> {
-    /// Checks what became of the rules.
+    /// Reports the compilation results of the rules.
     pub(super) fn validate(
         &self,
         compiled: &[CompiledRule],
@@ -161,11 +161,11 @@ impl Rules<'_> {
     }
 }
 
-/// What all rules of a schema cost.
+/// The total cost of the rules of a schema.
 #[derive(Default)]
 pub(super) struct TotalCost {
     total: u64,
-    /// The most expensive expressions that matter, dearest first.
+    /// The most expensive expressions, in descending order.
     expensive: Vec<(Path, u64)>,
 }
 
@@ -179,7 +179,7 @@ impl TotalCost {
         }
     }
 
-    /// What is wrong with the cost of the schema at `path`.
+    /// The errors if the schema at `path` is too expensive.
     pub(super) fn errors(&self, path: &Path) -> ErrorList {
         if self.total <= TOTAL_LIMIT {
             return ErrorList::new();
@@ -195,7 +195,7 @@ impl TotalCost {
 }
 
 fn cost_message(what: &str, cost: u64, limit: u64) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "it is a factor for people to read")]
+    #[expect(clippy::cast_precision_loss, reason = "only shown in a message")]
     let factor = cost as f64 / limit as f64;
     let factor = if factor > 100.0 {
         "more than 100x".to_owned()

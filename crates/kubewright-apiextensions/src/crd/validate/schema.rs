@@ -1,4 +1,4 @@
-//! The schema of a version, or of all versions: what is checked of it, in which order.
+//! Validation of the schema of a version, or of all versions.
 
 use serde_json::Value;
 
@@ -10,8 +10,8 @@ use super::{default_values, openapi, structural};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_cel::rules::Rules;
 
-/// The fields that may stand at the root of a schema when the status is a subresource, in Go's words: with these,
-/// the schema of the status can be taken out of the whole.
+/// The Go names of the fields allowed at the root of a schema with the status subresource. They allow the
+/// status schema to be separated from the rest.
 const ROOT_FIELDS: [&str; 22] = [
     "Description",
     "Type",
@@ -37,16 +37,16 @@ const ROOT_FIELDS: [&str; 22] = [
     "XValidations",
 ];
 
-/// How schemas are checked.
+/// Options of schema validation.
 pub(super) struct Checks<'a> {
     pub(super) demands: &'a Demands<'a>,
     pub(super) rules: &'a dyn Rules,
-    /// Schemas must be structural, by demand or because of what they use.
+    /// Whether schemas must be structural, as required or because of features that they use.
     pub(super) structural: bool,
 }
 
 impl Checks<'_> {
-    /// Checks a version's `schema`, which is at `path`.
+    /// Validates a version's `schema` at `path`.
     pub(super) fn validate(
         &self,
         validation: Option<&Value>,
@@ -73,7 +73,7 @@ impl Checks<'_> {
                 if found.is_empty() {
                     found = default_values::validate(schema, self.demands, self.rules, &path);
                 }
-                // Rules make sense only where the schema does.
+                // Compile rules only if the schema is valid.
                 compile = found.is_empty();
                 errors.extend(found);
             }

@@ -1,7 +1,8 @@
-//! Structural schemas: every value has one schema that says what it is, and everything else only narrows it.
+//! Structural schemas: every value has one schema that defines its structure; logical junctors only add
+//! constraints.
 //!
-//! Upstream converts a schema into two types, one for what gives structure and one for what stands below
-//! `allOf`, `anyOf`, `oneOf` and `not`. Here both are the same [`Schema`], walked by different functions.
+//! Upstream converts a schema to two types, one for structure and one for constraints below `allOf`, `anyOf`,
+//! `oneOf` and `not`. Here both are the same [`Schema`], checked by different functions.
 
 use serde_json::{Value, json};
 
@@ -17,7 +18,7 @@ enum Level {
     Field,
 }
 
-/// Checks that a schema is structural. The errors are sorted by their text.
+/// Checks that a schema is structural. The errors are sorted by text.
 pub(super) fn validate(schema: Schema<'_>, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     invariants(schema, Level::Root, path, &mut errors);
@@ -26,7 +27,7 @@ pub(super) fn validate(schema: Schema<'_>, path: &Path) -> ErrorList {
     errors
 }
 
-/// What in a schema has no place in a structural one and keeps upstream from even converting it.
+/// The first keyword that structural schemas do not support, which also prevents upstream's conversion.
 pub(super) fn unsupported(schema: Schema<'_>) -> Option<String> {
     let not_supported = |name: &str| Some(format!("OpenAPIV3Schema '{name}' is not supported"));
     for (field, name) in [("id", "id"), ("$schema", "schema"), ("$ref", "$ref")] {
@@ -87,7 +88,7 @@ fn invariants(schema: Schema<'_>, level: Level, path: &Path, errors: &mut ErrorL
         }
     }
     int_or_string(schema, path, errors);
-    narrowing(schema, is_int_or_string(schema), first_is_int_or_string(schema), path, errors);
+    constraints(schema, is_int_or_string(schema), first_is_int_or_string(schema), path, errors);
     types(schema, level, path, errors);
     metadata(schema, level, path, errors);
     if schema.is_embedded() && !schema.preserves_unknown_fields() && schema.map("properties").is_empty() {
@@ -141,7 +142,7 @@ fn types(schema: Schema<'_>, level: Level, path: &Path, errors: &mut ErrorList) 
     }
 }
 
-/// What objects have anyway may be restricted only a little.
+/// Checks that `apiVersion`, `kind` and `metadata` have only the allowed constraints.
 fn metadata(schema: Schema<'_>, level: Level, path: &Path, errors: &mut ErrorList) {
     let is_resource = level == Level::Root || schema.is_embedded();
     let path = path.child("properties");
@@ -170,7 +171,7 @@ fn metadata(schema: Schema<'_>, level: Level, path: &Path, errors: &mut ErrorLis
 fn restricts_names_only(metadata: Schema<'_>) -> bool {
     metadata.properties().all(|(name, _)| matches!(name, "name" | "generateName"))
         && SCHEMA_FIELDS.iter().all(|(name, ..)| {
-            // The default is refused elsewhere.
+            // The default is rejected elsewhere.
             let is_free = matches!(*name, "type" | "default" | "properties");
             let is_zero = |value: &Value| match value {
                 Value::Bool(false) => *name != "additionalProperties",
@@ -181,7 +182,7 @@ fn restricts_names_only(metadata: Schema<'_>) -> bool {
         })
 }
 
-/// `anyOf: [{type: integer}, {type: string}]`, the one place where a type may stand below a quantifier.
+/// `anyOf: [{type: integer}, {type: string}]`, the only place where a type is allowed below a junctor.
 fn is_int_or_string(schema: Schema<'_>) -> bool {
     let any_of: Vec<Schema<'_>> = schema.list("anyOf").collect();
     any_of.len() == 2
@@ -193,8 +194,8 @@ fn first_is_int_or_string(schema: Schema<'_>) -> bool {
     schema.list("allOf").next().is_some_and(is_int_or_string)
 }
 
-/// Checks what narrows the values of a schema.
-fn narrowing(
+/// Checks the junctors and the pattern of a schema.
+fn constraints(
     schema: Schema<'_>,
     skip_any_of: bool,
     skip_first_all_of: bool,
@@ -222,9 +223,9 @@ fn narrowing(
     }
 }
 
-/// Checks a schema below a quantifier, which may not give structure.
+/// Checks a schema below a junctor, which must not define structure.
 fn nested(schema: Schema<'_>, skip_any_of: bool, path: &Path, errors: &mut ErrorList) {
-    narrowing(schema, skip_any_of, false, path, errors);
+    constraints(schema, skip_any_of, false, path, errors);
     if let Some(item) = schema.item() {
         nested(item, false, &path.child("items"), errors);
     }
@@ -268,7 +269,7 @@ fn nested(schema: Schema<'_>, skip_any_of: bool, path: &Path, errors: &mut Error
     }
 }
 
-/// Checks that whatever is narrowed below a quantifier has its structure specified outside.
+/// Checks that every field constrained below a junctor is also declared outside of it.
 fn completeness(
     clause: Schema<'_>,
     structure: Option<Schema<'_>>,

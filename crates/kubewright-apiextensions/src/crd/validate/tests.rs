@@ -1,4 +1,4 @@
-//! Definitions that are refused, and what is said of them.
+//! Invalid CRDs and their errors.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,8 @@ use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_cel::rules::{CompiledRule, Rules};
 
-/// A compiler for which `old` is a rule about `oldSelf`, `bad` is none, `dear` costs a lot, and all others are fine.
+/// A fake compiler: `old` uses `oldSelf`, `bad` does not compile, `dear` is expensive, everything else is
+/// valid.
 struct Fake;
 
 impl Rules for Fake {
@@ -56,7 +57,7 @@ fn with_schema(schema: &Value) -> Value {
     object
 }
 
-/// A definition whose `spec` has this schema.
+/// A CRD whose `spec` has this schema.
 fn with_spec(schema: &Value) -> Value {
     with_schema(&json!({"type": "object", "properties": {"spec": schema}}))
 }
@@ -72,7 +73,7 @@ fn created(mut object: Value) -> Vec<String> {
     texts(&validate_create(&object, &Fake))
 }
 
-/// What is wrong with a schema at `spec`, less the path to it.
+/// The errors of a schema at `spec`, without the path to it.
 fn of_spec(schema: &Value) -> Vec<String> {
     let errors = created(with_spec(schema));
     errors
@@ -97,12 +98,12 @@ fn updated(mut new: Value, old: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_plain_definition_is_fine() {
+fn a_minimal_crd_is_valid() {
     assert_eq!(created(widgets()), [""; 0]);
 }
 
 #[test]
-fn a_definition_has_a_domain_a_scope_and_names() {
+fn group_scope_and_names_are_required() {
     let mut object = widgets();
     object.set_at(
         "spec",
@@ -123,7 +124,7 @@ fn a_definition_has_a_domain_a_scope_and_names() {
 }
 
 #[test]
-fn a_kind_is_not_the_kind_of_its_lists() {
+fn kind_and_list_kind_must_differ() {
     let mut object = widgets();
     object.set_at("spec.names.listKind", "Widget");
     assert_eq!(
@@ -133,7 +134,7 @@ fn a_kind_is_not_the_kind_of_its_lists() {
 }
 
 #[test]
-fn versions_have_different_names_and_one_is_stored() {
+fn versions_are_unique_and_exactly_one_is_the_storage_version() {
     let mut object = widgets();
     let mut again = version("v1", &json!({"type": "object", "description": "<again>"}));
     again.set_at("subresources", json!({"status": {}}));
@@ -152,7 +153,7 @@ fn versions_have_different_names_and_one_is_stored() {
 }
 
 #[test]
-fn a_deprecation_warning_is_a_line_for_a_deprecated_version() {
+fn deprecation_warnings_are_validated() {
     let warned = |deprecated: bool, warning: &str| {
         let mut object = widgets();
         let version = &mut object.list_mut("spec.versions").unwrap()[0];
@@ -171,7 +172,7 @@ fn a_deprecation_warning_is_a_line_for_a_deprecated_version() {
 }
 
 #[test]
-fn a_webhook_that_converts_is_reachable_and_speaks_a_known_version() {
+fn a_conversion_webhook_needs_a_client_config_and_a_known_review_version() {
     let converted = |conversion: Value| {
         let mut object = widgets();
         object.set_at("spec.conversion", conversion);
@@ -225,7 +226,7 @@ fn a_webhook_that_converts_is_reachable_and_speaks_a_known_version() {
 }
 
 #[test]
-fn what_versions_have_in_common_has_one_path() {
+fn values_shared_by_all_versions_have_one_path() {
     let columns = json!([{"name": "A", "type": "string", "jsonPath": "a"}]);
     let mut object = widgets();
     object.set_at(
@@ -248,7 +249,7 @@ fn what_versions_have_in_common_has_one_path() {
 }
 
 #[test]
-fn the_root_of_a_schema_stays_simple_where_the_status_is_a_subresource() {
+fn the_root_schema_is_restricted_with_a_status_subresource() {
     let with_status = |schema: Value| {
         let mut object = with_schema(&schema);
         object.list_mut("spec.versions").unwrap()[0].set_at("subresources", json!({"status": {}}));
@@ -264,7 +265,7 @@ fn the_root_of_a_schema_stays_simple_where_the_status_is_a_subresource() {
 }
 
 #[test]
-fn narrowing_needs_structure_outside() {
+fn constrained_fields_must_be_declared_outside_of_junctors() {
     let clause = json!({"properties": {"spec": {"properties": {"b": {"items": {"minimum": 1}}}}}});
     let schema =
         |spec: Value| json!({"type": "object", "anyOf": [clause.clone()], "properties": {"spec": spec}});
@@ -291,7 +292,7 @@ fn narrowing_needs_structure_outside() {
 }
 
 #[test]
-fn lists_of_unknown_schemas_are_refused_wherever_they_are() {
+fn lists_of_schemas_are_rejected_everywhere() {
     let items = json!({"type": "array", "items": {"type": "object", "properties": {"a": {"type": "array", "items": [{"type": "string"}]}}}});
     assert_eq!(
         of_spec(&items),
@@ -300,7 +301,7 @@ fn lists_of_unknown_schemas_are_refused_wherever_they_are() {
 }
 
 #[test]
-fn defaults_are_valid_also_in_metadata_of_embedded_resources() {
+fn defaults_are_validated_also_in_metadata_of_embedded_resources() {
     let embedded = |name: &str| {
         of_spec(&json!({
             "type": "object", "x-kubernetes-embedded-resource": true,
@@ -323,13 +324,13 @@ fn defaults_are_valid_also_in_metadata_of_embedded_resources() {
 }
 
 #[test]
-fn a_default_keeps_the_rules_of_its_schema() {
+fn a_default_must_meet_the_rules_of_its_schema() {
     let schema = json!({"type": "object", "default": {}, "x-kubernetes-validations": [{"rule": "never"}]});
     assert_eq!(of_spec(&schema), ["~.default: Invalid value: {}: failed rule: never"]);
 }
 
 #[test]
-fn rules_have_a_form() {
+fn the_structure_of_rules_is_validated() {
     let rules = json!([
         {"rule": " "},
         {"rule": "a", "message": " "},
@@ -354,7 +355,7 @@ fn rules_have_a_form() {
 }
 
 #[test]
-fn rules_are_compiled_and_told_where_they_stand() {
+fn compile_errors_of_rules_have_their_path() {
     let rules = |rules: Value| json!({"type": "string", "x-kubernetes-validations": rules});
     assert_eq!(
         of_spec(&rules(json!([{"rule": "bad", "message": "<"}]))),
@@ -377,7 +378,7 @@ fn rules_are_compiled_and_told_where_they_stand() {
 }
 
 #[test]
-fn rules_may_not_cost_too_much() {
+fn expensive_rules_are_rejected() {
     let dear = |max_items: Value| {
         let mut schema = json!({"type": "array", "items": {"type": "string", "x-kubernetes-validations": [{"rule": "dear"}]}});
         schema.set_at("maxItems", max_items);
@@ -402,7 +403,7 @@ fn rules_may_not_cost_too_much() {
 }
 
 #[test]
-fn selectable_fields_are_plain_and_few() {
+fn selectable_fields_are_limited_to_a_few_scalars() {
     let fields: Value = (0..9).map(|i| json!({"jsonPath": format!(".spec.f{i}")})).collect();
     let properties: serde_json::Map<String, Value> =
         (0..9).map(|i| (format!("f{i}"), json!({"type": "string"}))).collect();
@@ -414,7 +415,7 @@ fn selectable_fields_are_plain_and_few() {
 }
 
 #[test]
-fn groups_of_the_community_are_approved() {
+fn protected_groups_are_validated() {
     let mut object = widgets();
     object.set_at("metadata.name", "widgets.x.k8s.io");
     object.set_at("spec.group", "x.k8s.io");
@@ -429,7 +430,7 @@ fn groups_of_the_community_are_approved() {
 }
 
 #[test]
-fn unknown_fields_are_not_kept_by_new_definitions() {
+fn new_crds_cannot_preserve_unknown_fields() {
     let mut object = widgets();
     object.set_at("spec.preserveUnknownFields", true);
     assert_eq!(
@@ -443,7 +444,7 @@ fn unknown_fields_are_not_kept_by_new_definitions() {
 }
 
 #[test]
-fn kind_and_scope_are_fixed_once_a_definition_is_established() {
+fn kind_and_scope_are_immutable_once_established() {
     let mut old = stored(widgets());
     let mut new = widgets();
     new.set_at("spec.scope", "Cluster");
@@ -460,7 +461,7 @@ fn kind_and_scope_are_fixed_once_a_definition_is_established() {
 }
 
 #[test]
-fn an_update_may_keep_what_the_stored_definition_got_away_with() {
+fn an_update_may_keep_violations_of_the_stored_crd() {
     let set = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "object"}});
     let old = stored(with_spec(&set));
     assert_eq!(updated(with_spec(&set), &old), [""; 0]);
@@ -468,7 +469,7 @@ fn an_update_may_keep_what_the_stored_definition_got_away_with() {
 }
 
 #[test]
-fn accepted_names_are_names() {
+fn accepted_names_are_validated() {
     let old = stored(widgets());
     let mut new = old.clone();
     new.set_at("status.acceptedNames.plural", "Widgets!");

@@ -1,7 +1,7 @@
-//! Mail addresses as Go's `mail.ParseAddress` reads them (RFC 5322): with or without a name, comments and
+//! Email addresses, parsed like Go's `mail.ParseAddress` (RFC 5322), including display names, comments and
 //! quotes.
 
-/// The text is one address, such as `a@b` or `Bob <bob@example.com>`.
+/// Whether the text is one address, such as `a@b` or `Bob <bob@example.com>`.
 pub(super) fn is_address(text: &str) -> bool {
     let mut parser = Parser { rest: text };
     parser.address().is_some() && parser.rest.is_empty()
@@ -12,13 +12,13 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// Reads an address and the comments around it.
+    /// Parses an address with surrounding comments.
     fn address(&mut self) -> Option<()> {
         self.skip_comments()?;
         if self.rest.is_empty() {
             return None;
         }
-        // The bare form first; where it does not fit there may be a name before `<`.
+        // Try the bare form first, then a display name and `<`.
         let start = self.rest;
         if self.spec().is_some() {
             return self.skip_comments();
@@ -53,7 +53,7 @@ impl Parser<'_> {
         if self.rest.starts_with('[') { self.literal() } else { self.atom(true) }
     }
 
-    /// Words before an address in brackets.
+    /// Parses the display name.
     fn phrase(&mut self) -> Option<()> {
         let mut words = 0;
         loop {
@@ -92,7 +92,7 @@ impl Parser<'_> {
         Some(text)
     }
 
-    /// Letters, digits and some signs, here with single dots between them.
+    /// Parses an atom; with `dots`, single dots may separate its parts.
     fn atom(&mut self, dots: bool) -> Option<()> {
         let end = self.rest.find(|c| !is_atom(c, dots)).unwrap_or(self.rest.len());
         let (atom, rest) = self.rest.split_at(end);
@@ -103,7 +103,7 @@ impl Parser<'_> {
         Some(())
     }
 
-    /// Names of people may have dots anywhere.
+    /// Parses an atom of a display name, which may have dots anywhere.
     fn lax_atom(&mut self) -> Option<()> {
         let end = self.rest.find(|c| !is_atom(c, true)).unwrap_or(self.rest.len());
         self.rest = self.rest.split_at(end).1;
@@ -127,7 +127,7 @@ impl Parser<'_> {
         self.rest = self.rest.trim_start_matches([' ', '\t']);
     }
 
-    /// Comments in parentheses, which may nest, and the white space around them.
+    /// Skips nested comments in parentheses and the white space around them.
     fn skip_comments(&mut self) -> Option<()> {
         loop {
             self.skip_space();
@@ -162,7 +162,7 @@ fn is_atom(c: char, dots: bool) -> bool {
     }
 }
 
-/// Printable ASCII without the space, or anything beyond ASCII.
+/// Printable ASCII except the space, or any non-ASCII character.
 fn is_visible(c: char) -> bool {
     c.is_ascii_graphic() || !c.is_ascii()
 }
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_with_and_without_a_name_pass() {
+    fn addresses_with_and_without_a_display_name_are_accepted() {
         for good in [
             "a@b.c",
             "jdoe@machine.example",

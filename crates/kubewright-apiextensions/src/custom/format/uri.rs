@@ -1,6 +1,6 @@
-//! URIs as Go's `url.ParseRequestURI` reads them: absolute, or a path that starts at the root.
+//! URIs, parsed like Go's `url.ParseRequestURI`: absolute URIs and absolute paths.
 
-/// The text is a URI, or an absolute path.
+/// Whether the text is a URI or an absolute path.
 pub(super) fn is_request_uri(text: &str) -> bool {
     if text.is_empty() || text.bytes().any(|b| b < 0x20 || b == 0x7f) {
         return false;
@@ -11,7 +11,7 @@ pub(super) fn is_request_uri(text: &str) -> bool {
     let Some((scheme, rest)) = scheme(text) else { return false };
     let (rest, _query) = rest.split_once('?').unwrap_or((rest, ""));
     if !rest.starts_with('/') {
-        // `mailto:a@b` is opaque; a path must start at the root.
+        // `mailto:a@b` is opaque; without a scheme, the path must be absolute.
         return scheme.is_some();
     }
     let authority = rest.strip_prefix("//").filter(|_| scheme.is_some() || !rest.starts_with("///"));
@@ -28,7 +28,7 @@ pub(super) fn is_request_uri(text: &str) -> bool {
     is_escaped(path, |_| true)
 }
 
-/// The scheme, if there is one, and what follows it; none if the text starts with a colon.
+/// The optional scheme and the rest; `None` if the text starts with a colon.
 fn scheme(text: &str) -> Option<(Option<&str>, &str)> {
     for (at, b) in text.bytes().enumerate() {
         match b {
@@ -80,11 +80,11 @@ fn is_host(host: &str) -> bool {
     };
     let allowed =
         |c: char| !c.is_ascii() || c.is_ascii_alphanumeric() || "-_.~!$&'()*+,;=:[]<>\"%".contains(c);
-    // In a host only what is not ASCII may be escaped.
+    // In a host, only non-ASCII bytes may be percent-encoded.
     name.chars().all(allowed) && is_escaped(name, |byte| byte >= 0x80)
 }
 
-/// Every `%` is followed by two hexadecimal digits, for a byte that may be escaped.
+/// Whether every `%` is followed by two hexadecimal digits of a byte that may be percent-encoded.
 fn is_escaped(text: &str, may: impl Fn(u8) -> bool) -> bool {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn absolute_uris_and_paths_pass() {
+    fn absolute_uris_and_paths_are_accepted() {
         for good in [
             "http://foo.bar/#com",
             "http://foobar.中文网/",

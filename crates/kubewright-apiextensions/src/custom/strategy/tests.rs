@@ -1,4 +1,4 @@
-//! Tests of the whole way of an object: decoding, preparing, validating, reading.
+//! Custom resources end to end: decode, prepare, validate, read.
 
 use super::*;
 use crate::custom::{decode, read};
@@ -49,7 +49,7 @@ fn a_body_is_decoded_pruned_and_defaulted() {
 }
 
 #[test]
-fn what_is_no_widget_is_told_apart() {
+fn objects_of_other_kinds_are_rejected() {
     let error = |body: &str| decode(&definition(), body.as_bytes()).unwrap_err().to_string();
     assert_eq!(error("{\"a\":1}"), "Object 'Kind' is missing in '{\"a\":1}'");
     assert_eq!(error("null"), "Object 'Kind' is missing in 'null'");
@@ -76,7 +76,7 @@ fn a_new_object_has_no_status_and_generation_one() {
 }
 
 #[test]
-fn the_generation_grows_with_anything_but_metadata_and_status() {
+fn the_generation_ignores_metadata_and_status() {
     let definition = definition();
     let version = &definition.versions["v1"];
     let mut old = widget(json!({"a": "x"}));
@@ -107,7 +107,7 @@ fn a_status_update_changes_the_status_only() {
 }
 
 #[test]
-fn a_status_is_named_from_itself_in_messages() {
+fn status_errors_have_paths_relative_to_the_status() {
     let old = widget(json!({"a": "too long but not looked at"}));
     let mut new = old.clone();
     new["status"] = json!({"n": "x"});
@@ -121,7 +121,7 @@ fn a_status_is_named_from_itself_in_messages() {
 }
 
 #[test]
-fn an_update_must_not_make_it_worse() {
+fn an_update_must_not_add_errors() {
     let definition = definition();
     let old = widget(json!({"a": "too long", "s": ["x", "x"]}));
     let mut new = old.clone();
@@ -139,7 +139,7 @@ fn an_update_must_not_make_it_worse() {
 }
 
 #[test]
-fn rules_wait_until_the_shape_is_right() {
+fn cel_rules_are_skipped_for_structural_errors() {
     let long = FieldError::too_long(&Path::new("a"), 1);
     assert_eq!(
         blocks_rules(&[long]).unwrap().to_string(),
@@ -149,7 +149,7 @@ fn rules_wait_until_the_shape_is_right() {
 }
 
 #[test]
-fn new_finalizers_are_warned_about() {
+fn new_finalizers_cause_warnings() {
     let object = |finalizers: Value| json!({"metadata": {"finalizers": finalizers}});
     let text = "to avoid accidental conflicts with other finalizer writers";
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What validation finds: where, what, and in which words.
+//! Validation errors: position, type and text.
 
 use serde_json::Value;
 
@@ -6,15 +6,15 @@ use crate::custom::print::shown;
 use kubewright_apimachinery::field::{ErrorKind, ErrorList, FieldError, Path, quote};
 use kubewright_apimachinery::json;
 
-/// Where a value is, from the one that is validated on. Written out only when something is wrong.
+/// The position of a value relative to the validated one. Formatted only for errors.
 pub(super) enum At<'a> {
-    /// The value itself.
+    /// The validated value itself.
     Root,
-    /// A property of an object.
+    /// A declared property.
     Field(&'a At<'a>, &'a str),
-    /// Another field of an object. It has a dot before it even at the root, as upstream writes it.
+    /// A field of `additionalProperties`. As upstream, it has a leading dot even at the root.
     Further(&'a At<'a>, &'a str),
-    /// An element of a list.
+    /// A list item.
     Index(&'a At<'a>, usize),
 }
 
@@ -29,7 +29,7 @@ impl std::fmt::Display for At<'_> {
     }
 }
 
-/// Broken rules, each once, and how many checks there were.
+/// Distinct errors, and the number of successful checks.
 #[derive(Default)]
 pub(super) struct Outcome {
     pub(super) errors: Vec<Found>,
@@ -38,7 +38,7 @@ pub(super) struct Outcome {
 
 impl Outcome {
     pub(super) fn add(&mut self, error: Found) {
-        // The text decides, not the field: equal texts are reported once.
+        // Errors with equal texts are reported once, even for different fields.
         if !self.errors.iter().any(|known| known.text == error.text) {
             self.errors.push(error);
         }
@@ -64,11 +64,11 @@ impl Outcome {
     }
 }
 
-/// One broken rule.
+/// A validation error.
 pub(super) struct Found {
-    /// Where, from the value on; none where upstream does not say.
+    /// The field; `None` where upstream does not report one.
     name: Option<String>,
-    /// What kube-openapi says.
+    /// The message of kube-openapi.
     text: String,
     what: What,
 }
@@ -88,7 +88,7 @@ impl Found {
         Self { text: format!("{name} in body {rule}"), name: Some(name), what }
     }
 
-    /// The value is of another type, or format.
+    /// The value has the wrong type or format.
     pub(super) fn wrong_type(at: &At<'_>, wanted: &str, given: &str) -> Self {
         let value = quote(given);
         Self::new(at, &format!("must be of type {wanted}: {value}"), What::Type { value })
@@ -125,19 +125,19 @@ impl Found {
         Self { name: Some(at.to_string()), text, what: What::Invalid { value: quote(name) } }
     }
 
-    /// Something is wrong with the factor of `multipleOf` itself.
+    /// The factor of `multipleOf` is invalid.
     pub(super) fn bad_factor(at: &At<'_>, factor: String) -> Self {
         let name = at.to_string();
         let text = format!("factor MultipleOf declared for {name} must be positive: {factor}");
         Self { name: Some(name), text, what: What::Invalid { value: factor } }
     }
 
-    /// About joined schemas. Upstream names the field only in the text.
+    /// An error of a junctor. Upstream reports the field only in the text.
     pub(super) fn whole(at: &At<'_>, rule: &str) -> Self {
         Self::nameless(format!("{} {rule}", quote(&at.to_string())))
     }
 
-    /// An error whose field upstream does not say.
+    /// An error without a field.
     pub(super) fn nameless(text: String) -> Self {
         Self { name: None, text, what: What::Invalid { value: "\"\"".to_owned() } }
     }

@@ -1,5 +1,5 @@
-//! Bounds of numbers. Upstream keeps every bound as a float and compares integers as integers, with what Go's
-//! conversions make of the bound.
+//! Constraints on numbers. Upstream stores bounds as floats and compares integers with Go's conversion of the
+//! bound.
 
 use serde_json::Number;
 
@@ -8,12 +8,12 @@ use crate::custom::format::FormatKind;
 use crate::custom::print::float;
 use crate::custom::schema::{Schema, Type};
 
-/// Floats from here on are no integers to JSON.
+/// The largest integer that a float represents exactly.
 const MAX_JSON_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 const EPSILON: f64 = 1e-9;
 
-/// Checks a number against format and bounds.
+/// Validates a number against its format and bounds.
 pub(super) fn check(schema: &Schema, given: &Number, at: &At<'_>, outcome: &mut Outcome) {
     let value = match given.as_i64() {
         Some(int) => Given::Int(int),
@@ -51,7 +51,7 @@ pub(super) fn check(schema: &Schema, given: &Number, at: &At<'_>, outcome: &mut 
     }
 }
 
-/// A number as it was written.
+/// A number as in the input.
 #[derive(Clone, Copy)]
 enum Given {
     Int(i64),
@@ -59,7 +59,7 @@ enum Given {
 }
 
 impl Given {
-    #[expect(clippy::cast_precision_loss, reason = "upstream loses the same digits")]
+    #[expect(clippy::cast_precision_loss, reason = "upstream loses the same precision")]
     fn float(self) -> f64 {
         match self {
             Self::Int(int) => int as f64,
@@ -67,14 +67,14 @@ impl Given {
         }
     }
 
-    /// As the message shows it: an integer only where it was compared as one.
+    /// The number in messages: an integer only if it was compared as one.
     fn shown(self, native: Option<i64>) -> String {
         native.map_or_else(|| float(self.float()), |int| int.to_string())
     }
 }
 
-/// The integer to compare as such; none where floats are compared. A bound that is outside of the type is an
-/// error of its own, and is compared as a float.
+/// The value as an integer if it is compared as one; `None` if floats are compared. A bound out of range is
+/// an error and is compared as a float.
 fn native(
     schema: &Schema,
     value: Given,
@@ -110,7 +110,7 @@ fn multiple_error(value: Given, factor: f64, native: Option<i64>, at: &At<'_>) -
     (!holds).then(|| Found::invalid(at, value.shown(native), &rule))
 }
 
-/// The number does not fit type and format.
+/// The error if the number is out of range for type and format.
 fn range_error(schema: &Schema, value: Given, what: &str, at: &At<'_>) -> Option<Found> {
     let ty = schema.types.single();
     let format = schema.format.as_ref();
@@ -123,7 +123,7 @@ fn range_error(schema: &Schema, value: Given, what: &str, at: &At<'_>) -> Option
             };
             int.is_some_and(|int| !matches!(kind, Some(FormatKind::Int32)) || i32::try_from(int).is_ok())
         }
-        #[expect(clippy::cast_possible_truncation, reason = "what does not fit becomes infinite")]
+        #[expect(clippy::cast_possible_truncation, reason = "values out of range become infinite")]
         Some(Type::Number) => !matches!(kind, Some(FormatKind::Float)) || (value.float() as f32).is_finite(),
         _ => true,
     };
@@ -137,7 +137,7 @@ fn range_error(schema: &Schema, value: Given, what: &str, at: &At<'_>) -> Option
     }))
 }
 
-/// The integer that a float is, if it is one of 64 bits.
+/// The float as an `i64`, if it is an integer in range.
 fn whole(value: f64) -> Option<i64> {
     let int = to_int(value);
     #[expect(clippy::cast_precision_loss, clippy::float_cmp, reason = "only an exact result counts")]
@@ -145,14 +145,14 @@ fn whole(value: f64) -> Option<i64> {
     exact.then_some(int)
 }
 
-/// A float as an integer, as Go converts it on amd64: towards zero, and to the least one where it does not fit.
+/// Converts a float to an integer like Go on amd64: truncates, and returns the minimum if out of range.
 pub(super) fn to_int(value: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
-    #[expect(clippy::cast_possible_truncation, reason = "the range was checked")]
+    #[expect(clippy::cast_possible_truncation, reason = "the range is checked above")]
     if (-LIMIT..LIMIT).contains(&value) { value as i64 } else { i64::MIN }
 }
 
-/// What upstream takes for an integer: near enough to one, and not too big.
+/// Whether upstream treats the float as an integer: close to one and not too large.
 pub(super) fn is_json_integer(value: f64) -> bool {
     if !(-MAX_JSON_INTEGER..=MAX_JSON_INTEGER).contains(&value) {
         return false;
@@ -162,7 +162,7 @@ pub(super) fn is_json_integer(value: f64) -> bool {
     if value == truncated {
         return true;
     }
-    // Upstream goes through an unsigned integer, so that only positive values have the tolerance.
+    // Upstream converts through an unsigned integer, so only positive values have the tolerance.
     if truncated <= 0.0 {
         return false;
     }

@@ -1,14 +1,14 @@
-//! Old and new values side by side, so that what has not changed need not become right.
+//! Ratcheting: correlates old and new values, so that unchanged values need not be valid.
 //!
-//! Fields go with fields, and elements of a list map with those of the same keys. Elements of other lists go
-//! with nothing: such a list has changed as a whole, or not at all.
+//! Fields correlate by name, items of lists of type `map` by their keys. Items of other lists do not
+//! correlate: such a list is compared as a whole.
 
 use serde_json::Value;
 
 use crate::custom::schema::{ListType, Schema, Type};
 use kubewright_apimachinery::keyed::Keyed;
 
-/// A value, the one that it replaces, and the schema of both.
+/// A new value, its old value and their schema.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<'a> {
     pub(super) new: &'a Value,
@@ -17,13 +17,13 @@ pub(super) struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// The values of a field that both have and the schema knows.
+    /// The pair of a declared field that both objects have.
     pub(super) fn key(&self, name: &str) -> Option<Self> {
         let (Value::Object(new), Value::Object(old)) = (self.new, self.old) else { return None };
         Some(Self { new: new.get(name)?, old: old.get(name)?, schema: self.schema.field(name)? })
     }
 
-    /// The elements of the new list, each with the old one that has the same keys.
+    /// The items of the new list, each with the old item of the same keys.
     pub(super) fn elements(&self) -> Vec<Option<Self>> {
         let (Value::Array(new), Value::Array(old)) = (self.new, self.old) else { return Vec::new() };
         let Some(schema) = self.schema.items.as_deref().filter(|_| self.is_map()) else { return Vec::new() };
@@ -31,12 +31,12 @@ impl Pair<'_> {
         new.iter().map(|new| keyed.find(new).map(|old| Self { new, old, schema })).collect()
     }
 
-    /// A list whose elements have keys.
+    /// Whether this is a list of type `map`.
     fn is_map(&self) -> bool {
         self.schema.list_type == Some(ListType::Map) && self.schema.types.single() == Some(Type::Array)
     }
 
-    /// Nothing has changed, as far as the schema knows the value.
+    /// Whether the declared parts of the value did not change.
     pub(super) fn is_equal(&self) -> bool {
         match (self.new, self.old) {
             (Value::Array(new), Value::Array(old)) => {

@@ -1,4 +1,4 @@
-//! Tests of validation.
+//! Validation of values against schemas.
 
 use super::*;
 use crate::custom::prune_paths;
@@ -12,7 +12,7 @@ fn errors(schema: &Value, value: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_type_is_told_with_the_one_that_was_given() {
+fn a_type_error_contains_the_actual_type() {
     let schema = json!({"type": "object", "properties": {
         "i": {"type": "integer"}, "s": {"type": "string"}, "n": {"type": "number"},
         "is": {"x-kubernetes-int-or-string": true}, "d": {"type": "string", "format": "date-time"},
@@ -46,7 +46,7 @@ fn a_type_is_told_with_the_one_that_was_given() {
 }
 
 #[test]
-fn what_the_root_requires_has_no_dot_in_its_field() {
+fn required_fields_of_the_root_have_no_leading_dot() {
     let schema = json!({"type": "object", "required": ["spec"], "additionalProperties": {"type": "string", "minLength": 2}});
     assert_eq!(
         errors(&schema, &json!({"a": "x"})),
@@ -55,7 +55,7 @@ fn what_the_root_requires_has_no_dot_in_its_field() {
 }
 
 #[test]
-fn enums_compare_as_go_converts() {
+fn enums_compare_with_gos_conversions() {
     let schema = json!({"enum": [1, "A", 2.5]});
     for good in [json!(1), json!(1.7), json!(65), json!("A"), json!(2.5)] {
         assert!(errors(&schema, &good).is_empty(), "{good}");
@@ -71,7 +71,7 @@ fn enums_compare_as_go_converts() {
 }
 
 #[test]
-fn the_alternative_that_fits_best_is_shown() {
+fn the_best_matching_alternative_is_reported() {
     let schema = json!({"type": "object", "properties": {"x": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
         "anyOf": [{"required": ["a"]}, {"properties": {"b": {"maxLength": 1}}}]}}});
     assert_eq!(
@@ -84,7 +84,7 @@ fn the_alternative_that_fits_best_is_shown() {
 }
 
 #[test]
-fn the_same_text_is_said_once() {
+fn equal_texts_are_reported_once() {
     let schema = json!({"type": "string", "maxLength": 1, "allOf": [{"maxLength": 1}]});
     assert_eq!(
         errors(&schema, &json!("ab")),
@@ -96,7 +96,7 @@ fn the_same_text_is_said_once() {
 }
 
 #[test]
-fn odd_bounds_are_compared_as_upstream_does() {
+fn bounds_out_of_range_are_compared_like_upstream() {
     assert_eq!(
         errors(&json!({"type": "number", "multipleOf": 0.5}), &json!(1)),
         ["<nil>: Invalid value: 0: factor MultipleOf declared for  must be positive: 0"]
@@ -112,7 +112,7 @@ fn odd_bounds_are_compared_as_upstream_does() {
 }
 
 #[test]
-fn lists_and_maps_are_counted() {
+fn item_and_property_counts_are_validated() {
     let schema = json!({"type": "array", "uniqueItems": true, "minItems": 1, "maxItems": 2});
     assert_eq!(
         errors(&schema, &json!([1, 1, 2])),
@@ -129,7 +129,7 @@ fn lists_and_maps_are_counted() {
 }
 
 #[test]
-fn a_pattern_that_is_none_fails_every_string() {
+fn an_invalid_pattern_fails_every_string() {
     assert_eq!(
         errors(&json!({"type": "string", "pattern": "("}), &json!("x")),
         [
@@ -144,7 +144,7 @@ fn ratcheted(schema: &Value, new: &Value, old: &Value) -> Vec<String> {
 }
 
 #[test]
-fn what_was_wrong_and_has_not_changed_is_let_through() {
+fn unchanged_invalid_values_are_accepted() {
     let schema = json!({"type": "object", "properties": {
         "a": {"type": "string", "maxLength": 1}, "b": {"type": "string", "maxLength": 1},
         "l": {"type": "array", "items": {"type": "string", "maxLength": 1}},
@@ -157,7 +157,7 @@ fn what_was_wrong_and_has_not_changed_is_let_through() {
 }
 
 #[test]
-fn elements_of_list_maps_go_with_those_of_the_same_keys() {
+fn items_of_list_maps_correlate_by_key() {
     let schema = json!({"type": "object", "properties": {"m": {"type": "array", "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object",
         "properties": {"k": {"type": "string"}, "v": {"type": "string", "maxLength": 1}}}}}});
@@ -177,7 +177,7 @@ fn elements_of_list_maps_go_with_those_of_the_same_keys() {
 }
 
 #[test]
-fn fields_that_the_schema_does_not_know_cannot_be_compared() {
+fn undeclared_fields_do_not_correlate() {
     let schema = json!({"type": "object", "properties": {"o": {"type": "object", "required": ["x"],
         "x-kubernetes-preserve-unknown-fields": true}}});
     let old = json!({"o": {"unknown": 1}});
@@ -187,7 +187,7 @@ fn fields_that_the_schema_does_not_know_cannot_be_compared() {
 }
 
 #[test]
-fn joined_schemas_are_let_through_as_a_whole_only() {
+fn junctors_are_ratcheted_only_as_a_whole() {
     let schema = json!({"type": "object", "properties": {"s": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
         "allOf": [{"properties": {"a": {"maxLength": 1}}}]}}});
     let old = json!({"s": {"a": "long"}});
@@ -195,7 +195,7 @@ fn joined_schemas_are_let_through_as_a_whole_only() {
     assert_eq!(ratcheted(&schema, &json!({"s": {"a": "long", "b": "x"}}), &old), ["s.a", "<nil>"]);
 }
 
-/// Objects with and without the fields that a schema knows, of right and wrong types.
+/// Objects with and without the fields of a schema, of right and wrong types.
 fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -226,7 +226,7 @@ fn mixed_schema() -> Schema {
     .unwrap()
 }
 
-/// In a list map without keys, or with the same keys twice, elements cannot be told apart.
+/// Whether all items of lists of type `map` have distinct keys; otherwise they do not correlate.
 fn keyed(value: &Value) -> bool {
     let items = value.get("d").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let keys: Vec<Option<&str>> = items.iter().map(|item| item.get("a").and_then(Value::as_str)).collect();
@@ -235,7 +235,7 @@ fn keyed(value: &Value) -> bool {
 
 proptest! {
     #[test]
-    fn pruning_twice_is_pruning_once(mut value in any_value()) {
+    fn pruning_is_idempotent(mut value in any_value()) {
         let schema = mixed_schema();
         prune_paths(&schema, &mut value, false);
         let once = value.clone();
@@ -244,7 +244,7 @@ proptest! {
     }
 
     #[test]
-    fn what_has_not_changed_is_never_wrong(mut value in any_value()) {
+    fn unchanged_objects_are_always_valid(mut value in any_value()) {
         let schema = mixed_schema();
         prune_paths(&schema, &mut value, false);
         prop_assume!(keyed(&value));
@@ -253,7 +253,7 @@ proptest! {
     }
 
     #[test]
-    fn an_update_is_refused_for_no_more_than_a_create(new in any_value(), old in any_value()) {
+    fn an_update_has_no_more_errors_than_a_create(new in any_value(), old in any_value()) {
         let schema = mixed_schema();
         let created: Vec<String> = validate(&schema, &new).iter().map(ToString::to_string).collect();
         for error in validate_update(&schema, &new, &old) {

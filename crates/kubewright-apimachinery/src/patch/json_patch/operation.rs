@@ -1,6 +1,6 @@
 //! The operations of a JSON patch.
 //!
-//! Every error text here is the library's, to the letter: webhooks' failures show it to the user.
+//! All error texts are those of the library, because webhook failures show them to users.
 
 use std::borrow::Cow;
 use std::num::IntErrorKind;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{JsonPatchError, MAX_COPIED_BYTES, MAX_STEPS};
 use crate::json::{self, Document, quote};
 
-/// One operation as it was sent; whether it makes sense turns out when it is applied.
+/// An operation as sent by the client. It is validated when it is applied.
 #[derive(Debug, Clone)]
 pub(super) struct Operation {
     op: Text,
@@ -25,7 +25,7 @@ enum Text {
     #[default]
     Missing,
     Is(String),
-    /// It is something else, of this kind.
+    /// Another JSON type.
     Wrong(&'static str),
 }
 
@@ -49,7 +49,7 @@ impl Text {
     }
 }
 
-/// What the library says of whatever is not there.
+/// The library's message for a missing value.
 const MISSING: &str = "missing value";
 
 impl Operation {
@@ -90,8 +90,8 @@ pub(super) fn apply(operations: &[Operation], document: Value) -> Result<Value, 
     Ok(patching.document)
 }
 
-/// A document on its way. It never gets deeper than [`json::MAX_DEPTH`], however many operations hang
-/// something below what others have added: whoever walks, writes or drops it recurses.
+/// A document during patching. It never becomes deeper than [`json::MAX_DEPTH`], because walking, writing and
+/// dropping it recurse.
 struct Patching {
     document: Value,
     copied: usize,
@@ -136,7 +136,7 @@ impl Patching {
         if path.is_empty() {
             let value = operation.value();
             if !value.is_object() && !value.is_array() {
-                // Go's way to print an error that is not there.
+                // Go prints a nil error like this.
                 return Err("replace operation value must be object or array: %!w(<nil>)".to_owned());
             }
             self.document = value;
@@ -173,7 +173,7 @@ impl Patching {
         let value = source.get().map_err(|e| format!("error in copy for from: '{from}': {e}"))?.cloned();
         let path =
             operation.path().map_err(|_| format!("copy operation failed to decode path: {MISSING}"))?;
-        // What is not there is copied as `null`, which costs nothing.
+        // A missing value is copied as `null`, which adds nothing to the size.
         self.copied += value.as_ref().map_or(0, |value| json::to_vec(value).len());
         let copied = self.copied;
         let mut target = self.find(path).ok_or_else(|| {
@@ -201,7 +201,7 @@ impl Patching {
             })?;
             target.get().map_err(|e| failed(format!("error in test for path: '{path}': {e}")))?
         };
-        // Neither side tells what is not there from `null`.
+        // `test` treats a missing value as `null`.
         let absent = Value::Null;
         if equal(actual.unwrap_or(&absent), operation.value.as_ref().unwrap_or(&absent)) {
             return Ok(());
@@ -209,8 +209,8 @@ impl Patching {
         Err(JsonPatchError::TestFailed { path: path.to_owned() })
     }
 
-    /// Walks to the array or object that the last part of a path is in. What stands before the first slash
-    /// does not matter, but there must be one.
+    /// Finds the container of the last path part. The text before the first slash is ignored, but there must
+    /// be a slash.
     fn find(&mut self, path: &str) -> Option<Target<'_>> {
         let (parents, key) = path.rsplit_once('/')?;
         let (mut container, mut depth) = (&mut self.document, 1);
@@ -235,10 +235,10 @@ impl Patching {
     }
 }
 
-/// A place in an array or object, where something may be or not.
+/// A position in a container. It may be vacant.
 struct Target<'a> {
     container: &'a mut Value,
-    /// How deep the container is; the document itself is at 1.
+    /// The depth of the container; the root has depth 1.
     depth: usize,
     key: String,
     steps: &'a mut usize,
@@ -253,12 +253,12 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Whether a value may stand here.
+    /// Checks that adding a value here does not exceed the depth limit.
     fn admit(&mut self, value: &Value) -> Result<(), String> {
         let mut steps = 0;
         let depth = self.depth + depth(value, &mut steps);
         self.spend(steps)?;
-        // In the parser's words.
+        // The parser's error text.
         if depth <= json::MAX_DEPTH { Ok(()) } else { Err("exceeded max depth".to_owned()) }
     }
 
@@ -321,8 +321,8 @@ impl<'a> Target<'a> {
     }
 }
 
-/// How many arrays and objects of a value are within each other at most, and by the way how many values there
-/// are. Recurses, but not deeper than a document or a patch.
+/// The nesting depth of a value. Adds the number of values to `values`. Recurses at most as deep as a
+/// document or patch.
 fn depth(value: &Value, values: &mut usize) -> usize {
     *values += 1;
     let below = match value {
@@ -347,7 +347,7 @@ fn parse_index(key: &str) -> Result<i64, String> {
     })
 }
 
-/// The position that an index means among so many; negative ones count from the end.
+/// The position of an index in a list of `len` items. Negative indices count from the end.
 fn position(index: i64, len: usize) -> Result<usize, String> {
     let counted =
         if index < 0 { i64::try_from(len).ok().and_then(|len| index.checked_add(len)) } else { Some(index) };
@@ -355,7 +355,7 @@ fn position(index: i64, len: usize) -> Result<usize, String> {
     position.ok_or_else(|| format!("Unable to access invalid index: {index}: invalid index referenced"))
 }
 
-/// One part of a path: `~1` is a slash and `~0` a tilde.
+/// Unescapes a path part: `~1` is a slash and `~0` a tilde.
 fn unescape(part: &str) -> Cow<'_, str> {
     if !part.contains('~') {
         return Cow::Borrowed(part);
@@ -376,7 +376,7 @@ fn unescape(part: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Equality of values, in which `1` equals `1.0`.
+/// Equality of values where `1` equals `1.0`.
 fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => {

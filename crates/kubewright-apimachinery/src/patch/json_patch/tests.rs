@@ -1,4 +1,4 @@
-//! What JSON patches do, and how they fail. The cases with a config map are those recorded from the server.
+//! JSON patches: results and errors. The cases with a ConfigMap are recordings of kube-apiserver.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -14,7 +14,7 @@ fn config_map() -> Value {
     json!({"metadata": {"annotations": {"a/b": "1"}, "finalizers": ["a", "b"]}, "data": {"a": "9", "b": "2"}})
 }
 
-/// Applies to the config map and returns one part of it.
+/// Applies a patch to the ConfigMap and returns one part of it.
 fn patched(patch: &Value, pointer: &str) -> Value {
     apply(&config_map(), patch).expect("the patch applies").pointer(pointer).cloned().unwrap_or_default()
 }
@@ -40,7 +40,7 @@ fn fields_are_copied_and_moved() {
 }
 
 #[test]
-fn what_is_not_there_counts_as_null() {
+fn missing_values_count_as_null() {
     assert_eq!(
         patched(&json!([{"op": "replace", "path": "/data/no", "value": "x"}]), "/data/no"),
         json!("x")
@@ -55,7 +55,7 @@ fn what_is_not_there_counts_as_null() {
 }
 
 #[test]
-fn array_elements_are_named_by_index() {
+fn array_elements_are_addressed_by_index() {
     let finalizers = |patch: Value| patched(&patch, "/metadata/finalizers");
     assert_eq!(
         finalizers(json!([{"op": "add", "path": "/metadata/finalizers/1", "value": "m"}])),
@@ -95,7 +95,7 @@ fn negative_indices_count_from_the_end() {
 }
 
 #[test]
-fn paths_are_unescaped_and_what_stands_before_the_first_slash_is_ignored() {
+fn paths_are_unescaped_and_text_before_the_first_slash_is_ignored() {
     let escaped = json!([{"op": "replace", "path": "/metadata/annotations/a~1b", "value": "x"}]);
     assert_eq!(patched(&escaped, "/metadata/annotations"), json!({"a/b": "x"}));
     let tilde = json!([{"op": "add", "path": "/data/t~01~x~0", "value": 1}]);
@@ -118,7 +118,7 @@ fn the_whole_document_can_be_replaced_and_tested() {
 }
 
 #[test]
-fn operations_see_what_those_before_them_did() {
+fn operations_are_applied_in_order() {
     let patch = json!([
         {"op": "test", "path": "/data/a", "value": "9"},
         {"op": "add", "path": "/data/c", "value": {"x": [1]}},
@@ -128,7 +128,7 @@ fn operations_see_what_those_before_them_did() {
 }
 
 #[test]
-fn failures_are_worded_as_the_library_words_them() {
+fn failures_have_the_librarys_text() {
     for (patch, message) in [
         (json!({"op": "test", "path": "/data/a", "value": "8"}), "testing value /data/a failed: test failed"),
         (json!({"op": "test", "path": "/data/a"}), "testing value /data/a failed: test failed"),
@@ -269,7 +269,7 @@ fn a_failing_operation_fails_the_patch() {
 }
 
 #[test]
-fn copies_may_only_grow_the_document_so_much() {
+fn the_size_of_copies_is_limited() {
     let document = json!({"a": "x".repeat(MAX_COPIED_BYTES / 2)});
     let copy = json!({"op": "copy", "from": "/a", "path": "/b"});
     assert!(apply(&document, &json!([copy])).is_ok());
@@ -279,12 +279,12 @@ fn copies_may_only_grow_the_document_so_much() {
     );
 }
 
-/// So many objects within each other, each with one field.
+/// Nested objects with one field each.
 fn nested(depth: usize) -> Value {
     (1..depth).fold(json!({}), |inner, _| json!({"a": inner}))
 }
 
-/// How many objects and arrays are within each other.
+/// The nesting depth.
 fn depth(value: &Value) -> usize {
     let below = match value {
         Value::Array(items) => items.iter().map(depth).max(),
@@ -321,14 +321,14 @@ fn no_operation_makes_the_document_too_deep() {
         apply(&wide, &json!([{"op": "move", "from": "/a", "path": "/b/c/d"}])).unwrap_err(),
         "error in move for path: '/b/c/d': exceeded max depth"
     );
-    // As deep as it was is not too deep.
+    // A move that keeps the depth is allowed.
     assert!(apply(&wide, &json!([{"op": "move", "from": "/a", "path": "/b"}])).is_ok());
     let scalar = json!({"op": "add", "path": below, "value": "x"});
     assert!(apply(&deepest, &json!([scalar])).is_ok());
 }
 
 #[test]
-fn operations_that_would_keep_the_server_busy_are_refused() {
+fn the_total_work_of_a_patch_is_limited() {
     let long = json!({"list": vec![0; 200_000], "b": {}});
     let first = "/list/0";
     for operations in [
@@ -343,13 +343,13 @@ fn operations_that_would_keep_the_server_busy_are_refused() {
         let error = apply(&long, &patch).unwrap_err();
         assert!(error.ends_with("the patch moves more than 100000000 values"), "{error}");
     }
-    // At the end of a list there is nothing to shift.
+    // Appending to a list shifts nothing.
     let append = json!({"op": "add", "path": "/list/-", "value": 1});
     assert!(apply(&long, &Value::Array(vec![append; 2_000])).is_ok());
 }
 
 #[test]
-fn too_many_operations_are_refused() {
+fn too_many_operations_are_rejected() {
     let patch = |count: usize| format!("[{}]", vec!["null"; count].join(","));
     assert!(JsonPatch::decode(patch(MAX_OPERATIONS).as_bytes()).is_ok());
     assert_eq!(
@@ -359,7 +359,7 @@ fn too_many_operations_are_refused() {
 }
 
 #[test]
-fn the_check_refuses_what_is_no_list_of_operations() {
+fn the_check_rejects_anything_but_a_list_of_operations() {
     for (patch, message) in [
         ("{}", "json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"),
         ("\"x\"", "json: cannot unmarshal string into Go value of type []handlers.jsonPatchOp"),
@@ -387,7 +387,7 @@ fn the_check_refuses_what_is_no_list_of_operations() {
 }
 
 #[test]
-fn the_check_reports_unknown_and_repeated_fields_in_the_order_written() {
+fn the_check_reports_unknown_and_duplicate_fields_in_document_order() {
     let patch = r#"[{"op":"add","path":"/x","value":{"a":[{"b":1,"b":2}]},"extra":{"z":1,"z":2},"op":"add","OP":1},null]"#;
     assert_eq!(
         check_json_patch(patch.as_bytes()).unwrap(),
@@ -402,7 +402,7 @@ fn the_check_reports_unknown_and_repeated_fields_in_the_order_written() {
 }
 
 #[test]
-fn decoding_without_the_check_is_worded_differently() {
+fn decoding_without_the_check_has_different_messages() {
     for (patch, message) in [
         ("{}", "json: cannot unmarshal object into Go value of type jsonpatch.Patch"),
         ("[1]", "json: cannot unmarshal number into Go value of type jsonpatch.Operation"),
@@ -413,7 +413,7 @@ fn decoding_without_the_check_is_worded_differently() {
     assert!(JsonPatch::decode(b"null").unwrap().is_empty());
 }
 
-/// Operations that build on each other: paths of one name only.
+/// Operations on nested paths that build on each other.
 fn digging() -> impl Strategy<Value = Value> {
     let path = || (1..MAX_DEPTH).prop_map(|length| "/a".repeat(length));
     let op = prop::sample::select(vec!["add", "replace", "copy", "move"]);
@@ -423,12 +423,12 @@ fn digging() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    // Deep documents are slow to make.
+    // Deep documents are slow to build.
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn a_document_stays_as_deep_as_one_may_be(operations in prop::collection::vec(digging(), 1..8)) {
-        // Each by itself: one that fails fails the whole patch.
+    fn a_document_never_exceeds_the_depth_limit(operations in prop::collection::vec(digging(), 1..8)) {
+        // Apply each operation as its own patch, because one failure fails a whole patch.
         let mut document = nested(MAX_DEPTH / 2);
         for operation in operations {
             if let Ok(patched) = apply(&document, &json!([operation])) {
@@ -441,7 +441,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn what_was_added_can_be_tested_and_removed(key in "[a-z~/ ]{1,6}", value in "[a-z]{0,4}") {
+    fn added_values_can_be_tested_and_removed(key in "[a-z~/ ]{1,6}", value in "[a-z]{0,4}") {
         prop_assume!(!config_map()["data"].as_object().unwrap().contains_key(&key));
         let path = format!("/data/{}", key.replace('~', "~0").replace('/', "~1"));
         let patch = json!([
@@ -453,7 +453,7 @@ proptest! {
     }
 
     #[test]
-    fn no_operation_makes_it_panic(
+    fn no_operation_panics(
         op in "add|remove|replace|move|copy|test",
         path in "(/|metadata|finalizers|data|-?[0-9]|-|~[01]?){0,6}",
         from in "(/|metadata|finalizers|data|-?[0-9]|-){0,6}",

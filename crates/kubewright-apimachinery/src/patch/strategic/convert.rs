@@ -1,12 +1,13 @@
-//! The errors of Go's converter from maps to structs, which decodes the result of a strategic merge patch.
+//! Errors of Go's map-to-struct converter, which decodes the result of a strategic merge patch.
 //!
-//! Its words differ from those of the JSON decoder. Types with a decoder of their own (quantities, times) are left out.
+//! Its messages differ from those of the JSON decoder. Types with their own decoder (quantities, times) are
+//! not checked here.
 
 use serde_json::Value;
 
 use crate::types::{FieldType, Type};
 
-/// Why an object does not fit its type, if the converter is what finds that.
+/// The converter's error for an object that does not match its type.
 pub fn conversion_error(ty: &'static Type, value: &Value) -> Option<String> {
     if value.is_null() {
         return None;
@@ -44,7 +45,8 @@ fn field_error(ty: &FieldType, value: &Value) -> Option<String> {
         FieldType::Number if !value.is_number() => "float64",
         _ => return None,
     };
-    // Go converts integers to strings, and numbers to numbers, which the converter then refuses.
+    // Go can convert integers to strings and between number types; the converter rejects both with another
+    // message.
     let convertible = match go {
         "string" => kind(value) == "int64",
         "int32" | "int64" => value.is_number(),
@@ -61,7 +63,7 @@ fn is_whole(value: &Value) -> bool {
     value.is_i64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
 }
 
-/// Go's kind of a decoded value.
+/// The Go kind of a decoded value.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "invalid",
@@ -82,7 +84,7 @@ mod tests {
     use crate::types;
 
     #[test]
-    fn a_value_of_another_type_is_reported_in_the_converters_words() {
+    fn type_errors_have_the_converters_text() {
         let ty = types::find("apps.v1.Deployment").unwrap().get();
         for (object, error) in [
             (json!({"spec": "x"}), "cannot restore struct from: string"),

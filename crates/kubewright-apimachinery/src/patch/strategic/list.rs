@@ -1,6 +1,6 @@
-//! Merging lists: scalars as sets, objects by their merge key.
+//! Merging of lists: scalars as sets, objects by merge key.
 //!
-//! Decides what a merged list holds; in which order is decided by [`order`](super::order).
+//! Determines the elements of the merged list; [`order`](super::order) determines their order.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use super::print::{go_list_text, go_type};
 use super::schema::{List, Schema};
 use super::{PATCH, Result, SET_ELEMENT_ORDER, merge_objects, target, without_directives};
 
-/// The list after the patch. With `deletes` the patch names scalars to take out.
+/// Merges a patch into a list. With `deletes`, the patch contains scalars to delete.
 pub(super) fn merge(live: Vec<Value>, patch: Vec<Value>, field: &List, deletes: bool) -> Result<Vec<Value>> {
     if live.is_empty() && patch.is_empty() {
         return Ok(live);
@@ -25,7 +25,7 @@ pub(super) fn merge(live: Vec<Value>, patch: Vec<Value>, field: &List, deletes: 
         return Ok(live.into_iter().filter(|value| !deleted.contains(value)).collect());
     }
     if field.key.is_some() {
-        // A list of objects that was empty, and now is given scalars.
+        // The patch adds scalars to an empty list of objects.
         return Err(Error::not_an_object(live.first().or(patch.first()).unwrap_or(&Value::Null)));
     }
     let mut seen = HashSet::new();
@@ -33,8 +33,7 @@ pub(super) fn merge(live: Vec<Value>, patch: Vec<Value>, field: &List, deletes: 
     arrange(merged, &patch, &live, None)
 }
 
-/// Merges the list that `directive`, a `$setElementOrder/NAME` of the patch, is about, and takes both out of
-/// the patch.
+/// Merges the list of `directive`, a `$setElementOrder/NAME` of the patch, and removes both from the patch.
 pub(super) fn merge_in_order(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
@@ -90,7 +89,7 @@ fn merge_maps(live: Vec<Value>, patch: Vec<Value>, field: &List) -> Result<Vec<V
     arrange(merged, &patch, &live, Some(key))
 }
 
-/// Acts on the elements that hold `$patch`: both lists without what that deletes, and without them.
+/// Applies elements with `$patch`. Returns both lists without deleted elements and without directives.
 fn apply_directives(
     mut live: Vec<Value>,
     patch: Vec<Value>,
@@ -125,14 +124,14 @@ enum Element {
     Scalar,
 }
 
-/// What both lists hold. All elements must be of one type, and there must be some.
+/// The element type of both lists. All elements must have the same type, and there must be at least one.
 fn element_type(live: &[Value], patch: &[Value]) -> Result<Element> {
     let mut elements = live.iter().chain(patch);
     let first = elements.next().ok_or(Error::NoElements)?;
     let mixed = || Error::MixedElements(format!("[{} {}]", go_list_text(live), go_list_text(patch)));
     match first {
         Value::Array(_) => Err(Error::ListOfLists),
-        // Upstream panics on this one.
+        // Upstream panics here.
         Value::Null => Err(mixed()),
         _ if elements.any(|element| go_type(element) != go_type(first)) => Err(mixed()),
         Value::Object(_) => Ok(Element::Object),

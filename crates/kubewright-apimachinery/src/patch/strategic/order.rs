@@ -1,7 +1,7 @@
 //! The order of a merged list.
 //!
-//! Elements of the patch stand as the patch, or `$setElementOrder`, has them; the others as the live list has
-//! them. The two are woven together by the live order as far as it tells.
+//! Elements of the patch have the order of the patch or of `$setElementOrder`; the others have their live
+//! order. Both are merged by their positions in the live list where possible.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,11 +13,10 @@ use super::{PATCH, Result};
 
 type Key = Option<&'static str>;
 
-/// A list that is sorted by insertion has at most so many elements.
+/// Maximum length of a list that is sorted by insertion.
 const LONG: usize = 1_000;
 
-/// The elements of `merged` in their final order: those that `wanted` names as it has them, all others as
-/// `live` has them.
+/// Sorts `merged`: elements in `wanted` by its order, all others by the order of `live`.
 pub(super) fn arrange(merged: Vec<Value>, wanted: &[Value], live: &[Value], key: Key) -> Result<Vec<Value>> {
     if let Some(key) = key {
         check_keys(&merged, key)?;
@@ -35,7 +34,7 @@ pub(super) fn arrange(merged: Vec<Value>, wanted: &[Value], live: &[Value], key:
     Ok(weave(sort(others, &live), sort(patched, &wanted), &live))
 }
 
-/// Elements of the patch must all be in the order list, and in that order; those that are deleted need not.
+/// Checks that the elements of the patch occur in `wanted` in the same order. Deleted elements are exempt.
 pub(super) fn check(patch: &[Value], wanted: &[Value], key: Key) -> Result<()> {
     if patch.is_empty() || wanted.is_empty() {
         return Ok(());
@@ -66,8 +65,8 @@ pub(super) fn check(patch: &[Value], wanted: &[Value], key: Key) -> Result<()> {
     Ok(())
 }
 
-/// The live list as upstream sees it when it orders a list that was patched. It edits the list in place: new
-/// elements stand where deleted ones stood, and so count as live.
+/// The live list as upstream sees it when it orders a patched list. Upstream modifies the list in place: new
+/// elements take the positions of deleted ones and count as live.
 pub(super) fn live_after(live: &[Value], patch: &[Value], key: Key) -> Vec<Value> {
     let Some(key) = key else { return live.to_vec() };
     let (deleted, plain): (Vec<&Value>, Vec<&Value>) =
@@ -81,9 +80,9 @@ pub(super) fn live_after(live: &[Value], patch: &[Value], key: Key) -> Vec<Value
     after.into_iter().cloned().collect()
 }
 
-/// Sorts by the positions in `order`. An element that is not there moves before all that stand before it, and
-/// so does whatever follows it: upstream's comparison says that either is less, and it sorts by insertion.
-/// That takes too long for a long list, where such elements come first.
+/// Sorts by the positions in `order`. Elements without a position compare inconsistently in upstream's
+/// insertion sort: they and their successors move to the front. Long lists put them first instead, because
+/// insertion sort would be too slow.
 fn sort(mut elements: Vec<Value>, order: &Places<'_>) -> Vec<Value> {
     let mut positions: Vec<Option<usize>> = elements.iter().map(|element| order.of(element)).collect();
     if positions.iter().all(Option::is_some) || positions.len() > LONG {
@@ -101,8 +100,8 @@ fn sort(mut elements: Vec<Value>, order: &Places<'_>) -> Vec<Value> {
     elements
 }
 
-/// One list of both. An element of `others` goes before the next of `patched` only if it does so in the live
-/// list.
+/// Merges both lists. An element of `others` precedes the next one of `patched` only if it does so in the
+/// live list.
 fn weave(others: Vec<Value>, patched: Vec<Value>, live: &Places<'_>) -> Vec<Value> {
     let mut woven = Vec::with_capacity(others.len() + patched.len());
     let mut others = others.into_iter().map(|element| (live.of(&element), element)).peekable();
@@ -119,7 +118,7 @@ fn weave(others: Vec<Value>, patched: Vec<Value>, live: &Places<'_>) -> Vec<Valu
     woven
 }
 
-/// Where the elements of a list are, by what tells them from others.
+/// Positions of list elements, by identity.
 struct Places<'a> {
     first: HashMap<Option<&'a Value>, usize>,
     key: Key,
@@ -139,7 +138,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// What tells an element of a list from the others.
+/// What identifies a list element: its merge key or its value.
 fn identity(element: &Value, key: Key) -> Option<&Value> {
     match key {
         Some(key) => element.get(key),

@@ -1,31 +1,31 @@
-//! How Go prints JSON values with `%v`, `%s` and `%T`: messages that users see hold such text.
+//! Formats JSON values like Go's `%v`, `%s` and `%T`, for upstream's messages.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Number, Value};
 
-/// A decoded value as Go's `%v` prints it: `map[a:1 b:[x y]]`.
+/// Formats a decoded value like Go's `%v`: `map[a:1 b:[x y]]`.
 pub fn go_text(value: &Value) -> String {
     let mut text = String::new();
     write_value(&mut text, value);
     text
 }
 
-/// As [`go_text`], for an object.
+/// Like [`go_text`], for an object.
 pub(super) fn go_map_text(map: &Map<String, Value>) -> String {
     let mut text = String::new();
     write_map(&mut text, map);
     text
 }
 
-/// As [`go_text`], for a list.
+/// Like [`go_text`], for a list.
 pub(super) fn go_list_text(list: &[Value]) -> String {
     let mut text = String::new();
     write_list(&mut text, list);
     text
 }
 
-/// A decoded value as Go's `%s` prints it: what is not text carries its type.
+/// Formats a decoded value like Go's `%s`: values other than strings include their type.
 pub(super) fn go_string_verb(value: &Value) -> String {
     match value {
         Value::Null => go_type(value).to_owned(),
@@ -34,7 +34,7 @@ pub(super) fn go_string_verb(value: &Value) -> String {
     }
 }
 
-/// The type into which Go decodes a value.
+/// The type to which Go decodes a value.
 pub(super) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "%!s(<nil>)",
@@ -59,7 +59,7 @@ fn write_value(text: &mut String, value: &Value) {
 }
 
 fn write_map(text: &mut String, map: &Map<String, Value>) {
-    // Go sorts the keys, whatever order this build keeps.
+    // Go sorts map keys.
     let mut members: Vec<(&String, &Value)> = map.iter().collect();
     members.sort_by_key(|(key, _)| *key);
     text.push_str("map[");
@@ -85,7 +85,7 @@ fn write_list(text: &mut String, list: &[Value]) {
     text.push(']');
 }
 
-/// Go's `%g`: an exponent, of at least two digits, where it is below -4 or above 5.
+/// Go's `%g`: an exponent of at least two digits if it is below -4 or above 5.
 fn write_number(text: &mut String, number: &Number) {
     let Some(float) = number.as_f64().filter(|_| number.is_f64()) else {
         // Writing to a string cannot fail.
@@ -110,13 +110,13 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn values_read_as_go_prints_them() {
+    fn values_are_formatted_like_in_go() {
         let value = json!({"b": [1, "x y", null], "a": {"c": true}, "d": 1.5});
         assert_eq!(go_text(&value), "map[a:map[c:true] b:[1 x y <nil>] d:1.5]");
     }
 
     #[test]
-    fn floats_read_as_go_prints_them() {
+    fn floats_are_formatted_like_in_go() {
         let printed = |number: f64| go_text(&json!(number));
         assert_eq!(printed(0.0001), "0.0001");
         assert_eq!(printed(0.000_012_5), "1.25e-05");
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_text_carries_its_type() {
+    fn the_s_verb_adds_the_type_of_other_values() {
         assert_eq!(go_string_verb(&json!("x")), "x");
         assert_eq!(go_string_verb(&json!(5)), "%!s(int64=5)");
         assert_eq!(go_string_verb(&json!(null)), "%!s(<nil>)");

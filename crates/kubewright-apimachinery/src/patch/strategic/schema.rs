@@ -1,7 +1,7 @@
-//! Walking the table of types along a patch.
+//! Lookup of types and patch strategies along a patch.
 //!
-//! Answers what upstream finds out by reflection over Go's structs, with the same errors where the types lead
-//! no further: below maps, raw extensions and other values without fields nothing is known.
+//! Corresponds to upstream's reflection over Go structs, with the same errors. There is no information below
+//! maps, raw extensions and other values without fields.
 
 use super::Result;
 use super::StrategicPatchError as Error;
@@ -11,7 +11,7 @@ use crate::types::{Field, FieldType, Type};
 #[derive(Clone, Copy)]
 pub(super) struct Schema {
     shape: Shape,
-    /// Go reaches it through a pointer.
+    /// Whether Go uses a pointer.
     pointer: bool,
 }
 
@@ -21,19 +21,19 @@ enum Shape {
     Other(&'static FieldType),
 }
 
-/// A field that holds an object or a map.
+/// A field of type object or map.
 pub(super) struct Member {
     pub(super) schema: Schema,
-    /// The patch takes the place of what is there.
+    /// The patch replaces the value.
     pub(super) replace: bool,
 }
 
-/// A field that holds a list.
+/// A field of type list.
 pub(super) struct List {
     pub(super) element: Schema,
-    /// The patch is merged into what is there.
+    /// The patch is merged into the list.
     pub(super) merge: bool,
-    /// What tells elements that are objects apart.
+    /// The merge key.
     pub(super) key: Option<&'static str>,
 }
 
@@ -50,13 +50,13 @@ impl Schema {
         Self { shape, pointer }
     }
 
-    /// The field `name`, whose value is an object.
+    /// Looks up the field `name` of type object.
     pub(super) fn member(self, name: &str) -> Result<Member> {
         let field = self.field(name)?;
         Ok(Member { schema: Self::new(&field.ty, field.pointer), replace: field.patch.replace })
     }
 
-    /// The field `name`, whose value is a list.
+    /// Looks up the field `name` of type list.
     pub(super) fn list(self, name: &str) -> Result<List> {
         let field = self.field(name)?;
         let element = match &field.ty {
@@ -71,7 +71,7 @@ impl Schema {
         Ok(List { element, merge: field.patch.merge, key: field.patch.key })
     }
 
-    /// `reflect.Kind` of the type.
+    /// The `reflect.Kind` of the type.
     pub(super) fn go_kind(self) -> &'static str {
         if self.pointer {
             return "ptr";
@@ -86,7 +86,7 @@ impl Schema {
         let unknown = |ty| Error::UnknownField { ty, field: name.to_owned() };
         match self.shape {
             Shape::Struct(ty) => {
-                // Go's JSON knows fields also by names in another case.
+                // Go's JSON decoder matches field names case-insensitively.
                 let other_case = || ty.fields.iter().find(|field| field.name.eq_ignore_ascii_case(name));
                 let found = ty.field(name).or_else(other_case);
                 found.ok_or_else(|| unknown(ty.name.rsplit('.').next().unwrap_or_default()))

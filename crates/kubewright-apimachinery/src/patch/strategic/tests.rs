@@ -1,4 +1,4 @@
-//! Recorded patches with their results, and what holds for every patch.
+//! Recorded patches with their results, and properties of arbitrary patches.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -31,13 +31,13 @@ fn apply(patch: &Value) -> Result<Value> {
     apply_strategic_merge_patch(type_named("apps.v1.Deployment").unwrap(), &deployment(), patch)
 }
 
-/// The pod spec after a patch of it.
+/// The Pod spec after a patch.
 fn pod_spec(patch: &Value) -> Value {
     let patched = apply(&json!({"spec": {"template": {"spec": patch}}})).unwrap();
     patched.at("spec.template.spec").clone()
 }
 
-/// Names of the containers after a patch of the pod spec.
+/// The container names after a patch of the Pod spec.
 fn containers(patch: &Value) -> Vec<String> {
     pod_spec(patch).list_at("containers").iter().map(|c| c.str_at("name").to_owned()).collect()
 }
@@ -48,7 +48,7 @@ fn refused(patch: &Value) -> (u16, String) {
 }
 
 #[test]
-fn containers_merge_by_name_and_stand_as_the_patch_has_them() {
+fn containers_merge_by_name_in_the_order_of_the_patch() {
     let spec = pod_spec(&json!({"containers": [{"name": "b", "image": "x"}, {"name": "c", "image": "ic"}]}));
     assert_eq!(spec.at("containers")[0].str_at("name"), "a");
     assert_eq!(spec.at("containers")[1], json!({"name": "b", "image": "x"}));
@@ -78,7 +78,7 @@ fn a_list_without_a_merge_key_is_replaced() {
 }
 
 #[test]
-fn null_deletes_and_means_nothing_in_what_is_new() {
+fn null_deletes_and_is_dropped_from_new_values() {
     let spec = pod_spec(&json!({
         "nodeSelector": {"n": null, "z": null},
         "volumes": null,
@@ -110,7 +110,7 @@ fn elements_are_deleted_and_lists_replaced_by_directive() {
 }
 
 #[test]
-fn scalars_merge_as_a_set_and_are_deleted_by_name() {
+fn scalars_merge_as_a_set_and_are_deleted_by_value() {
     let finalizers =
         |patch: Value| apply(&json!({"metadata": patch})).unwrap().at("metadata.finalizers").clone();
     assert_eq!(
@@ -132,7 +132,7 @@ fn scalars_merge_as_a_set_and_are_deleted_by_name() {
 }
 
 #[test]
-fn an_order_list_orders_what_it_names() {
+fn set_element_order_orders_the_listed_elements() {
     let ordered = |order: Value| containers(&json!({"$setElementOrder/containers": order}));
     assert_eq!(ordered(json!([{"name": "b"}, {"name": "a"}])), ["b", "a"]);
     assert_eq!(ordered(json!([{"name": "none"}])), ["a", "b"]);
@@ -146,7 +146,7 @@ fn an_order_list_orders_what_it_names() {
 }
 
 #[test]
-fn what_the_order_list_does_not_name_keeps_its_live_place() {
+fn elements_not_in_set_element_order_keep_their_live_position() {
     let order = json!([{"name": "c"}]);
     let added = json!({"$setElementOrder/containers": order, "containers": [{"name": "c"}]});
     assert_eq!(containers(&added), ["c", "a", "b"]);
@@ -158,7 +158,7 @@ fn what_the_order_list_does_not_name_keeps_its_live_place() {
 }
 
 #[test]
-fn retained_keys_clear_the_others() {
+fn retain_keys_removes_all_other_fields() {
     let strategy = |patch: Value| {
         Ok::<_, StrategicPatchError>(
             apply(&json!({"spec": {"strategy": patch}}))?.at("spec.strategy").clone(),
@@ -177,7 +177,7 @@ fn retained_keys_clear_the_others() {
 }
 
 #[test]
-fn mistakes_are_told_in_upstreams_words() {
+fn errors_have_upstreams_messages() {
     for (patch, code, text) in [
         (
             json!({"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "b", "image": "x"}]}),
@@ -248,7 +248,7 @@ fn mistakes_are_told_in_upstreams_words() {
 }
 
 #[test]
-fn below_a_raw_value_nothing_is_known() {
+fn raw_values_have_no_schema() {
     let ty = type_named("apps.v1.ControllerRevision").unwrap();
     let revision = json!({"data": {"a": 1, "b": {"c": 1}}, "revision": 1});
     let patched =
@@ -261,7 +261,7 @@ fn below_a_raw_value_nothing_is_known() {
     );
 }
 
-/// Any subset of a pod template that has lists, maps and scalars, without directives.
+/// Any subset of a Pod template with lists, maps and scalars, without directives.
 fn template() -> impl Strategy<Value = Value> {
     let env = prop::collection::btree_map("[A-D]", "[0-9]", 0..4)
         .prop_map(|env| env.into_iter().map(|(n, v)| json!({"name": n, "value": v})).collect::<Vec<_>>());
@@ -302,7 +302,7 @@ proptest! {
     }
 
     #[test]
-    fn a_patch_applied_twice_is_as_applied_once(doc in template(), patch in template()) {
+    fn applying_a_patch_is_idempotent(doc in template(), patch in template()) {
         let ty = type_named("core.v1.PodTemplate").unwrap();
         let once = apply_strategic_merge_patch(ty, &doc, &patch).unwrap();
         let twice = apply_strategic_merge_patch(ty, &once, &patch).unwrap();
@@ -310,7 +310,7 @@ proptest! {
     }
 
     #[test]
-    fn an_order_list_is_followed(doc in template(), order in prop::collection::btree_set("[a-e]", 1..5)
+    fn set_element_order_is_respected(doc in template(), order in prop::collection::btree_set("[a-e]", 1..5)
         .prop_map(Vec::from_iter).prop_shuffle()) {
         let ty = type_named("core.v1.PodTemplate").unwrap();
         prop_assume!(!doc.list_at("template.spec.containers").is_empty());

@@ -1,4 +1,4 @@
-//! What metrics ask for, one rule a test.
+//! Metric evaluation, one rule per test.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ fn cpu(percent: i32) -> Value {
 }
 
 #[test]
-fn the_share_of_what_pods_ask_for_decides() {
+fn utilization_is_relative_to_requests() {
     let asked = ask(&cpu(50), "cpu=300m", &pods(3, 0)).unwrap();
     assert_eq!(
         (asked.replicas, asked.name.as_str()),
@@ -53,13 +53,13 @@ fn the_share_of_what_pods_ask_for_decides() {
 }
 
 #[test]
-fn pods_that_are_not_ready_yet_keep_it_from_asking_for_too_many() {
+fn unready_pods_dampen_scaling_up() {
     assert_eq!(ask(&cpu(50), "cpu=300m", &pods(3, 3)).unwrap().replicas, 6, "those that come are enough");
     assert_eq!(ask(&cpu(50), "cpu=600m", &pods(3, 3)).unwrap().replicas, 12);
 }
 
 #[test]
-fn other_metrics_are_shared_or_as_a_whole() {
+fn other_metrics_are_averages_or_totals() {
     let pods_metric = json!({ "type": "Pods", "pods": {
         "metric": { "name": "requests" }, "target": { "type": "AverageValue", "averageValue": "10" },
     } });
@@ -75,7 +75,7 @@ fn other_metrics_are_shared_or_as_a_whole() {
 }
 
 #[test]
-fn what_cannot_be_computed_says_why() {
+fn failed_metrics_have_a_reason() {
     let none = ask(&cpu(50), "", &pods(1, 0)).unwrap_err();
     assert_eq!(none.reason, "FailedGetResourceMetric");
     assert_eq!(
@@ -96,6 +96,6 @@ fn what_cannot_be_computed_says_why() {
     let autoscaler = json!({ "metadata": { "annotations": { METRICS: "cpu: 80%" } } });
     assert_eq!(
         measured(&serde_json::from_value(autoscaler).unwrap()).unwrap_err(),
-        "annotation kubewright.dev/metrics: \"cpu: 80%\" is no metric; write it like \"cpu=1500m,requests=200\""
+        "annotation kubewright.dev/metrics: \"cpu: 80%\" is not a metric; write it like \"cpu=1500m,requests=200\""
     );
 }

@@ -1,4 +1,4 @@
-//! Nodes and pods, and what is next for them.
+//! Plans for nodes and pods.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -19,7 +19,8 @@ fn rolling(surge: i32, unavailable: i32) -> DaemonSet {
     set(&json!({ "rollingUpdate": { "maxSurge": surge, "maxUnavailable": unavailable } }))
 }
 
-/// A pod by its name, which begins with its node, its revision, and how it is: `ready`, `starting`, `failed`, `leaving`.
+/// A pod with a name that starts with its node, a revision, and a state: `ready`, `starting`, `failed`,
+/// `leaving`.
 fn pod(name: &str, revision: &str, how: &str) -> Pod {
     let phase = match how {
         "starting" => "Pending",
@@ -40,8 +41,8 @@ fn pod(name: &str, revision: &str, how: &str) -> Pod {
     serde_json::from_value(pod).unwrap()
 }
 
-/// What is next, in short: `+a` is created on a node, `-a1` deleted, `!a1` deleted because it had ended.
-fn next(set: &DaemonSet, nodes: &[(&str, Standing)], pods: &[Pod]) -> Vec<String> {
+/// The plan in short: `+a` creates a pod on a node, `-a1` deletes one, `!a1` deletes a finished one.
+fn next(set: &DaemonSet, nodes: &[(&str, Eligibility)], pods: &[Pod]) -> Vec<String> {
     let nodes = nodes.iter().copied().collect();
     let view = View::new(set, nodes, pods.iter(), "new", NOW.parse().unwrap());
     let plan = plan(&view);
@@ -58,17 +59,17 @@ fn none() -> Vec<String> {
     Vec::new()
 }
 
-const THREE: [(&str, Standing); 3] =
-    [("a", Standing::Wanted), ("b", Standing::Wanted), ("c", Standing::Wanted)];
+const THREE: [(&str, Eligibility); 3] =
+    [("a", Eligibility::ShouldRun), ("b", Eligibility::ShouldRun), ("c", Eligibility::ShouldRun)];
 
 #[test]
-fn every_node_that_wants_one_has_one_pod() {
+fn every_eligible_node_has_one_pod() {
     let nodes = [
-        ("a", Standing::Wanted),
-        ("b", Standing::Wanted),
-        ("c", Standing::Tolerated),
-        ("d", Standing::Tolerated),
-        ("e", Standing::Unwanted),
+        ("a", Eligibility::ShouldRun),
+        ("b", Eligibility::ShouldRun),
+        ("c", Eligibility::MayContinue),
+        ("d", Eligibility::MayContinue),
+        ("e", Eligibility::MustNotRun),
     ];
     let mut waiting = pod("z1", "new", "starting");
     waiting.spec = serde_json::from_value(json!({
@@ -90,7 +91,7 @@ fn every_node_that_wants_one_has_one_pod() {
 }
 
 #[test]
-fn what_has_ended_goes_and_what_is_leaving_is_waited_for() {
+fn finished_pods_are_deleted_and_terminating_ones_are_waited_for() {
     let pods = [pod("a1", "new", "failed"), pod("b1", "new", "leaving"), pod("c1", "new", "ready")];
     assert_eq!(next(&rolling(0, 1), &THREE, &pods), ["!a1"]);
     assert_eq!(next(&rolling(0, 1), &THREE, &pods[1..]), ["+a"]);
@@ -105,7 +106,7 @@ fn what_has_ended_goes_and_what_is_leaving_is_waited_for() {
 }
 
 #[test]
-fn old_pods_are_replaced_as_long_as_not_too_many_are_missing() {
+fn old_pods_are_replaced_within_max_unavailable() {
     let pods = |revisions: [&str; 3], how: [&str; 3]| {
         [pod("a1", revisions[0], how[0]), pod("b1", revisions[1], how[1]), pod("c1", revisions[2], how[2])]
     };
@@ -118,7 +119,7 @@ fn old_pods_are_replaced_as_long_as_not_too_many_are_missing() {
         none()
     );
     assert_eq!(next(&rolling(0, 1), &THREE, &pods(["new", "old", "old"], ready)), ["-b1"]);
-    // What is of no use goes in any case, and is missing already.
+    // Unavailable pods are always deleted, and already count as unavailable.
     assert_eq!(
         next(&rolling(0, 1), &THREE, &pods(["new", "old", "old"], ["starting", "ready", "starting"])),
         ["-c1"]
@@ -129,7 +130,7 @@ fn old_pods_are_replaced_as_long_as_not_too_many_are_missing() {
 }
 
 #[test]
-fn new_pods_run_beside_old_ones_before_those_go() {
+fn surge_creates_new_pods_before_deleting_old_ones() {
     let set = rolling(1, 0);
     let (a, b, c) = (pod("a1", "old", "ready"), pod("b1", "old", "ready"), pod("c1", "old", "ready"));
     assert_eq!(next(&set, &THREE, &[a.clone(), b.clone(), c.clone()]), ["+a"]);
@@ -144,12 +145,12 @@ fn new_pods_run_beside_old_ones_before_those_go() {
 
 proptest! {
     #[test]
-    fn a_rollout_takes_no_more_than_may_be_missing(
+    fn a_rollout_keeps_within_max_unavailable(
         hows in prop::collection::vec((any::<bool>(), 0..3_usize), 1..9),
         unavailable in 1..4_i32,
     ) {
         let names: Vec<String> = (0..hows.len()).map(|number| number.to_string()).collect();
-        let nodes: Vec<(&str, Standing)> = names.iter().map(|name| (name.as_str(), Standing::Wanted)).collect();
+        let nodes: Vec<(&str, Eligibility)> = names.iter().map(|name| (name.as_str(), Eligibility::ShouldRun)).collect();
         let pods: Vec<Pod> = hows
             .iter()
             .zip(&names)

@@ -1,4 +1,4 @@
-//! Sizes in rollouts: single steps, and whole rollouts with pods that become available in any order.
+//! Sizes in rollouts: single steps, and whole rollouts with pods that become available in random order.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -31,7 +31,7 @@ fn sizes(resizes: &[Resize]) -> Vec<(&str, i32)> {
 }
 
 #[test]
-fn percentages_round_towards_progress() {
+fn surge_rounds_up_and_unavailable_rounds_down() {
     let limits = |wanted, surge, unavailable| {
         let limits = Limits::of(&deployment(wanted, surge, unavailable));
         (limits.surge, limits.unavailable)
@@ -44,29 +44,33 @@ fn percentages_round_towards_progress() {
 }
 
 #[test]
-fn the_new_set_grows_into_the_surge_and_the_old_one_gives_way() {
+fn the_new_set_scales_up_to_the_surge_and_the_old_one_scales_down() {
     let limits = Limits::of(&deployment(10, "3", "2"));
     let (old, new) = (set("old", 10, 10, 13), set("new", 0, 0, 13));
-    assert_eq!(grown(limits, true, &new, &[&old, &new]), 3);
+    assert_eq!(scaled_up(limits, true, &new, &[&old, &new]), 3);
     let new = set("new", 3, 0, 13);
-    assert_eq!(sizes(&shrink(limits, &new, std::slice::from_ref(&old))), [("old", 8)]);
+    assert_eq!(sizes(&scale_down(limits, &new, std::slice::from_ref(&old))), [("old", 8)]);
     let old = set("old", 8, 8, 13);
-    assert_eq!(shrink(limits, &new, std::slice::from_ref(&old)), []);
-    assert_eq!(grown(limits, true, &new, &[&old, &new]), 5);
-    assert_eq!(grown(limits, true, &set("new", 12, 0, 13), &[]), 10, "more than wanted is too much");
-    assert_eq!(grown(limits, false, &set("new", 0, 0, 13), &[&old]), 10, "without rolling all come at once");
+    assert_eq!(scale_down(limits, &new, std::slice::from_ref(&old)), []);
+    assert_eq!(scaled_up(limits, true, &new, &[&old, &new]), 5);
+    assert_eq!(scaled_up(limits, true, &set("new", 12, 0, 13), &[]), 10, "more than wanted is too much");
+    assert_eq!(
+        scaled_up(limits, false, &set("new", 0, 0, 13), &[&old]),
+        10,
+        "without rolling all come at once"
+    );
 }
 
 #[test]
-fn what_is_broken_goes_before_what_works() {
+fn unhealthy_pods_are_removed_first() {
     let limits = Limits::of(&deployment(10, "3", "2"));
     let old = [set("a-works", 8, 8, 13), set("b-broken", 3, 0, 13)];
-    let resizes = shrink(limits, &set("new", 2, 2, 13), &old);
+    let resizes = scale_down(limits, &set("new", 2, 2, 13), &old);
     assert_eq!(sizes(&resizes), [("a-works", 6), ("b-broken", 0)]);
 }
 
 #[test]
-fn a_change_of_scale_in_a_rollout_is_divided() {
+fn scaling_during_a_rollout_is_proportional() {
     let mut deployment = deployment(20, "0", "1");
     let limits = Limits::of(&deployment);
     let (old, new) = (set("old", 6, 6, 10), set("new", 4, 4, 10));
@@ -82,7 +86,7 @@ fn a_change_of_scale_in_a_rollout_is_divided() {
 }
 
 #[test]
-fn one_set_alone_has_the_size_that_is_wanted() {
+fn a_single_replica_set_gets_the_full_size() {
     let deployment = deployment(3, "1", "1");
     let limits = Limits::of(&deployment);
     let resizes = rescale(&deployment, limits, Some(&set("new", 0, 0, 4)), &[set("old", 1, 1, 2)]);
@@ -93,9 +97,9 @@ fn one_set_alone_has_the_size_that_is_wanted() {
 }
 
 proptest! {
-    /// Pods become available one by one in any order: the rollout ends, and keeps to its limits all the time.
+    /// Pods become available one by one in random order: the rollout completes and never exceeds its limits.
     #[test]
-    fn every_rollout_ends_and_keeps_to_its_limits(
+    fn every_rollout_completes_within_its_limits(
         wanted in 1_i32..12,
         surge in 0_i32..5,
         unavailable in 0_i32..5,
@@ -110,18 +114,18 @@ proptest! {
         loop {
             let before: i32 = old.iter().chain([&new]).map(available).sum();
             let all: Vec<&ReplicaSet> = old.iter().chain([&new]).collect();
-            let size_of_new = grown(limits, true, &new, &all);
+            let size_of_new = scaled_up(limits, true, &new, &all);
             let grew = size_of_new != size(&new);
             new.spec.as_mut().unwrap().replicas = Some(size_of_new);
             let mut shrank = false;
             if !grew {
-                for resize in shrink(limits, &new, &old) {
+                for resize in scale_down(limits, &new, &old) {
                     shrank = true;
                     let set = old.iter_mut().find(|set| set.metadata.name.as_ref() == Some(&resize.set)).unwrap();
                     prop_assert!(resize.size >= 0 && resize.size < size(set));
                     set.spec.as_mut().unwrap().replicas = Some(resize.size);
                     let status = set.status.as_mut().unwrap();
-                    // The set deletes what is not available first.
+                    // The ReplicaSet controller deletes unavailable pods first.
                     status.available_replicas = Some(status.available_replicas.unwrap_or_default().min(resize.size));
                 }
             }

@@ -1,4 +1,4 @@
-//! A pod's life, step by step: what is decided is put into the pod, and time goes on.
+//! The life of a pod, step by step: each status is written to the pod, and time advances.
 
 use k8s_openapi::api::core::v1::PodSpec;
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ fn at(seconds: u64) -> Timestamp {
     Timestamp::from_second(i64::try_from(seconds).unwrap()).unwrap()
 }
 
-/// How a pod shows itself in a list.
+/// The status that `kubectl get` shows.
 fn shown(pod: &Pod) -> String {
     let containers = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
     let Some(container) = containers.and_then(|it| it.first()) else { return phase(pod).to_owned() };
@@ -42,7 +42,7 @@ fn shown(pod: &Pod) -> String {
     format!("{}{ready} x{}", reason.unwrap_or_else(|| phase(pod).to_owned()), container.restart_count)
 }
 
-/// Everything that a pod shows within some time, and when.
+/// All statuses of a pod within some time, with their times.
 fn life(mut pod: Pod, seconds: u64) -> Vec<String> {
     let (mut now, mut seen) = (0, Vec::new());
     for _ in 0..200 {
@@ -64,18 +64,18 @@ fn life(mut pod: Pod, seconds: u64) -> Vec<String> {
 }
 
 #[test]
-fn a_server_is_created_and_runs() {
+fn a_pod_starts_and_runs() {
     assert_eq!(life(pod("Always", &[]), 3600), ["0s ContainerCreating x0", "0s Running ready x0"]);
 }
 
 #[test]
-fn a_slow_start_and_a_slow_readiness_take_their_time() {
+fn start_and_ready_delays_are_respected() {
     let slow = pod("Always", &[("kubewright.dev/start-delay", "20s"), ("kubewright.dev/ready-delay", "5s")]);
     assert_eq!(life(slow, 3600), ["0s ContainerCreating x0", "20s Running x0", "25s Running ready x0"]);
 }
 
 #[test]
-fn a_pod_that_is_not_restarted_completes_or_fails() {
+fn a_pod_without_restarts_completes_or_fails() {
     assert_eq!(
         life(pod("Never", &[]), 3600),
         ["0s ContainerCreating x0", "0s Running ready x0", "1s Completed x0"]
@@ -85,7 +85,7 @@ fn a_pod_that_is_not_restarted_completes_or_fails() {
 }
 
 #[test]
-fn a_crash_loop_waits_longer_each_time() {
+fn crash_loop_backoff_grows() {
     let crashing = pod("Always", &[("kubewright.dev/exit-code", "1")]);
     assert_eq!(
         life(crashing, 45),
@@ -103,7 +103,7 @@ fn a_crash_loop_waits_longer_each_time() {
 }
 
 #[test]
-fn an_image_that_cannot_be_pulled_keeps_the_pod_pending_until_it_can() {
+fn an_image_pull_error_keeps_the_pod_pending() {
     let mut bad = pod("Always", &[("kubewright.dev/bad-images", "web:1")]);
     assert_eq!(
         life(bad.clone(), 3600),
@@ -120,14 +120,14 @@ fn an_image_that_cannot_be_pulled_keeps_the_pod_pending_until_it_can() {
 }
 
 #[test]
-fn a_pod_that_is_over_time_fails() {
+fn a_pod_fails_after_its_active_deadline() {
     let mut late = pod("Always", &[]);
     late.spec.as_mut().unwrap().active_deadline_seconds = Some(30);
     assert_eq!(life(late, 3600), ["0s ContainerCreating x0", "0s Running ready x0", "30s Error x0"]);
 }
 
 #[test]
-fn a_deleted_pod_stops_within_its_grace_and_goes() {
+fn a_deleted_pod_stops_within_its_grace_period() {
     let mut pod = pod("Always", &[("kubewright.dev/stop-delay", "10s")]);
     pod.metadata.deletion_timestamp = Some(Time(at(130)));
     pod.metadata.deletion_grace_period_seconds = Some(30);
@@ -142,7 +142,7 @@ fn a_deleted_pod_stops_within_its_grace_and_goes() {
 }
 
 #[test]
-fn init_containers_have_ended_and_sidecars_run_once_the_pod_does() {
+fn init_containers_finish_and_sidecars_run_with_the_pod() {
     let mut pod = pod("Always", &[]);
     let sidecar = Container {
         name: "proxy".to_owned(),
@@ -162,7 +162,7 @@ fn init_containers_have_ended_and_sidecars_run_once_the_pod_does() {
 
 proptest! {
     #[test]
-    fn whatever_a_pod_does_it_settles_and_says_so_once(
+    fn every_status_is_written_once(
         policy in prop::sample::select(vec!["Always", "OnFailure", "Never"]),
         exit in prop::option::of(0_u8..3),
         run in prop::option::of(0_u64..100),
@@ -179,7 +179,7 @@ proptest! {
         let (mut now, mut restarts) = (0, 0);
         for step in steps {
             now += step;
-            // A container of no run time at all may restart at each look, until it has to wait.
+            // A container with zero run time may restart several times at once, until the backoff applies.
             for _ in 0..8 {
                 let behaviour = Behaviour::of(&pod).0;
                 let Some(status) = next(&pod, &behaviour, &place(), at(now)).status else { break };

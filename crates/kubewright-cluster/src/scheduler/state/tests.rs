@@ -1,4 +1,4 @@
-//! Which node a pod gets, and what it is told when it gets none.
+//! Scheduling decisions and messages.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -49,8 +49,8 @@ fn state(nodes: &[Node]) -> State {
 fn place(state: &mut State, pod: &Pod) -> Result<String, String> {
     match state.decide(&Key::of(pod), pod) {
         Decision::Place(node) => Ok(node),
-        Decision::Nowhere(why) => Err(why),
-        Decision::Known => Err("known".to_owned()),
+        Decision::Unschedulable(why) => Err(why),
+        Decision::AlreadyPlaced => Err("known".to_owned()),
         Decision::Preempt { preemption: Preemption { node, victims }, .. } => {
             let victims: Vec<&str> = victims.iter().map(Key::name).collect();
             Err(format!("{node} without {}", victims.join(" and ")))
@@ -58,14 +58,14 @@ fn place(state: &mut State, pod: &Pod) -> Result<String, String> {
     }
 }
 
-/// Why a pod gets none of these nodes, without the part about preemption.
+/// The scheduling failure of a pod, without the part about preemption.
 fn refusal(nodes: &[Node], pod: &Pod) -> String {
     let why = place(&mut state(nodes), pod).expect_err("it fits nowhere");
     why.split_once(". no new claims").map_or(why.clone(), |(why, _)| why.to_owned())
 }
 
 #[test]
-fn pods_of_one_kind_are_spread_over_nodes() {
+fn pods_of_one_controller_are_spread_over_nodes() {
     let mut state = state(&[node("a", json!({})), node("b", json!({})), node("c", json!({}))]);
     let mut nodes: Vec<String> =
         ["1", "2", "3"].iter().map(|name| place(&mut state, &pod(name, json!({}))).unwrap()).collect();
@@ -74,7 +74,7 @@ fn pods_of_one_kind_are_spread_over_nodes() {
 }
 
 #[test]
-fn a_decision_counts_before_anybody_has_heard_of_it() {
+fn a_decision_counts_before_the_api_server_confirms_it() {
     let mut state = state(&[node("a", json!({}))]);
     assert_eq!(place(&mut state, &asking("1", "1500m")).as_deref(), Ok("a"));
     assert_eq!(
@@ -82,13 +82,16 @@ fn a_decision_counts_before_anybody_has_heard_of_it() {
         "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are \
          available: 1 No preemption victims found for incoming pod."
     );
-    assert_eq!(state.decide(&Key::namespaced("default", "1"), &asking("1", "1500m")), Decision::Known);
+    assert_eq!(
+        state.decide(&Key::namespaced("default", "1"), &asking("1", "1500m")),
+        Decision::AlreadyPlaced
+    );
     assert_eq!(state.forget(&Key::namespaced("default", "1")), [Key::namespaced("default", "2")]);
     assert_eq!(place(&mut state, &asking("2", "600m")).as_deref(), Ok("a"));
 }
 
 #[test]
-fn each_rule_refuses_in_its_own_words() {
+fn each_filter_has_upstreams_message() {
     let plain = || pod("1", json!({}));
     assert_eq!(place(&mut state(&[]), &plain()).unwrap_err(), "no nodes available to schedule pods");
     let closed = node("a", json!({ "spec": { "unschedulable": true } }));
@@ -145,7 +148,7 @@ fn node_affinity_is_required_or_preferred() {
 }
 
 #[test]
-fn pods_keep_together_and_apart() {
+fn pod_affinity_and_anti_affinity_are_respected() {
     let terms = json!([{ "labelSelector": { "matchLabels": { "app": "web" } }, "topologyKey": "kubernetes.io/hostname" }]);
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
     let apart = json!({ "affinity": { "podAntiAffinity": { required: terms } } });
@@ -187,7 +190,7 @@ fn pods_are_spread_over_zones() {
 }
 
 #[test]
-fn a_node_that_comes_or_changes_has_pods_look_again() {
+fn a_new_or_changed_node_requeues_waiting_pods() {
     let mut state = state(&[]);
     let (key, waiting) = (Key::namespaced("default", "1"), pod("1", json!({})));
     place(&mut state, &waiting).unwrap_err();
@@ -202,7 +205,7 @@ fn of_priority(priority: i32, mut pod: Pod) -> Pod {
 }
 
 #[test]
-fn a_pod_of_a_higher_priority_has_the_least_important_ones_leave_and_keeps_their_place() {
+fn a_higher_priority_pod_preempts_and_keeps_the_node_reserved() {
     let mut state = state(&[node("a", json!({})), node("b", json!({ "spec": { "unschedulable": true } }))]);
     for (name, priority, cpu) in [("dear", 5, "500m"), ("cheap", 1, "600m"), ("cheaper", 0, "700m")] {
         assert_eq!(place(&mut state, &of_priority(priority, asking(name, cpu))).as_deref(), Ok("a"));
@@ -234,16 +237,16 @@ fn a_pod_of_a_higher_priority_has_the_least_important_ones_leave_and_keeps_their
         other => panic!("{other:?}"),
     };
     assert_eq!(why, "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.");
-    let told = place(&mut state, &urgent).unwrap_err();
-    assert!(told.ends_with("not eligible due to a terminating pod on the nominated node."), "{told}");
-    // Who comes back after it had to leave does not get the place that was made.
+    let message = place(&mut state, &urgent).unwrap_err();
+    assert!(message.ends_with("not eligible due to a terminating pod on the nominated node."), "{message}");
+    // A recreated victim does not get the reserved place.
     assert_eq!(state.forget(&Key::namespaced("default", "cheaper")), [Key::namespaced("default", "urgent")]);
     place(&mut state, &of_priority(0, asking("back", "700m"))).expect_err("the place is taken");
     assert_eq!(place(&mut state, &urgent).as_deref(), Ok("a"));
 }
 
 #[test]
-fn of_several_nodes_the_one_is_taken_where_least_is_lost() {
+fn preemption_picks_the_node_with_the_cheapest_victims() {
     let mut state = state(&[node("a", json!({})), node("b", json!({})), node("c", json!({}))]);
     for (name, on, priority) in [("1", "a", 3), ("2", "b", 1), ("3", "c", 1), ("4", "c", 1)] {
         let half = if on == "c" { "1" } else { "2" };
@@ -255,12 +258,12 @@ fn of_several_nodes_the_one_is_taken_where_least_is_lost() {
     let more = place(&mut state, &of_priority(9, asking("y", "2"))).unwrap_err();
     assert!(more == "c without 3 and 4" || more == "c without 4 and 3", "{more}");
     assert_eq!(place(&mut state, &of_priority(9, asking("z", "2"))).unwrap_err(), "a without 1");
-    // A higher one takes the place of those that only hope for one.
+    // A pod with a higher priority displaces nominated pods.
     assert_eq!(place(&mut state, &of_priority(10, asking("first", "1"))).unwrap_err(), "b without 2");
 }
 
 #[test]
-fn who_must_not_be_beside_others_has_them_leave() {
+fn preemption_resolves_anti_affinity() {
     let terms = json!([{ "labelSelector": { "matchLabels": { "app": "web" } }, "topologyKey": "kubernetes.io/hostname" }]);
     let apart = json!({ "affinity": { "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": terms } } });
     let mut state = state(&[node("a", json!({}))]);
@@ -269,7 +272,7 @@ fn who_must_not_be_beside_others_has_them_leave() {
 }
 
 #[test]
-fn of_many_nodes_only_some_are_looked_at() {
+fn a_large_cluster_is_searched_partially() {
     assert_eq!(
         (enough(50), enough(100), enough(1000), enough(5000), enough(10_000)),
         (50, 100, 420, 500, 500)
@@ -278,21 +281,21 @@ fn of_many_nodes_only_some_are_looked_at() {
 
 proptest! {
     #[test]
-    fn no_node_is_given_more_than_it_has(asks in prop::collection::vec(0_u32..1500, 1..40), nodes in 1_usize..5) {
+    fn no_node_is_overcommitted(asks in prop::collection::vec(0_u32..1500, 1..40), nodes in 1_usize..5) {
         let nodes: Vec<Node> = (0..nodes).map(|number| node(&format!("n{number}"), json!({}))).collect();
         let mut state = state(&nodes);
         for (number, cpu) in asks.iter().enumerate() {
             let pod = asking(&number.to_string(), &format!("{cpu}m"));
             let refused = place(&mut state, &pod).is_err();
-            let fits = state.sites.values().any(|site| {
-                site.pods.len() < 10 && 2000 - site.used.get("cpu").copied().unwrap_or_default() >= i64::from(*cpu)
+            let fits = state.nodes.values().any(|node_info| {
+                node_info.pods.len() < 10 && 2000 - node_info.used.get("cpu").copied().unwrap_or_default() >= i64::from(*cpu)
             });
             prop_assert!(!(refused && fits), "a pod waits although it fits");
         }
-        for site in state.sites.values() {
-            let sum: i64 = site.pods.values().filter_map(|pod| pod.asks.get("cpu")).sum();
-            prop_assert_eq!(sum, site.used.get("cpu").copied().unwrap_or_default());
-            prop_assert!(sum <= 2000 && site.pods.len() <= 10);
+        for node_info in state.nodes.values() {
+            let sum: i64 = node_info.pods.values().filter_map(|pod| pod.requests.get("cpu")).sum();
+            prop_assert_eq!(sum, node_info.used.get("cpu").copied().unwrap_or_default());
+            prop_assert!(sum <= 2000 && node_info.pods.len() <= 10);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Sets of pods, and what is next for them.
+//! Plans for sets of pods.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn set(replicas: i32, more: &Value) -> StatefulSet {
     serde_json::from_value(set).unwrap()
 }
 
-/// A pod by its ordinal, its revision, and how it is: `ready`, `starting`, `failed`, `leaving`.
+/// A pod with an ordinal, a revision and a state: `ready`, `starting`, `failed`, `leaving`.
 fn pod(ordinal: i32, revision: &str, how: &str) -> Pod {
     let phase = match how {
         "starting" => "Pending",
@@ -40,7 +40,7 @@ fn pod(ordinal: i32, revision: &str, how: &str) -> Pod {
     serde_json::from_value(pod).unwrap()
 }
 
-/// The steps in short: `+1` is created, `-1` deleted, `!1` replaced, `~1` labelled.
+/// The plan in short: `+1` creates, `-1` deletes, `!1` replaces, `~1` labels.
 fn next(set: &StatefulSet, pods: &[Pod]) -> Vec<String> {
     let by_ordinal = pods.iter().filter_map(|pod| Some((identity::ordinal(set, pod)?, pod))).collect();
     let steps = steps(set, &Shape::of(set), &by_ordinal, "new", NOW.parse().unwrap());
@@ -61,7 +61,7 @@ fn none() -> Vec<String> {
 }
 
 #[test]
-fn an_ordered_set_grows_one_by_one_and_shrinks_from_the_end() {
+fn an_ordered_set_scales_one_pod_at_a_time() {
     let set = set(2, &json!({}));
     assert_eq!(next(&set, &[]), ["+0"]);
     assert_eq!(next(&set, &[pod(0, "new", "starting")]), none());
@@ -81,7 +81,7 @@ fn an_ordered_set_grows_one_by_one_and_shrinks_from_the_end() {
 }
 
 #[test]
-fn a_parallel_set_does_everything_at_once() {
+fn a_parallel_set_changes_all_pods_at_once() {
     let set = set(3, &json!({ "podManagementPolicy": "Parallel" }));
     assert_eq!(next(&set, &[]), ["+0", "+1", "+2"]);
     let pods = [pod(1, "new", "starting"), pod(3, "new", "ready"), pod(4, "new", "starting")];
@@ -89,13 +89,13 @@ fn a_parallel_set_does_everything_at_once() {
 }
 
 #[test]
-fn ordinals_begin_where_the_spec_says() {
+fn ordinals_start_at_spec_ordinals_start() {
     let set = set(2, &json!({ "ordinals": { "start": 5 }, "podManagementPolicy": "Parallel" }));
     assert_eq!(next(&set, &[pod(0, "new", "ready"), pod(5, "new", "ready")]), ["+6", "-0"]);
 }
 
 #[test]
-fn old_pods_are_replaced_from_the_last_to_the_first_down_to_the_partition() {
+fn outdated_pods_are_replaced_in_descending_order_down_to_the_partition() {
     let all = |revisions: [&str; 3], last: &str| {
         [pod(0, revisions[0], "ready"), pod(1, revisions[1], "ready"), pod(2, revisions[2], last)]
     };
@@ -125,7 +125,7 @@ fn old_pods_are_replaced_from_the_last_to_the_first_down_to_the_partition() {
 }
 
 #[test]
-fn what_has_ended_is_replaced_and_what_was_adopted_is_labelled() {
+fn finished_pods_are_replaced_and_adopted_ones_labelled() {
     let ordered = set(2, &json!({}));
     assert_eq!(next(&ordered, &[pod(0, "new", "failed"), pod(1, "new", "ready")]), ["!0"]);
     let mut adopted = pod(0, "new", "ready");
@@ -134,7 +134,7 @@ fn what_has_ended_is_replaced_and_what_was_adopted_is_labelled() {
 }
 
 #[test]
-fn a_pod_counts_when_it_has_been_ready_for_long_enough() {
+fn a_pod_is_available_after_min_ready_seconds() {
     let pods = [pod(0, "new", "ready")];
     assert_eq!(next(&set(2, &json!({ "minReadySeconds": 10 })), &pods), ["+1"]);
     assert_eq!(next(&set(2, &json!({ "minReadySeconds": 11 })), &pods), none());
@@ -142,7 +142,7 @@ fn a_pod_counts_when_it_has_been_ready_for_long_enough() {
 
 proptest! {
     #[test]
-    fn an_ordered_set_changes_one_pod_at_a_time_and_a_rollout_leaves_enough(
+    fn an_ordered_set_changes_one_pod_at_a_time_within_max_unavailable(
         pods in prop::collection::btree_map(0..8_i32, (any::<bool>(), 0..4_usize), 0..8),
         replicas in 0..6_i32,
         partition in 0..4_i32,

@@ -1,7 +1,8 @@
-//! Whose an object is: a controller keeps what it owns and what still matches, takes what matches and has no owner, and
-//! lets go of what no longer matches.
+//! Adoption: a controller keeps matching objects that it controls, adopts matching orphans, and releases
+//! objects that no longer match.
 //!
-//! Invariant: nothing is taken away from another controller, and nothing that is being deleted changes hands.
+//! Invariant: it never takes objects of other controllers, and never changes the owner references of objects
+//! that are being deleted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,35 +14,35 @@ use kubewright_runtime::{
     Cache, Client, Key, LabelSelector, List, Manager, Object, Patch, RegisterError, Result,
 };
 
-/// The index that finds objects by the uid of their controller.
+/// Index of objects by the UID of their controller.
 const CONTROLLER: &str = "metadata.controller";
-/// The value under which objects without a controller are found; no uid is like this.
-const NOBODY: &str = "-";
+/// The index value of objects without a controller. Never a valid UID.
+const NO_CONTROLLER: &str = "-";
 
-/// What is to become of an object.
+/// What to do with an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum Action {
     Keep,
     Adopt,
     Release,
     Ignore,
 }
 
-/// Indexes the objects of a type by their controller. Several controllers share the index.
+/// Registers the index of objects by controller. Several controllers share it.
 pub(crate) fn index<K: Object>(manager: &Manager) -> Result<(), RegisterError> {
     let by_controller = manager.cache().index::<K>(CONTROLLER, |object| {
-        vec![controller_of(object).map_or_else(|| NOBODY.to_owned(), |owner| owner.uid.clone())]
+        vec![controller_of(object).map_or_else(|| NO_CONTROLLER.to_owned(), |owner| owner.uid.clone())]
     });
     by_controller.map(drop)
 }
 
-/// A selector of a spec as one that can be asked. One that cannot be read matches nothing, as upstream has it: the API
-/// server does not let any in.
+/// Converts the selector of a spec. As upstream, an invalid one matches nothing; the API server rejects
+/// those.
 pub(crate) fn selector(selector: &Selector) -> Option<LabelSelector> {
     LabelSelector::try_from(selector.clone()).ok().filter(|selector| !selector.is_empty())
 }
 
-/// The objects of a kind, in the namespace of `object`, whose selectors match it.
+/// The objects of a kind in the namespace of `object` whose selectors match it.
 pub(crate) fn selecting<K: Object>(
     object: &impl Object,
     cache: &Cache,
@@ -55,8 +56,8 @@ pub(crate) fn selecting<K: Object>(
     all.iter().filter(selects).map(|other| Key::of(&**other)).collect()
 }
 
-/// Those of them that would adopt `object`: none, if it has a controller.
-pub(crate) fn takers<K: Object>(
+/// The objects that would adopt `object`; none if it has a controller.
+pub(crate) fn adopters<K: Object>(
     object: &impl Object,
     cache: &Cache,
     selector: impl Fn(&K) -> Option<LabelSelector>,
@@ -64,7 +65,7 @@ pub(crate) fn takers<K: Object>(
     if controller_of(object).is_some() { Vec::new() } else { selecting(object, cache, selector) }
 }
 
-/// What is controlled by the object with this uid.
+/// The objects controlled by the object with this UID.
 pub(crate) async fn controlled<K: Object>(
     client: &Client,
     namespace: &str,
@@ -73,7 +74,7 @@ pub(crate) async fn controlled<K: Object>(
     client.list::<K>(&List::namespace(namespace).field(CONTROLLER, uid)).await
 }
 
-/// What is `owner`'s, after taking and letting go.
+/// Adopts and releases objects; returns those controlled by `owner`.
 pub(crate) async fn claim<O: Object, K: Object>(
     client: &Client,
     owner: &O,
@@ -82,7 +83,7 @@ pub(crate) async fn claim<O: Object, K: Object>(
     claim_where(client, owner, |object: &K| selects(selector, object)).await
 }
 
-/// The same where more than labels says what matches.
+/// Like [`claim`], with a custom predicate.
 pub(crate) async fn claim_where<O: Object, K: Object>(
     client: &Client,
     owner: &O,
@@ -92,14 +93,15 @@ pub(crate) async fn claim_where<O: Object, K: Object>(
     let (namespace, uid) =
         (meta.namespace.as_deref().unwrap_or_default(), meta.uid.as_deref().unwrap_or_default());
     let mut candidates = controlled::<K>(client, namespace, uid).await?;
-    candidates.extend(controlled::<K>(client, namespace, NOBODY).await?);
+    candidates.extend(controlled::<K>(client, namespace, NO_CONTROLLER).await?);
     let mut mine = Vec::with_capacity(candidates.len());
     for object in candidates {
-        match fate(owner, &*object, matches(&object)) {
-            Fate::Keep => mine.push(object),
-            Fate::Ignore => {}
-            Fate::Adopt => {
-                // The owner may be gone or be another by now, which a cache cannot tell.
+        match action_for(owner, &*object, matches(&object)) {
+            Action::Keep => mine.push(object),
+            Action::Ignore => {}
+            Action::Adopt => {
+                // Read the owner from the API server: the cache may not show that it was deleted or
+                // recreated.
                 let fresh = client.uncached().get_opt::<O>(&Key::of(owner)).await?;
                 let lives = fresh.is_some_and(|fresh| {
                     fresh.meta().uid == meta.uid && fresh.meta().deletion_timestamp.is_none()
@@ -107,22 +109,22 @@ pub(crate) async fn claim_where<O: Object, K: Object>(
                 if lives {
                     let mut adopted = (*object).clone();
                     set_controller_reference(owner, &mut adopted)?;
-                    let adopted = ignore_not_found(hand_over(client, &*object, &adopted).await)?;
+                    let adopted = ignore_not_found(patch_owners(client, &*object, &adopted).await)?;
                     mine.extend(adopted.map(Arc::new));
                 }
             }
-            Fate::Release => {
+            Action::Release => {
                 let mut released = (*object).clone();
                 remove_owner_reference(owner, &mut released);
-                ignore_not_found(hand_over(client, &*object, &released).await)?;
+                ignore_not_found(patch_owners(client, &*object, &released).await)?;
             }
         }
     }
     Ok(mine)
 }
 
-/// Changes the owners of an object, if it is still the one that was seen.
-async fn hand_over<K: Object>(client: &Client, old: &K, new: &K) -> Result<K, client::Error> {
+/// Patches the owner references of an object with a UID and resourceVersion precondition.
+async fn patch_owners<K: Object>(client: &Client, old: &K, new: &K) -> Result<K, client::Error> {
     let mut patch = serde_json::json!({ "metadata": { "ownerReferences": new.meta().owner_references } });
     patch["metadata"]["uid"] = old.meta().uid.clone().into();
     let version = old.meta().resource_version.as_deref().unwrap_or_default();
@@ -138,16 +140,16 @@ pub(crate) fn selects(selector: &LabelSelector, object: &impl Object) -> bool {
         .map_or_else(|| selector.matches(&BTreeMap::new()), |it| selector.matches(it))
 }
 
-fn fate<O: Object, K: Object>(owner: &O, object: &K, matches: bool) -> Fate {
-    let leaves = owner.meta().deletion_timestamp.is_some();
-    let goes = object.meta().deletion_timestamp.is_some();
+fn action_for<O: Object, K: Object>(owner: &O, object: &K, matches: bool) -> Action {
+    let owner_terminating = owner.meta().deletion_timestamp.is_some();
+    let object_terminating = object.meta().deletion_timestamp.is_some();
     match controller_of(object) {
-        Some(reference) if Some(&reference.uid) != owner.meta().uid.as_ref() => Fate::Ignore,
-        Some(_) if matches => Fate::Keep,
-        Some(_) if leaves || goes => Fate::Ignore,
-        Some(_) => Fate::Release,
-        None if matches && !leaves && !goes => Fate::Adopt,
-        None => Fate::Ignore,
+        Some(reference) if Some(&reference.uid) != owner.meta().uid.as_ref() => Action::Ignore,
+        Some(_) if matches => Action::Keep,
+        Some(_) if owner_terminating || object_terminating => Action::Ignore,
+        Some(_) => Action::Release,
+        None if matches && !owner_terminating && !object_terminating => Action::Adopt,
+        None => Action::Ignore,
     }
 }
 
@@ -175,26 +177,26 @@ mod tests {
     }
 
     #[test]
-    fn what_matches_is_kept_or_adopted_and_what_does_not_is_released_or_left_alone() {
+    fn matching_objects_are_kept_or_adopted_and_others_released_or_ignored() {
         let web = LabelSelector::equal([("app", "web")]);
-        let fate = |pod: &Pod| fate(&owner(), pod, selects(&web, pod));
-        assert_eq!(fate(&pod("web", Some("me"))), Fate::Keep);
-        assert_eq!(fate(&pod("web", None)), Fate::Adopt);
-        assert_eq!(fate(&pod("api", Some("me"))), Fate::Release);
-        assert_eq!(fate(&pod("api", None)), Fate::Ignore);
-        assert_eq!(fate(&pod("web", Some("other"))), Fate::Ignore);
-        assert_eq!(fate(&pod("api", Some("other"))), Fate::Ignore);
+        let action_for = |pod: &Pod| action_for(&owner(), pod, selects(&web, pod));
+        assert_eq!(action_for(&pod("web", Some("me"))), Action::Keep);
+        assert_eq!(action_for(&pod("web", None)), Action::Adopt);
+        assert_eq!(action_for(&pod("api", Some("me"))), Action::Release);
+        assert_eq!(action_for(&pod("api", None)), Action::Ignore);
+        assert_eq!(action_for(&pod("web", Some("other"))), Action::Ignore);
+        assert_eq!(action_for(&pod("api", Some("other"))), Action::Ignore);
     }
 
     #[test]
-    fn who_is_being_deleted_takes_nothing_and_lets_nothing_go() {
+    fn a_terminating_owner_neither_adopts_nor_releases() {
         let mut leaving = owner();
         leaving.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::UNIX_EPOCH));
-        assert_eq!(fate(&leaving, &pod("web", None), true), Fate::Ignore);
-        assert_eq!(fate(&leaving, &pod("api", Some("me")), false), Fate::Ignore);
-        assert_eq!(fate(&leaving, &pod("web", Some("me")), true), Fate::Keep);
+        assert_eq!(action_for(&leaving, &pod("web", None), true), Action::Ignore);
+        assert_eq!(action_for(&leaving, &pod("api", Some("me")), false), Action::Ignore);
+        assert_eq!(action_for(&leaving, &pod("web", Some("me")), true), Action::Keep);
         let mut going = pod("web", None);
         going.metadata.deletion_timestamp = leaving.metadata.deletion_timestamp.clone();
-        assert_eq!(fate(&owner(), &going, true), Fate::Ignore);
+        assert_eq!(action_for(&owner(), &going, true), Action::Ignore);
     }
 }
