@@ -1,7 +1,7 @@
-//! Defaulting of built-in kinds: what upstream's `SetDefaults` functions do.
+//! Defaulting of built-in kinds, like upstream's `SetDefaults` functions.
 //!
-//! A default is set where nothing stands, never over a value, and applying twice changes nothing more. The
-//! object has been decoded, so every value has its right type.
+//! Defaults never overwrite a value, and defaulting is idempotent. Objects are already decoded, so every
+//! value has the right type.
 
 mod misc;
 pub(crate) mod pods;

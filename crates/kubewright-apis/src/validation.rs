@@ -1,7 +1,6 @@
-//! Validation of built-in kinds: the rules that users meet, in upstream's order and words.
+//! Validation of built-in kinds, with upstream's messages in upstream's order.
 //!
-//! An object has been decoded and defaulted before it comes here. Rules are checked against the whole object;
-//! the list of what is broken is complete, not just the first.
+//! Objects are already decoded and defaulted. Returns all errors, not only the first.
 
 pub(crate) mod label_selector;
 pub mod meta;
@@ -16,7 +15,7 @@ use crate::area::{Area, area};
 use kubewright_apimachinery::field::ErrorList;
 use kubewright_apimachinery::gvk::Gvk;
 
-/// Checks an object that is about to be created.
+/// Validates an object on creation.
 pub fn create(gvk: Gvk<'_>, namespaced: bool, object: &Value) -> ErrorList {
     let mut errors = meta::create(gvk, namespaced, object);
     errors.extend(match area(gvk) {
@@ -28,7 +27,7 @@ pub fn create(gvk: Gvk<'_>, namespaced: bool, object: &Value) -> ErrorList {
     errors
 }
 
-/// Checks an object that is about to replace `old`.
+/// Validates an object that replaces `old`.
 pub fn update(gvk: Gvk<'_>, namespaced: bool, new: &Value, old: &Value) -> ErrorList {
     let mut errors = meta::update(gvk, namespaced, new, old);
     errors.extend(match area(gvk) {
@@ -40,7 +39,7 @@ pub fn update(gvk: Gvk<'_>, namespaced: bool, new: &Value, old: &Value) -> Error
     errors
 }
 
-/// Checks an object whose `subresource` (`status`, `approval`, ...) is about to be replaced.
+/// Validates an update of a subresource such as `status` or `approval`.
 pub fn update_subresource(
     gvk: Gvk<'_>,
     subresource: &str,
@@ -58,7 +57,7 @@ pub fn update_subresource(
     errors
 }
 
-/// Checks a review, which has a spec but no name.
+/// Validates a review, which has a spec but no name.
 pub fn review(gvk: Gvk<'_>, object: &Value) -> ErrorList {
     misc::create(gvk, object)
 }

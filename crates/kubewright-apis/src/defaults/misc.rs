@@ -1,4 +1,4 @@
-//! Defaults of the kinds that belong to no larger family: configuration, namespaces, storage, access, admission.
+//! Defaults of all other kinds: configuration, namespaces, storage, RBAC, admission.
 
 mod admission;
 mod volumes;
@@ -12,7 +12,6 @@ use kubewright_apimachinery::object::Fields as _;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// Sets the defaults of a kind of this family.
 pub(super) fn apply(gvk: Gvk<'_>, object: &mut Value) {
     match (gvk.group, gvk.kind) {
         ("", "Secret") => secret(object),
@@ -48,7 +47,7 @@ pub(super) fn apply(gvk: Gvk<'_>, object: &mut Value) {
     }
 }
 
-/// `stringData` is only for writing: it becomes data, over what stands there.
+/// Merges the write-only `stringData` into `data`. It takes precedence.
 fn secret(object: &mut Value) {
     object.default_at("type", "Opaque");
     let Some(Value::Object(texts)) = object.remove_at("stringData") else { return };
@@ -60,14 +59,14 @@ fn secret(object: &mut Value) {
 
 fn namespace(object: &mut Value) {
     let name = object.str_at("metadata.name").to_owned();
-    // Without a name one is to be generated; the label follows then.
+    // With generateName the label is added after the name is generated.
     if !name.is_empty() {
         object.object_mut("metadata.labels").insert("kubernetes.io/metadata.name".to_owned(), name.into());
     }
     object.default_at("status.phase", "Active");
 }
 
-/// One limit of a LimitRange. For containers what is not given follows from what is.
+/// One limit of a LimitRange. For containers, missing values are derived from the given ones.
 fn limit(item: &mut Value) {
     for name in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
         round_up(item, name);
@@ -121,7 +120,7 @@ fn priority_level(object: &mut Value) {
     }
 }
 
-/// Requests for devices in a ResourceClaim or its template.
+/// Device requests in a ResourceClaim or its template.
 fn device_claim(object: &mut Value, path: &str) {
     for request in object.list_mut(&format!("{path}.requests")).into_iter().flatten() {
         if let Some(exactly) = request.at_mut("exactly") {
@@ -145,7 +144,7 @@ fn device_request(request: &mut Value) {
     }
 }
 
-/// For integers that are no pointers in Go: zero there means not set.
+/// Default for integers that are not pointers in Go, where zero means unset.
 fn zero_to(object: &mut Value, path: &str, default: i64) {
     if object.int_at(path).unwrap_or_default() == 0 {
         object.set_at(path, default);

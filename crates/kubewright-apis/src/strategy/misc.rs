@@ -1,8 +1,7 @@
-//! What writes may touch in the kinds that belong to no larger family.
+//! Strategies of all other kinds.
 //!
-//! What needs a clock is left to the server: it fills times that are missing in conditions, and
-//! `status.lastPhaseTransitionTime` of a PersistentVolume whose phase changed. So is who sent a
-//! CertificateSigningRequest.
+//! The server sets what depends on the clock or the request: missing times of conditions,
+//! `status.lastPhaseTransitionTime` of a PersistentVolume, and the user of a CertificateSigningRequest.
 
 mod certificates;
 mod claims;
@@ -15,7 +14,6 @@ use kubewright_apimachinery::object::Fields as _;
 
 pub(super) use warnings::warnings;
 
-/// Prepares an object that is about to be created.
 pub(super) fn prepare_create(gvk: Gvk<'_>, object: &mut Value) {
     match (gvk.group, gvk.kind) {
         ("", "Namespace") => namespace(object),
@@ -39,7 +37,6 @@ pub(super) fn prepare_create(gvk: Gvk<'_>, object: &mut Value) {
     }
 }
 
-/// Prepares an object that is about to replace `old`.
 pub(super) fn prepare_update(gvk: Gvk<'_>, new: &mut Value, old: &Value) {
     match (gvk.group, gvk.kind) {
         ("", "Namespace") => {
@@ -72,7 +69,6 @@ pub(super) fn prepare_update(gvk: Gvk<'_>, new: &mut Value, old: &Value) {
     }
 }
 
-/// Prepares an object whose `subresource` is about to be replaced.
 pub(super) fn prepare_subresource(gvk: Gvk<'_>, subresource: &str, new: &mut Value, old: &Value) {
     match (gvk.group, gvk.kind, subresource) {
         ("", "Namespace", "finalize") => keep(new, old, "status"),
@@ -102,7 +98,7 @@ pub(super) fn prepare_subresource(gvk: Gvk<'_>, subresource: &str, new: &mut Val
     }
 }
 
-/// The kinds whose generations are counted. That of a CSIDriver is absent until it changes.
+/// Kinds with a generation. That of a CSIDriver is absent until the first change.
 fn counts_generations(gvk: Gvk<'_>) -> bool {
     matches!(
         (gvk.group, gvk.kind),
@@ -113,7 +109,7 @@ fn counts_generations(gvk: Gvk<'_>) -> bool {
     )
 }
 
-/// The kinds whose status is empty at first and then changes through its subresource only.
+/// Kinds whose status is cleared on creation and only changes through the subresource.
 fn resets_status(gvk: Gvk<'_>) -> bool {
     matches!(
         (gvk.group, gvk.kind),
@@ -124,18 +120,18 @@ fn resets_status(gvk: Gvk<'_>) -> bool {
     )
 }
 
-/// Whether what upstream compares to count a generation differs.
+/// Whether a field changed that increments the generation.
 fn counted_change(gvk: Gvk<'_>, new: &Value, old: &Value) -> bool {
     let compared: &[&str] = match (gvk.group, gvk.kind) {
         (_, "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") => &["webhooks"],
-        // Nothing that could change may.
+        // All fields are immutable.
         ("scheduling.k8s.io", _) => &[],
         _ => &["spec"],
     };
     compared.iter().any(|path| !same(new.at(path), old.at(path)))
 }
 
-/// Whether two values are equal when a list without items counts as none.
+/// Whether two values are equal if an empty list equals an absent one.
 fn same(new: &Value, old: &Value) -> bool {
     match (new, old) {
         (Value::Object(new), Value::Object(old)) => {
@@ -161,7 +157,7 @@ fn namespace(object: &mut Value) {
     object.set_at("spec.finalizers", finalizers);
 }
 
-/// References to secrets have nothing but a name.
+/// Drops all fields of secret references but the name.
 fn service_account(object: &mut Value) {
     for secret in object.list_mut("secrets").into_iter().flatten() {
         *secret = match secret.str_at("name") {
@@ -171,7 +167,7 @@ fn service_account(object: &mut Value) {
     }
 }
 
-/// Coordinated leader election is behind a feature gate that is off.
+/// Drops the fields of coordinated leader election, whose feature gate is off.
 fn lease(new: &mut Value, old: Option<&Value>) {
     for path in ["spec.strategy", "spec.preferredHolder"] {
         if !old.is_some_and(|old| old.has(path)) {
@@ -191,7 +187,7 @@ fn api_service(object: &mut Value) {
     }
 }
 
-/// Makes a field what it was.
+/// Restores a field from the old object.
 pub(super) fn keep(new: &mut Value, old: &Value, path: &str) {
     match old.at(path) {
         Value::Null => {
@@ -201,7 +197,7 @@ pub(super) fn keep(new: &mut Value, old: &Value, path: &str) {
     }
 }
 
-/// Makes metadata what it was, but for who manages fields.
+/// Restores the metadata of the old object, except managedFields.
 fn keep_metadata(new: &mut Value, old: &Value) {
     let managed = new.remove_at("metadata.managedFields");
     keep(new, old, "metadata");

@@ -1,7 +1,7 @@
-//! Rules of the kinds that belong to no larger family: configuration, namespaces, storage, access, admission.
+//! Validation of all other kinds: configuration, namespaces, storage, RBAC, admission.
 //!
-//! Upstream often checks a new object twice on update, in the strategy and in the rules for updates; causes
-//! then come twice, and so they do here.
+//! On update, upstream often validates an object twice, in the strategy and in the update validation. Errors
+//! then occur twice, as here.
 
 mod admission;
 mod apiservices;
@@ -24,7 +24,6 @@ use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 
-/// Checks an object that is about to be created.
 pub(super) fn create(gvk: Gvk<'_>, object: &Value) -> ErrorList {
     match (gvk.group, gvk.kind) {
         ("", "ConfigMap") => config::config_map(object),
@@ -50,7 +49,6 @@ pub(super) fn create(gvk: Gvk<'_>, object: &Value) -> ErrorList {
     }
 }
 
-/// Checks an object that is about to replace `old`.
 pub(super) fn update(gvk: Gvk<'_>, new: &Value, old: &Value) -> ErrorList {
     match (gvk.group, gvk.kind) {
         ("", "ConfigMap") => config::config_map_update(new, old),
@@ -75,7 +73,6 @@ pub(super) fn update(gvk: Gvk<'_>, new: &Value, old: &Value) -> ErrorList {
     }
 }
 
-/// Checks an object whose `subresource` is about to be replaced.
 pub(super) fn update_subresource(gvk: Gvk<'_>, subresource: &str, new: &Value, old: &Value) -> ErrorList {
     match (gvk.group, gvk.kind, subresource) {
         ("", "Namespace", "finalize") => namespaces::finalize(new),
@@ -90,17 +87,17 @@ pub(super) fn update_subresource(gvk: Gvk<'_>, subresource: &str, new: &Value, o
     }
 }
 
-/// Says that a value is none of those that are known, if so. Upstream sorts most of its lists.
+/// Returns an error if a value is not one of the known ones. Upstream sorts most of these lists.
 fn one_of(value: &str, known: &[&str], path: &Path) -> Option<FieldError> {
     (!known.contains(&value)).then(|| FieldError::not_supported(path, value, known))
 }
 
-/// Says that a value is missing, if it is empty.
+/// Returns an error if a value is empty.
 fn required(value: &str, path: &Path) -> Option<FieldError> {
     value.is_empty().then(|| FieldError::required(path, ""))
 }
 
-/// Says that an integer is negative, if so.
+/// Returns an error if an integer is negative.
 fn not_negative(object: &Value, name: &str, path: &Path) -> Option<FieldError> {
     let value = object.int_at(name).filter(|value| *value < 0)?;
     Some(FieldError::invalid(&path.child(name), value, "must be greater than or equal to 0"))

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use kubewright_apimachinery::object::Fields as _;
 
-/// Sets the defaults of a kind of `admissionregistration.k8s.io`.
 pub(super) fn apply(kind: &str, object: &mut Value) {
     match kind {
         "ValidatingWebhookConfiguration" => webhooks(object).for_each(webhook),

@@ -1,4 +1,4 @@
-//! Defaults against recorded answers.
+//! Compares defaults with recorded responses of kube-apiserver.
 
 use serde_json::{Value, json};
 
@@ -10,12 +10,12 @@ fn defaulted(mut object: Value) -> Value {
     apply(Gvk::of(&text), &mut object);
     let once = object.clone();
     apply(Gvk::of(&text), &mut object);
-    assert_eq!(object, once, "applying twice changes nothing more");
+    assert_eq!(object, once, "defaulting is idempotent");
     object
 }
 
 #[test]
-fn a_namespace_carries_its_name_as_a_label() {
+fn a_namespace_has_its_name_as_a_label() {
     let object = defaulted(json!({
         "apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": "a", "labels": {"kubernetes.io/metadata.name": "other", "x": "y"}}
@@ -25,7 +25,7 @@ fn a_namespace_carries_its_name_as_a_label() {
 }
 
 #[test]
-fn the_texts_of_a_secret_become_data() {
+fn string_data_of_a_secret_becomes_data() {
     let object = defaulted(json!({
         "apiVersion": "v1", "kind": "Secret", "data": {"a": "YQ==", "b": "Yg=="}, "stringData": {"b": "é", "c": ""}
     }));
@@ -36,7 +36,7 @@ fn the_texts_of_a_secret_become_data() {
 }
 
 #[test]
-fn limits_of_containers_follow_from_each_other() {
+fn container_limits_are_derived_from_each_other() {
     let object = defaulted(json!({
         "apiVersion": "v1", "kind": "LimitRange", "spec": {"limits": [
             {"type": "Container", "default": {"cpu": "500m"}, "max": {"cpu": "1"}},
@@ -56,7 +56,7 @@ fn limits_of_containers_follow_from_each_other() {
 }
 
 #[test]
-fn a_persistent_volume_is_kept_and_mounted_unless_it_says_otherwise() {
+fn a_persistent_volume_defaults_to_retain_and_filesystem() {
     let object = defaulted(json!({
         "apiVersion": "v1", "kind": "PersistentVolume",
         "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
@@ -72,7 +72,7 @@ fn a_persistent_volume_is_kept_and_mounted_unless_it_says_otherwise() {
 }
 
 #[test]
-fn a_webhook_is_asked_about_everything_and_may_take_ten_seconds() {
+fn a_webhook_matches_everything_and_has_a_timeout_of_ten_seconds() {
     let object = defaulted(json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
         "webhooks": [{
@@ -93,7 +93,7 @@ fn a_webhook_is_asked_about_everything_and_may_take_ten_seconds() {
 }
 
 #[test]
-fn subjects_of_a_binding_get_the_group_of_their_kind() {
+fn subjects_of_a_binding_get_the_api_group_of_their_kind() {
     let object = defaulted(json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
         "roleRef": {"apiGroup": "", "kind": "Role", "name": "r"},
@@ -110,7 +110,7 @@ fn subjects_of_a_binding_get_the_group_of_their_kind() {
 }
 
 #[test]
-fn a_priority_level_queues_as_upstream_does() {
+fn a_priority_level_gets_queuing_defaults() {
     let object = defaulted(json!({
         "apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "PriorityLevelConfiguration",
         "spec": {"type": "Limited", "limited": {"limitResponse": {"type": "Queue", "queuing": {}}}}
@@ -125,7 +125,7 @@ fn a_priority_level_queues_as_upstream_does() {
 }
 
 #[test]
-fn a_request_for_devices_means_one_device() {
+fn a_device_request_defaults_to_one_device() {
     let object = defaulted(json!({
         "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "spec": {"devices": {"requests": [
             {"name": "a", "exactly": {"deviceClassName": "c"}},

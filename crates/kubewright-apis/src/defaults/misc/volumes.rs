@@ -5,7 +5,6 @@ use serde_json::Value;
 use crate::defaults::pods::resources::round_up;
 use kubewright_apimachinery::object::Fields as _;
 
-/// Sets the defaults of a PersistentVolume.
 pub(super) fn persistent_volume(object: &mut Value) {
     object.default_at("spec.persistentVolumeReclaimPolicy", "Retain");
     object.default_at("spec.volumeMode", "Filesystem");
@@ -14,7 +13,6 @@ pub(super) fn persistent_volume(object: &mut Value) {
     source(object, "spec");
 }
 
-/// Sets the defaults of a PersistentVolumeClaim.
 pub(super) fn claim(object: &mut Value) {
     object.default_at("spec.volumeMode", "Filesystem");
     round_up(object, "spec.resources.requests");
@@ -24,7 +22,6 @@ pub(super) fn claim(object: &mut Value) {
     round_up(object, "status.allocatedResources");
 }
 
-/// Sets the defaults of a VolumeAttachment.
 pub(super) fn attachment(object: &mut Value) {
     if object.has("spec.source.inlineVolumeSpec") {
         round_up(object, "spec.source.inlineVolumeSpec.capacity");

@@ -1,13 +1,13 @@
-//! What writes may touch in CertificateSigningRequests.
+//! Strategy of CertificateSigningRequest.
 //!
-//! Who asks is the server's to fill in, and so are times of conditions that are neither given nor known.
+//! The server sets the user, and times of conditions that are neither given nor kept.
 
 use serde_json::{Value, json};
 
 use super::keep;
 use kubewright_apimachinery::object::Fields as _;
 
-/// Prepares a request that is about to be created: it says nothing of its sender and is not approved.
+/// Clears the user fields and the conditions of a new request.
 pub(super) fn prepare_create(object: &mut Value) {
     for name in ["username", "uid", "groups", "extra"] {
         object.remove_at(&format!("spec.{name}"));
@@ -15,7 +15,7 @@ pub(super) fn prepare_create(object: &mut Value) {
     object.set_at("status", json!({}));
 }
 
-/// Prepares an update of `status`, the spec of which is kept already: approvals stay as they are.
+/// Prepares an update of `status`. Approval conditions are kept.
 pub(super) fn prepare_status(new: &mut Value, old: &Value) {
     for name in ["Approved", "Denied"] {
         keep_conditions(new, old, name);
@@ -23,7 +23,7 @@ pub(super) fn prepare_status(new: &mut Value, old: &Value) {
     keep_transition_times(new, old);
 }
 
-/// Prepares an update of `approval`: only conditions change.
+/// Prepares an update of `approval`. Only conditions change.
 pub(super) fn prepare_approval(new: &mut Value, old: &Value) {
     keep_transition_times(new, old);
     let conditions = new.at("status.conditions").clone();
@@ -36,7 +36,7 @@ pub(super) fn prepare_approval(new: &mut Value, old: &Value) {
     }
 }
 
-/// Makes the conditions of a type what they were, if there are as many. If not, validation objects.
+/// Restores the conditions of a type if their number is the same. Otherwise validation rejects the update.
 fn keep_conditions(new: &mut Value, old: &Value, name: &str) {
     let of_type = |condition: &&Value| condition.str_at("type") == name;
     let old: Vec<&Value> = old.list_at("status.conditions").iter().filter(of_type).collect();
@@ -49,7 +49,7 @@ fn keep_conditions(new: &mut Value, old: &Value, name: &str) {
     }
 }
 
-/// A condition without a time keeps the one it had, while its status does not change.
+/// Keeps the transition time of a condition whose status is unchanged.
 fn keep_transition_times(new: &mut Value, old: &Value) {
     for condition in new.list_mut("status.conditions").into_iter().flatten() {
         if condition.has("lastTransitionTime") {

@@ -1,13 +1,13 @@
-//! Data sources of PersistentVolumeClaims: the old field and the new one say the same.
+//! Synchronizes `dataSource` and `dataSourceRef` of PersistentVolumeClaims.
 
 use serde_json::{Value, json};
 
 use kubewright_apimachinery::object::Fields as _;
 
-/// Drops data sources that upstream ignores, then fills the one of the two fields that is absent.
+/// Drops data sources that upstream ignores, then fills the field that is absent.
 pub(super) fn prepare(claim: &mut Value, old: Option<&Value>) {
     let old_has = |path: &str| old.is_some_and(|old| old.has(path));
-    // Sources in other namespaces are behind a feature gate that is off.
+    // Sources in other namespaces need a feature gate that is off.
     if !claim.str_at("spec.dataSourceRef.namespace").is_empty() && !old_has("spec.dataSourceRef") {
         claim.remove_at("spec.dataSourceRef");
     }

@@ -1,4 +1,4 @@
-//! Preparation against recorded answers.
+//! Compares prepared objects with recordings of kube-apiserver.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn updated(mut new: Value, old: &Value) -> Value {
 }
 
 #[test]
-fn a_new_namespace_is_active_and_finalized_by_kubernetes() {
+fn a_new_namespace_is_active_and_has_the_kubernetes_finalizer() {
     let object = created(json!({
         "apiVersion": "v1", "kind": "Namespace", "spec": {"finalizers": ["example.com/x"]},
         "status": {"phase": "Terminating"}
@@ -39,7 +39,7 @@ fn finalizers_of_a_namespace_change_through_finalize_only() {
 }
 
 #[test]
-fn webhooks_count_their_changes() {
+fn webhook_changes_increment_the_generation() {
     let kind = "ValidatingWebhookConfiguration";
     let object = |webhooks: Value| json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "webhooks": webhooks});
     let old = created(object(json!([{"name": "a"}])));
@@ -53,7 +53,7 @@ fn webhooks_count_their_changes() {
 }
 
 #[test]
-fn both_fields_of_a_data_source_agree() {
+fn data_source_and_data_source_ref_are_synchronized() {
     let claim = |spec: Value| json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": spec});
     let object = created(claim(json!({"dataSource": {"kind": "PersistentVolumeClaim", "name": "x"}})));
     assert_eq!(object["spec"]["dataSourceRef"], json!({"kind": "PersistentVolumeClaim", "name": "x"}));
@@ -64,7 +64,7 @@ fn both_fields_of_a_data_source_agree() {
 }
 
 #[test]
-fn an_approval_changes_conditions_only() {
+fn an_approval_only_changes_conditions() {
     let gvk = Gvk { group: "certificates.k8s.io", version: "v1", kind: "CertificateSigningRequest" };
     let old = json!({"spec": {"request": "eA==", "username": "u"}, "status": {}});
     let approved = json!([{"type": "Approved", "status": "True"}]);
@@ -89,7 +89,7 @@ fn a_local_api_service_is_available_at_once() {
 }
 
 #[test]
-fn tls_secrets_without_pem_are_warned_of() {
+fn tls_secrets_without_pem_cause_a_warning() {
     let gvk = Gvk { group: "", version: "v1", kind: "Secret" };
     let mut secret = json!({"type": "kubernetes.io/tls", "data": {"tls.crt": "YQ==", "tls.key": "Yg=="}});
     let texts = warnings(gvk, &secret, None);

@@ -1,4 +1,4 @@
-//! What upstream warns of in the kinds of this family. A warning never stops a write.
+//! Warnings of these kinds. A warning never rejects a write.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use kubewright_apimachinery::meta::bytes;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::quantity::Quantity;
 
-/// The warnings for an object that is created or updated; they do not depend on what it was.
+/// Warnings for an object that is created or updated.
 pub(in crate::strategy) fn warnings(gvk: Gvk<'_>, new: &Value, old: Option<&Value>) -> Vec<String> {
     match (gvk.group, gvk.kind) {
         ("", "Secret") if new.str_at("type") == "kubernetes.io/tls" => key_pair(new).into_iter().collect(),
@@ -19,7 +19,7 @@ pub(in crate::strategy) fn warnings(gvk: Gvk<'_>, new: &Value, old: Option<&Valu
     }
 }
 
-/// An annotation that is newly set, and deprecated.
+/// Warns about a newly set deprecated annotation.
 fn enforced_secrets(new: &Value, old: Option<&Value>) -> Option<String> {
     const ANNOTATION: &str = "kubernetes.io/enforce-mountable-secrets";
     let has = |account: &Value| account.map_at("metadata.annotations").contains_key(ANNOTATION);
@@ -31,7 +31,7 @@ fn enforced_secrets(new: &Value, old: Option<&Value>) -> Option<String> {
     })
 }
 
-/// What Go says to a pair of certificate and key, as far as PEM goes. What stands in the blocks is not read.
+/// Go's error for a pair of certificate and key. Checks only the PEM blocks, not their content.
 fn key_pair(secret: &Value) -> Option<String> {
     let data = secret.map_at("data");
     let field = |key: &str| bytes::decode(data.get(key).and_then(Value::as_str).unwrap_or_default());
@@ -77,7 +77,7 @@ const MOUNT_OPTIONS: (&str, &str) = (
     "deprecated since v1.31; use \"mountOptions\" attribute instead",
 );
 
-/// Volume plugins that are gone, since when.
+/// Removed volume plugins and their warnings.
 const GONE: [(&str, &str); 6] = [
     ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),

@@ -1,6 +1,4 @@
-//! Rules of webhook configurations and admission policies.
-//!
-//! Expressions are compiled: one that does not compile is refused.
+//! Validation of webhook configurations and admission policies, including their CEL expressions.
 
 mod policies;
 mod rules;
@@ -22,7 +20,6 @@ const MATCH_POLICIES: [&str; 2] = ["Equivalent", "Exact"];
 const REINVOCATION_POLICIES: [&str; 2] = ["IfNeeded", "Never"];
 const MAX_MATCH_CONDITIONS: usize = 64;
 
-/// Checks an object of a kind of admission registration.
 pub(super) fn create(kind: &str, object: &Value) -> ErrorList {
     match kind {
         "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => {
@@ -36,7 +33,7 @@ pub(super) fn create(kind: &str, object: &Value) -> ErrorList {
     }
 }
 
-/// Checks an object that replaces `old`. What was wrong before may stay wrong.
+/// Validates an object that replaces `old`. Unchanged invalid values are accepted.
 pub(super) fn update(kind: &str, new: &Value, old: &Value) -> ErrorList {
     match kind {
         "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => {
@@ -46,7 +43,7 @@ pub(super) fn update(kind: &str, new: &Value, old: &Value) -> ErrorList {
     }
 }
 
-/// `has_params` is whether the conditions may name the parameters of a policy.
+/// Validates match conditions. `has_params` declares the variable `params`.
 fn match_conditions(conditions: &[Value], has_params: bool, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     if conditions.len() > MAX_MATCH_CONDITIONS {
@@ -75,7 +72,7 @@ fn match_conditions(conditions: &[Value], has_params: bool, path: &Path) -> Erro
     errors
 }
 
-/// The error of a match condition that does not compile.
+/// The compile error of a match condition, if any.
 fn compiled(expression: &str, has_params: bool, path: &Path) -> Option<FieldError> {
     let env = crate::admission::environment(has_params);
     let error = cel::Program::compile(&env, expression, Some(&cel::Type::Bool)).err()?;

@@ -1,4 +1,4 @@
-//! Rules of APIServices.
+//! Validation of APIServices.
 
 use serde_json::Value;
 
@@ -8,7 +8,6 @@ use kubewright_apimachinery::meta::{self, bytes};
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 
-/// Checks an APIService, new or updated.
 pub(super) fn create(object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let spec = object.at("spec");
@@ -61,7 +60,6 @@ pub(super) fn create(object: &Value) -> ErrorList {
     errors
 }
 
-/// Checks the status of an APIService.
 pub(super) fn status(object: &Value) -> ErrorList {
     let path = Path::new("status").child("conditions");
     let conditions = object.list_at("status.conditions").iter().enumerate();

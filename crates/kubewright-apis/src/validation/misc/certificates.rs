@@ -1,6 +1,6 @@
-//! Rules of CertificateSigningRequests.
+//! Validation of CertificateSigningRequests.
 //!
-//! PEM is looked at, what it holds is not: neither signatures nor certificates are verified.
+//! Checks the PEM encoding only. Signatures and certificates are not verified.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -40,14 +40,13 @@ const USAGES: [&str; 23] = [
 ];
 const MIN_EXPIRATION: i64 = 600;
 
-/// Checks a request that is about to be created.
 pub(super) fn create(object: &Value) -> ErrorList {
     let mut errors = request(object);
     errors.extend(certificate(object));
     errors
 }
 
-/// Checks a request that replaces `old`, as a whole or in `subresource`.
+/// Validates a request that replaces `old`, as a whole or in `subresource`.
 pub(super) fn update(subresource: &str, new: &Value, old: &Value) -> ErrorList {
     let mut errors = request(new);
     if new.at("status.certificate") != old.at("status.certificate") {
@@ -66,7 +65,7 @@ pub(super) fn update(subresource: &str, new: &Value, old: &Value) -> ErrorList {
     if subresource != "approval" {
         for name in ["Approved", "Denied"] {
             let (new, old) = (of_type(new, name), of_type(old, name));
-            // One that is gone was complained of above.
+            // A removed condition is already reported above.
             let verb = match new.len().cmp(&old.len()) {
                 Ordering::Greater => "add",
                 Ordering::Equal if new != old => "modify",
@@ -95,7 +94,7 @@ fn request(object: &Value) -> ErrorList {
     let request = bytes::decode(spec.str_at("request"));
     if bytes::pem_labels(&request).first().is_none_or(|label| label != "CERTIFICATE REQUEST") {
         let detail = "PEM block type must be CERTIFICATE REQUEST";
-        // Bytes that are absent marshal to null.
+        // Absent bytes are marshaled to null.
         errors.push(FieldError::invalid_printed(
             &path.child("request"),
             spec.at("request").to_string(),
@@ -170,7 +169,7 @@ fn signer_name(name: &str, path: &Path) -> ErrorList {
     errors
 }
 
-/// What is wrong with the first wrong part between dots.
+/// The problems of the first invalid part between dots.
 fn parts(text: &str, check: fn(&str) -> Vec<String>, path: &Path) -> ErrorList {
     let wrong = text.split('.').map(|part| (part, check(part))).find(|(_, messages)| !messages.is_empty());
     let Some((part, messages)) = wrong else { return ErrorList::new() };

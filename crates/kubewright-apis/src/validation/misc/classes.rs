@@ -1,4 +1,4 @@
-//! Rules of PriorityClasses, RuntimeClasses and Leases.
+//! Validation of PriorityClasses, RuntimeClasses and Leases.
 
 use serde_json::Value;
 
@@ -9,13 +9,12 @@ use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 
-/// The highest priority that users may give.
+/// Maximum priority of user-defined classes.
 const MAX_USER_PRIORITY: i64 = 1_000_000_000;
-/// Names and values of the classes that Kubernetes itself has.
+/// Names and values of the system priority classes.
 const SYSTEM_CLASSES: [(&str, i64); 2] =
     [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
 
-/// Checks a PriorityClass.
 pub(super) fn priority_class(object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let name = object.str_at("metadata.name");
@@ -40,7 +39,6 @@ pub(super) fn priority_class(object: &Value) -> ErrorList {
     errors
 }
 
-/// Checks a PriorityClass that replaces `old`.
 pub(super) fn priority_class_update(new: &Value, old: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     if new.int_at("value").unwrap_or_default() != old.int_at("value").unwrap_or_default() {
@@ -61,7 +59,6 @@ fn system_class_problem(name: &str, value: i64, object: &Value) -> Option<String
     object.bool_at("globalDefault").then(|| format!("globalDefault of {name} PriorityClass must be false"))
 }
 
-/// Checks a RuntimeClass.
 pub(super) fn runtime_class(object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let path = Path::new("handler");
@@ -69,7 +66,7 @@ pub(super) fn runtime_class(object: &Value) -> ErrorList {
         "" => errors.push(FieldError::required(&path, "")),
         handler => errors.extend(meta::invalid(&path, handler, names::dns1123_label(handler))),
     }
-    // Upstream reads the overhead as limits.
+    // Upstream validates the overhead as limits.
     let path = Path::new("overhead").child("limits");
     errors.extend(super::limits::container_limits(object.map_at("overhead.podFixed"), &path));
     let path = Path::new("scheduling");
@@ -79,7 +76,7 @@ pub(super) fn runtime_class(object: &Value) -> ErrorList {
     errors
 }
 
-/// Checks the tolerations of a RuntimeClass, each of which stands once.
+/// Validates the tolerations of a RuntimeClass, which must be unique.
 fn tolerations(scheduling: &Value, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     pods::tolerations(scheduling, path, &mut errors);
@@ -88,7 +85,7 @@ fn tolerations(scheduling: &Value, path: &Path) -> ErrorList {
     for (index, toleration) in scheduling.list_at("tolerations").iter().enumerate() {
         let fields = ["key", "operator", "value", "effect"].map(|field| toleration.str_at(field));
         if !seen.insert(fields) {
-            // Printed as upstream's internal form, in the order of its fields.
+            // Printed in the field order of upstream's internal type.
             let [key, operator, value, effect] = fields.map(quote);
             let seconds = toleration.int_at("tolerationSeconds");
             let seconds = seconds.map_or_else(|| "null".to_owned(), |seconds| seconds.to_string());
@@ -102,14 +99,12 @@ fn tolerations(scheduling: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// Checks a RuntimeClass that replaces `old`.
 pub(super) fn runtime_class_update(new: &Value, old: &Value) -> ErrorList {
     let mut errors = runtime_class(new);
     errors.extend(meta::immutable(new.at("handler"), old.at("handler"), &Path::new("handler")));
     errors
 }
 
-/// Checks a Lease.
 pub(super) fn lease(object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let spec = object.at("spec");

@@ -1,4 +1,4 @@
-//! Rules of ConfigMaps and Secrets.
+//! Validation of ConfigMaps and Secrets.
 
 use serde_json::{Map, Value};
 
@@ -8,12 +8,11 @@ use kubewright_apimachinery::meta::{self, bytes};
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 
-/// The most that the values may have together, in bytes.
+/// Maximum total size of the values in bytes.
 const MAX_SIZE: usize = 1024 * 1024;
 
 const IMMUTABLE: &str = "field is immutable when `immutable` is set";
 
-/// Checks a ConfigMap.
 pub(super) fn config_map(object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let binary = object.map_at("binaryData");
@@ -33,20 +32,18 @@ pub(super) fn config_map(object: &Value) -> ErrorList {
         size += bytes::length(value.as_str().unwrap_or_default());
     }
     if size > MAX_SIZE {
-        // Upstream means the whole object by the empty name, which prints so.
+        // Upstream refers to the whole object by an empty key.
         errors.push(FieldError::too_long(&Path::root().key(""), MAX_SIZE));
     }
     errors
 }
 
-/// Checks a ConfigMap that replaces `old`.
 pub(super) fn config_map_update(new: &Value, old: &Value) -> ErrorList {
     let mut errors = immutable(new, old, &["data", "binaryData"]);
     errors.extend(config_map(new));
     errors
 }
 
-/// Checks a Secret.
 pub(super) fn secret(object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let path = Path::new("data");
@@ -63,7 +60,6 @@ pub(super) fn secret(object: &Value) -> ErrorList {
     errors
 }
 
-/// Checks a Secret that replaces `old`.
 pub(super) fn secret_update(new: &Value, old: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     if new.str_at("type") != old.str_at("type") {
@@ -90,7 +86,7 @@ fn immutable(new: &Value, old: &Value, fields: &[&str]) -> ErrorList {
     errors
 }
 
-/// What the type of a Secret asks for.
+/// Checks the keys that the type of a Secret requires.
 fn typed(object: &Value, data: &Map<String, Value>, path: &Path) -> ErrorList {
     let missing = |keys: &[&str]| -> ErrorList {
         let absent = keys.iter().filter(|key| !data.contains_key(**key));
@@ -106,7 +102,7 @@ fn typed(object: &Value, data: &Map<String, Value>, path: &Path) -> ErrorList {
         }
         "kubernetes.io/dockercfg" => json_at(data, ".dockercfg", path),
         "kubernetes.io/dockerconfigjson" => json_at(data, ".dockerconfigjson", path),
-        // One of the two is enough.
+        // One of the two is sufficient.
         "kubernetes.io/basic-auth" => match missing(&["username", "password"]) {
             errors if errors.len() == 2 => errors,
             _ => ErrorList::new(),
@@ -121,7 +117,7 @@ fn typed(object: &Value, data: &Map<String, Value>, path: &Path) -> ErrorList {
     }
 }
 
-/// A key that must hold a JSON object. What it holds is not shown.
+/// Checks that a key contains a JSON object. Its content is not printed.
 fn json_at(data: &Map<String, Value>, key: &str, path: &Path) -> ErrorList {
     let path = path.key(key);
     let Some(text) = data.get(key).and_then(Value::as_str) else {

@@ -1,6 +1,6 @@
-//! Rules of Events: lenient ones for the core group, strict ones for `events.k8s.io`.
+//! Validation of Events: lenient for the core group, strict for `events.k8s.io`.
 //!
-//! Both groups show the same stored object under other names; messages use the names of the internal type.
+//! Both groups are views of the same stored object. Messages use the names of the internal type.
 
 use serde_json::Value;
 
@@ -13,7 +13,6 @@ use kubewright_apimachinery::object::Fields as _;
 const MAX_REPORTER: usize = 128;
 const MAX_NOTE: usize = 1024;
 
-/// Checks an Event that is about to be created.
 pub(super) fn create(gvk: Gvk<'_>, object: &Value) -> ErrorList {
     let event = Event::new(gvk, object);
     let mut errors = lenient(&event);
@@ -40,7 +39,6 @@ pub(super) fn create(gvk: Gvk<'_>, object: &Value) -> ErrorList {
     errors
 }
 
-/// Checks an Event that is about to replace `old`.
 pub(super) fn update(gvk: Gvk<'_>, new: &Value, old: &Value) -> ErrorList {
     let (event, old) = (Event::new(gvk, new), Event::new(gvk, old));
     let mut errors = lenient(&event);
@@ -50,7 +48,7 @@ pub(super) fn update(gvk: Gvk<'_>, new: &Value, old: &Value) -> ErrorList {
     if event.at("series") != old.at("series") {
         errors.extend(series(&event));
     }
-    // The reason twice, as upstream.
+    // Upstream checks the reason twice.
     let fixed = [
         "involvedObject",
         "reason",
@@ -90,7 +88,7 @@ impl<'a> Event<'a> {
         Self { strict: gvk.group == "events.k8s.io", object }
     }
 
-    /// The value of an internal field.
+    /// The value of a field by its internal name.
     fn at(&self, name: &str) -> &'a Value {
         let name = match (self.strict, name) {
             (true, "involvedObject") => "regarding",
@@ -115,7 +113,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// What holds for all Events; those with an `eventTime` must be complete.
+/// Validation of all Events. Those with an `eventTime` must be complete.
 fn lenient(event: &Event<'_>) -> ErrorList {
     let mut errors = ErrorList::new();
     let namespace = event.object.str_at("metadata.namespace");
@@ -168,7 +166,7 @@ fn series(event: &Event<'_>) -> ErrorList {
     errors
 }
 
-/// A value as Go prints the internal type's.
+/// Formats a value like Go's internal type.
 fn printed(name: &str, value: &Value) -> String {
     let fields: &[(&str, &str)] = match name {
         "involvedObject" | "related" => &[

@@ -1,6 +1,6 @@
-//! Rules of FlowSchemas and PriorityLevelConfigurations.
+//! Validation of FlowSchemas and PriorityLevelConfigurations.
 //!
-//! That the mandatory objects keep their fixed specs is not checked here.
+//! Does not check the fixed specs of mandatory objects.
 
 use std::collections::HashSet;
 
@@ -14,12 +14,11 @@ use kubewright_apimachinery::object::Fields as _;
 
 const MAX_PRECEDENCE: i64 = 10_000;
 const MAX_QUEUES: i64 = 10_000_000;
-/// How many bits the hash has from which queues are dealt.
+/// Bits of the hash used for shuffle sharding.
 const MAX_HASH_BITS: f64 = 60.0;
 const VERBS: [&str; 9] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
 
-/// Checks an object of a kind of flow control, new or updated.
 pub(super) fn create(kind: &str, object: &Value) -> ErrorList {
     let mut errors = match kind {
         "FlowSchema" => flow_schema(object.at("spec"), object.str_at("metadata.name")),
@@ -30,7 +29,7 @@ pub(super) fn create(kind: &str, object: &Value) -> ErrorList {
     errors
 }
 
-/// Checks the status of either kind.
+/// Validates the status of either kind.
 pub(super) fn status(object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let path = Path::new("status").child("conditions");
@@ -70,7 +69,7 @@ fn flow_schema(spec: &Value, name: &str) -> ErrorList {
         if !known.contains(&method) {
             let mut error =
                 FieldError::not_supported(&path.child("distinguisherMethod").child("type"), method, &known);
-            // Upstream shows the method, not its type.
+            // Upstream prints the whole distinguisher method.
             error.value = Some(format!("{{\"Type\":{}}}", kubewright_apimachinery::json::quote(method)));
             errors.push(error);
         }
@@ -146,7 +145,7 @@ fn subject(subject: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// A list of which `*` must be the only member, if it is one.
+/// Checks that `*` is the only element, if present.
 fn wildcard(rule: &Value, name: &str, what: &str, path: &Path) -> Option<FieldError> {
     let values = rule.list_at(name);
     let lonely = values.len() < 2 || !values.iter().any(|value| value == "*");
@@ -330,8 +329,8 @@ fn queues(queuing: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// How many bits choose a hand from a deck.
-#[expect(clippy::cast_precision_loss, reason = "decks have at most ten million cards")]
+/// Entropy bits needed to choose a hand from a deck.
+#[expect(clippy::cast_precision_loss, reason = "at most ten million queues")]
 fn entropy_bits(deck: i64, hand: i64) -> f64 {
     (0..hand).map(|i| ((deck - i) as f64).log2()).sum::<f64>().ceil()
 }

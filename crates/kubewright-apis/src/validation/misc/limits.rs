@@ -1,4 +1,4 @@
-//! Rules of LimitRanges and ResourceQuotas, and the names of resources that they limit.
+//! Validation of LimitRanges, ResourceQuotas and their resource names.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::quantity::Quantity;
 
-/// Resources that are counted; others are measured.
+/// Resources whose quantities must be integers.
 const COUNTED: [&str; 9] = [
     "pods",
     "resourcequotas",
@@ -24,7 +24,7 @@ const COUNTED: [&str; 9] = [
     "services.nodeports",
     "services.loadbalancers",
 ];
-/// Resources that are measured, and what a quota may say of them.
+/// Other standard resources of quotas.
 const MEASURED: [&str; 10] = [
     "cpu",
     "memory",
@@ -38,7 +38,6 @@ const MEASURED: [&str; 10] = [
     "limits.ephemeral-storage",
 ];
 
-/// Checks a LimitRange.
 pub(super) fn limit_range(object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let path = Path::new("spec").child("limits");
@@ -107,7 +106,7 @@ fn limit_amounts(limit: &Value, kind: &str, path: &Path) -> ErrorList {
         };
         let (min, max) = (amount("min"), amount("max"));
         let (default, request) = (amount("default"), amount("defaultRequest"));
-        // What is compared, the field that is at fault and the amount that is shown, which is not always its own.
+        // The compared values, the invalid field and the printed value, which may be another one.
         let ordered = [
             (&min, "min value", &max, "max value", "min", &min),
             (&min, "min value", &request, "default request value", "defaultRequest", &request),
@@ -164,14 +163,12 @@ fn ratio_problems(
     errors
 }
 
-/// Checks a ResourceQuota.
 pub(super) fn resource_quota(object: &Value) -> ErrorList {
     let mut errors = quota_spec(object.at("spec"));
     errors.extend(quota_status(object));
     errors
 }
 
-/// Checks a ResourceQuota that replaces `old`.
 pub(super) fn resource_quota_update(new: &Value, old: &Value) -> ErrorList {
     let mut errors = resource_quota(new);
     errors.extend(quota_spec(new.at("spec")));
@@ -183,7 +180,6 @@ pub(super) fn resource_quota_update(new: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// Checks the status of a ResourceQuota.
 pub(super) fn quota_status(object: &Value) -> ErrorList {
     let path = Path::new("status");
     let mut errors = quota_amounts(object.map_at("status.hard"), &path.child("hard"));
@@ -286,7 +282,7 @@ fn scope_selector(spec: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// A scope selector with the names of Go's fields.
+/// A scope selector with Go's field names.
 fn printed_selector(requirements: &[Value]) -> String {
     let requirements: Vec<String> = requirements
         .iter()
@@ -302,7 +298,7 @@ fn printed_selector(requirements: &[Value]) -> String {
     format!("{{\"MatchExpressions\":[{}]}}", requirements.join(","))
 }
 
-/// One item for each pair of scopes that exclude each other.
+/// One item per pair of mutually exclusive scopes.
 fn conflicts(scopes: &[&str]) -> impl Iterator<Item = ()> {
     let pairs = [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]];
     let found: Vec<()> =
@@ -346,7 +342,7 @@ fn is_quota_resource(name: &str) -> bool {
         || name.starts_with("requests.hugepages-")
 }
 
-/// Checks an amount of a resource: it is not negative, and whole if it is a count.
+/// Validates a quantity: not negative, and an integer for counted resources.
 pub(super) fn resource_amount(name: &str, amount: &Value, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let Ok(amount) = Quantity::from_json(amount) else { return errors };
@@ -360,7 +356,7 @@ pub(super) fn resource_amount(name: &str, amount: &Value, path: &Path) -> ErrorL
     errors
 }
 
-/// Checks the name of a resource anywhere.
+/// Validates a resource name.
 fn resource(name: &str, path: &Path) -> ErrorList {
     let errors: ErrorList = meta::invalid(path, name, names::label_key(name)).collect();
     if errors.is_empty() && !name.contains('/') && !is_quota_resource(name) && name != "storage" {
@@ -369,7 +365,7 @@ fn resource(name: &str, path: &Path) -> ErrorList {
     errors
 }
 
-/// Checks the name of a resource that containers use.
+/// Validates a resource name of containers.
 fn container_resource(name: &str, path: &Path) -> ErrorList {
     let mut errors = resource(name, path);
     if !name.contains('/') {
@@ -382,7 +378,7 @@ fn container_resource(name: &str, path: &Path) -> ErrorList {
     errors
 }
 
-/// Checks limits that stand for a container's, such as what a RuntimeClass adds to each pod.
+/// Validates container limits, such as the overhead of a RuntimeClass.
 pub(super) fn container_limits(limits: &Map<String, Value>, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     for (name, amount) in limits {
@@ -402,7 +398,7 @@ fn is_extended(name: &str) -> bool {
     !native && !name.starts_with("requests.") && names::label_key(&format!("requests.{name}")).is_empty()
 }
 
-/// Whether requests may be less than limits: for Kubernetes' own resources, but for huge pages.
+/// Whether requests may be less than limits. True for standard resources except huge pages.
 fn may_overcommit(name: &str) -> bool {
     (!name.contains('/') || name.contains("kubernetes.io/")) && !is_huge_page(name)
 }

@@ -1,4 +1,4 @@
-//! Rules of Namespaces.
+//! Validation of Namespaces.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 
-/// Checks a Namespace. On update its finalizers are the old ones.
+/// Validates a Namespace. Updates keep the old finalizers.
 pub(super) fn namespace(object: &Value) -> ErrorList {
     let path = Path::new("spec").child("finalizers");
     super::strings(object, "spec.finalizers")
@@ -16,7 +16,7 @@ pub(super) fn namespace(object: &Value) -> ErrorList {
         .collect()
 }
 
-/// Checks a Namespace whose finalizers are replaced.
+/// Validates an update of the `finalize` subresource.
 pub(super) fn finalize(object: &Value) -> ErrorList {
     let path = Path::new("spec").child("finalizers");
     let finalizers = super::strings(object, "spec.finalizers");
@@ -27,7 +27,7 @@ pub(super) fn finalize(object: &Value) -> ErrorList {
         .collect()
 }
 
-/// Checks a Namespace whose status is replaced: only deletion ends a namespace.
+/// Validates a status update. The phase must match the deletion timestamp.
 pub(super) fn status(object: &Value) -> ErrorList {
     let (phase, detail) = if object.has("metadata.deletionTimestamp") {
         ("Terminating", "may only be 'Terminating' if `deletionTimestamp` is not empty")

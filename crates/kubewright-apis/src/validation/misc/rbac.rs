@@ -1,4 +1,4 @@
-//! Rules of Roles and their bindings. Whether a role exists, and who may grant it, is not asked here.
+//! Validation of roles and bindings. Privilege escalation is checked by the server.
 
 use serde_json::Value;
 
@@ -11,7 +11,6 @@ use kubewright_apimachinery::object::Fields as _;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Checks an object of a kind of RBAC.
 pub(super) fn create(kind: &str, object: &Value) -> ErrorList {
     match kind {
         "Role" => rules(object, true),
@@ -26,7 +25,6 @@ pub(super) fn create(kind: &str, object: &Value) -> ErrorList {
     }
 }
 
-/// Checks an object that replaces `old`.
 pub(super) fn update(kind: &str, new: &Value, old: &Value) -> ErrorList {
     let mut errors = create(kind, new);
     errors.extend(create(kind, new));

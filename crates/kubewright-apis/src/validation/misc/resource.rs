@@ -1,6 +1,6 @@
-//! Rules of `resource.k8s.io`: what a claim asks for, and what may not change.
+//! Validation of `resource.k8s.io`: device requests, and immutable fields.
 //!
-//! Devices that drivers publish, and selectors in CEL, are not looked into.
+//! Published devices and CEL selectors are not validated.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,6 @@ use kubewright_apimachinery::object::Fields as _;
 const MAX_REQUESTS: usize = 32;
 const MAX_ALTERNATIVES: usize = 8;
 
-/// Checks an object of a kind of this group.
 pub(super) fn create(kind: &str, object: &Value) -> ErrorList {
     match kind {
         "ResourceClaim" => claim_spec(object.at("spec"), &Path::new("spec")),
@@ -25,7 +24,7 @@ pub(super) fn create(kind: &str, object: &Value) -> ErrorList {
     }
 }
 
-/// Checks an object that replaces `old`: what a claim asks for never changes.
+/// Validates an object that replaces `old`. The spec of a claim is immutable.
 pub(super) fn update(kind: &str, new: &Value, old: &Value) -> ErrorList {
     let mut errors = create(kind, new);
     let fixed = matches!(kind, "ResourceClaim" | "ResourceClaimTemplate");

@@ -1,4 +1,4 @@
-//! Rules of the kinds that ask a question and are never stored.
+//! Validation of reviews, which are never stored.
 
 use serde_json::Value;
 
@@ -8,7 +8,6 @@ use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 
-/// Checks a review.
 pub(super) fn create(kind: &str, object: &Value) -> ErrorList {
     match kind {
         "SubjectAccessReview" => subject_access(object),
@@ -44,7 +43,7 @@ fn local_subject_access(object: &Value) -> ErrorList {
     errors
 }
 
-/// One question, about a resource or about a URL.
+/// Validates the attributes: either of a resource or of a URL.
 fn attributes(spec: &Value) -> ErrorList {
     let path = Path::new("spec");
     let mut errors = ErrorList::new();
@@ -69,7 +68,7 @@ fn attributes(spec: &Value) -> ErrorList {
     errors
 }
 
-/// A selector is raw text or a list of requirements.
+/// Validates a selector: either a raw string or requirements.
 fn selector(selector: &Value, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let raw = selector.str_at("rawSelector");
@@ -106,13 +105,13 @@ fn one_requirement(requirement: &Value, path: &Path) -> ErrorList {
             let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
             errors.push(FieldError::forbidden(&path.child("values"), detail));
         }
-        // Newer clients may know more operators.
+        // Newer clients may send other operators.
         _ => {}
     }
     errors
 }
 
-/// Attributes of a URL with the names of Go's fields.
+/// Non-resource attributes with Go's field names.
 fn printed(attributes: &Value) -> String {
     format!(
         "{{\"Path\":{},\"Verb\":{}}}",

@@ -1,4 +1,4 @@
-//! Rules of `storage.k8s.io`.
+//! Validation of `storage.k8s.io`.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,6 @@ const MAX_ERROR_MESSAGE: usize = 1024;
 const MAX_NODE_ID: usize = 256;
 const ONE_SOURCE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
 
-/// Checks an object of a kind of storage.
 pub(super) fn create(kind: &str, object: &Value) -> ErrorList {
     match kind {
         "StorageClass" => storage_class(object),
@@ -34,7 +33,6 @@ pub(super) fn create(kind: &str, object: &Value) -> ErrorList {
     }
 }
 
-/// Checks an object that replaces `old`.
 pub(super) fn update(kind: &str, new: &Value, old: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     match kind {
@@ -60,7 +58,7 @@ pub(super) fn update(kind: &str, new: &Value, old: &Value) -> ErrorList {
         "CSIDriver" => {
             errors.extend(driver(new));
             let path = Path::new("spec");
-            // The first name is upstream's slip.
+            // Upstream's message has a typo in the first name.
             for (name, shown) in
                 [("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")]
             {
@@ -218,7 +216,7 @@ fn attachment_status(status: &Value) -> ErrorList {
     for name in ["attachError", "detachError"] {
         let path = path.child(name);
         if status.at(name).str_at("message").len() > MAX_ERROR_MESSAGE {
-            // The limit that upstream shows is another's.
+            // Upstream prints the limit of another field.
             errors.push(FieldError::too_long(&path.child("message"), MAX_ATTACHMENT_METADATA));
         }
         if let Some(code @ ..0) = status.at(name).int_at("errorCode") {
@@ -230,7 +228,7 @@ fn attachment_status(status: &Value) -> ErrorList {
 }
 
 fn printed_attachment(spec: &Value) -> String {
-    // The inline spec has no JSON names in upstream's internal type either; here it keeps those of the API.
+    // Upstream's internal type has no JSON names for the inline spec. Here it has those of the API.
     format!(
         "{{\"Attacher\":{},\"Source\":{{\"PersistentVolumeName\":{},\"InlineVolumeSpec\":{}}},\"NodeName\":{}}}",
         json::quote(spec.str_at("attacher")),
@@ -270,7 +268,7 @@ fn node(object: &Value) -> ErrorList {
     errors
 }
 
-/// Drivers come and go, but what one says of itself stays, apart from how many volumes it takes.
+/// Drivers may be added and removed. Existing ones are immutable except for `allocatable`.
 fn node_drivers_changed(new: &Value, old: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     for old in old.list_at("spec.drivers") {

@@ -1,4 +1,4 @@
-//! Rules against recorded answers.
+//! Compares validation with recorded responses.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn updated(new: &Value, old: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_secret_has_the_keys_of_its_type() {
+fn a_secret_must_have_the_keys_of_its_type() {
     let secret =
         |kind: &str, data: Value| json!({"apiVersion": "v1", "kind": "Secret", "type": kind, "data": data});
     assert_eq!(
@@ -44,7 +44,7 @@ fn a_secret_has_the_keys_of_its_type() {
 }
 
 #[test]
-fn immutable_configuration_stays_as_it_is() {
+fn immutable_config_maps_cannot_change() {
     let old = json!({"apiVersion": "v1", "kind": "ConfigMap", "immutable": true, "data": {"a": "b"}});
     let mut new = old.clone();
     new["data"]["a"] = "c".into();
@@ -55,14 +55,14 @@ fn immutable_configuration_stays_as_it_is() {
 }
 
 #[test]
-fn a_config_map_has_a_limit() {
+fn the_size_of_a_config_map_is_limited() {
     let data = json!({"a": "x".repeat(1024 * 1024 + 1)});
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data});
     assert_eq!(created(&object), ["[]: Too long: may not be more than 1048576 bytes"]);
 }
 
 #[test]
-fn a_volume_is_somewhere_and_has_a_size() {
+fn a_volume_needs_a_source_and_a_capacity() {
     let object =
         json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"}, "spec": {}});
     assert_eq!(
@@ -77,7 +77,7 @@ fn a_volume_is_somewhere_and_has_a_size() {
 }
 
 #[test]
-fn a_claim_says_how_much_and_how() {
+fn a_claim_needs_a_size_and_access_modes() {
     let claim = |spec: Value| json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": spec});
     assert_eq!(
         created(&claim(json!({"resources": {}}))),
@@ -97,7 +97,7 @@ fn a_claim_says_how_much_and_how() {
 }
 
 #[test]
-fn a_claim_shows_what_may_not_change() {
+fn a_changed_claim_is_rejected_with_a_diff() {
     let claim = |mode: &str| {
         json!({
             "apiVersion": "v1", "kind": "PersistentVolumeClaim",
@@ -116,7 +116,7 @@ fn a_claim_shows_what_may_not_change() {
 }
 
 #[test]
-fn a_bound_claim_may_grow_but_not_shrink() {
+fn a_bound_claim_can_grow_but_not_shrink() {
     let claim = |size: &str| {
         json!({
             "apiVersion": "v1", "kind": "PersistentVolumeClaim",
@@ -132,7 +132,7 @@ fn a_bound_claim_may_grow_but_not_shrink() {
 }
 
 #[test]
-fn limits_agree_with_each_other() {
+fn limits_must_be_consistent() {
     let object = json!({
         "apiVersion": "v1", "kind": "LimitRange",
         "spec": {"limits": [{
@@ -152,7 +152,7 @@ fn limits_agree_with_each_other() {
 }
 
 #[test]
-fn a_quota_counts_known_things_in_whole_numbers() {
+fn a_quota_needs_known_resources_and_integer_counts() {
     let quota = |hard: Value| json!({"apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": hard}, "status": {}});
     assert_eq!(
         created(&quota(json!({"bogus": "1"}))),
@@ -169,7 +169,7 @@ fn a_quota_counts_known_things_in_whole_numbers() {
 }
 
 #[test]
-fn a_binding_keeps_its_role() {
+fn the_role_ref_of_a_binding_is_immutable() {
     let binding = |name: &str| {
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
@@ -186,7 +186,7 @@ fn a_binding_keeps_its_role() {
 }
 
 #[test]
-fn priorities_of_the_system_are_its_own() {
+fn system_priority_classes_are_reserved() {
     let class = |name: &str, value: i64| {
         json!({
             "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value
@@ -210,7 +210,7 @@ fn priorities_of_the_system_are_its_own() {
 }
 
 #[test]
-fn a_webhook_is_named_reachable_and_free_of_side_effects() {
+fn webhooks_are_validated() {
     let hook = |change: (&str, Value)| {
         let mut hook = json!({
             "name": "a.example.com", "clientConfig": {"url": "https://127.0.0.1/x"}, "sideEffects": "None",
@@ -244,7 +244,7 @@ fn a_webhook_is_named_reachable_and_free_of_side_effects() {
 }
 
 #[test]
-fn a_review_asks_one_question() {
+fn a_review_needs_exactly_one_kind_of_attributes() {
     let review = |spec: Value| json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec});
     assert_eq!(
         created(&review(json!({}))),
@@ -262,7 +262,7 @@ fn a_review_asks_one_question() {
 }
 
 #[test]
-fn an_event_of_the_new_group_does_not_change() {
+fn events_of_events_k8s_io_are_immutable() {
     let event = |note: &str| {
         json!({
             "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"namespace": "ns"}, "note": note,
@@ -278,7 +278,7 @@ fn an_event_of_the_new_group_does_not_change() {
 }
 
 #[test]
-fn only_deletion_ends_a_namespace() {
+fn the_phase_of_a_namespace_must_match_its_deletion_timestamp() {
     let object = json!({"apiVersion": "v1", "kind": "Namespace", "status": {"phase": "Bogus"}});
     assert_eq!(
         messages(&super::update_subresource(Gvk::of(&object), "status", &object, &object)),

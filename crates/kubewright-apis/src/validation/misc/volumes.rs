@@ -1,4 +1,4 @@
-//! Rules of PersistentVolumes and PersistentVolumeClaims.
+//! Validation of PersistentVolumes and PersistentVolumeClaims.
 
 pub(super) mod sources;
 
@@ -26,7 +26,6 @@ const RESIZE_STATUSES: [&str; 5] = [
 ];
 const STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// Checks a PersistentVolume.
 pub(super) fn persistent_volume(object: &Value) -> ErrorList {
     let spec = object.at("spec");
     let path = Path::new("spec");
@@ -62,7 +61,7 @@ pub(super) fn persistent_volume(object: &Value) -> ErrorList {
     errors
 }
 
-/// Checks the part of a PersistentVolume that stands inline in a VolumeAttachment.
+/// Validates an inline PersistentVolume spec of a VolumeAttachment.
 pub(super) fn inline_volume(spec: &Value, path: &Path) -> ErrorList {
     const INLINE: &str = "may not be specified in the context of inline volumes";
     let mut errors = ErrorList::new();
@@ -88,12 +87,11 @@ pub(super) fn inline_volume(spec: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// Checks a PersistentVolume that replaces `old`.
 pub(super) fn persistent_volume_update(new: &Value, old: &Value) -> ErrorList {
     let mut errors = persistent_volume(new);
     errors.extend(persistent_volume(new));
     let (mut new_source, old_source) = (sources::only(new.at("spec")), sources::only(old.at("spec")));
-    // What secret expands the volume may be said later.
+    // The secret for expansion may be added later.
     if old_source.has("csi") && !old_source.has("csi.controllerExpandSecretRef") {
         new_source.remove_at("csi.controllerExpandSecretRef");
     }
@@ -121,13 +119,12 @@ pub(super) fn persistent_volume_update(new: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// Checks a PersistentVolumeClaim.
 pub(super) fn claim(object: &Value) -> ErrorList {
     let spec = object.at("spec");
     let path = Path::new("spec");
     let mut errors = ErrorList::new();
     let modes = access_modes(spec, "at least 1 access mode is required", &path.child("accessModes"));
-    // The selector stands between the modes being there and being right.
+    // The selector error comes between a missing and an invalid access mode.
     let (missing, wrong): (ErrorList, ErrorList) =
         modes.into_iter().partition(|_| strings(spec, "accessModes").is_empty());
     errors.extend(missing);
@@ -145,7 +142,6 @@ pub(super) fn claim(object: &Value) -> ErrorList {
     errors
 }
 
-/// Checks a PersistentVolumeClaim that replaces `old`.
 pub(super) fn claim_update(new: &Value, old: &Value) -> ErrorList {
     let mut errors = claim(new);
     errors.extend(claim(new));
@@ -187,7 +183,6 @@ pub(super) fn claim_update(new: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// Checks the status of a PersistentVolumeClaim.
 pub(super) fn claim_status(object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     if object.list_at("spec.accessModes").is_empty() {
@@ -304,7 +299,7 @@ fn data_sources(spec: &Value, path: &Path) -> ErrorList {
         } else {
             return errors;
         };
-        // Upstream prints the path here, which marshals to nothing.
+        // Upstream prints the path itself, which marshals to `{}`.
         errors.push(FieldError::invalid_printed(path, "{}", detail));
     }
     errors
@@ -331,7 +326,7 @@ fn data_source(source: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// The storage class may come from nothing, or from the annotation that once held it.
+/// Allows to set an unset storage class, also to the value of the old annotation.
 fn settle_class(new_spec: &mut Value, old_spec: &Value, new: &Value, old: &Value) -> Option<FieldError> {
     let annotation = |object: &Value| {
         object.map_at("metadata.annotations").get(STORAGE_CLASS).and_then(Value::as_str).map(str::to_owned)
@@ -382,7 +377,7 @@ fn attributes_class_removed(new: &Value, old: &Value) -> Option<FieldError> {
     Some(FieldError::forbidden(&Path::new("spec").child("volumeAttributesClassName"), detail))
 }
 
-/// Of Kubernetes' own resources a claim has only storage.
+/// Validates a resource name. `storage` is the only standard resource of claims.
 fn resource_key(name: &str, path: &Path) -> ErrorList {
     let errors: ErrorList = meta::invalid(path, name, names::label_key(name)).collect();
     let native = !name.contains('/') || name.contains("kubernetes.io/");

@@ -1,4 +1,4 @@
-//! Rules of StatefulSet.
+//! Validation of StatefulSet.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::selector::LabelSelector;
 
-/// What may change after the creation.
+/// Mutable fields of the spec.
 const MUTABLE: [&str; 7] = [
     "replicas",
     "ordinals",
@@ -67,8 +67,8 @@ pub(super) fn status(new: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// Checks the spec. The name of the service and the claims are checked in new objects only: they cannot change,
-/// and old objects may have wrong ones.
+/// Validates the spec. Service name and claims are only validated on creation, because they are immutable and
+/// old objects may have invalid ones.
 fn spec(spec: &Value, new: bool, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let at = path.child("podManagementPolicy");
@@ -140,7 +140,7 @@ fn retention_policy(spec: &Value, path: &Path) -> ErrorList {
     ["whenDeleted", "whenScaled"].into_iter().filter_map(wrong).collect()
 }
 
-/// Checks the specs of claims as those of claims that stand alone.
+/// Validates the specs of claim templates like those of PersistentVolumeClaims.
 fn claims(claims: &[Value], path: &Path) -> ErrorList {
     let gvk = Gvk { group: "", version: "v1", kind: "PersistentVolumeClaim" };
     let mut errors = ErrorList::new();
@@ -181,7 +181,7 @@ fn selector_and_template(spec: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// The template as its pods will be: with a volume for each claim, instead of one of the same name.
+/// The template with a volume for each claim, as in its pods. Volumes of the same name are replaced.
 fn with_claims(template: &Value, claims: &[Value]) -> Value {
     let mut template = template.clone();
     if claims.is_empty() {

@@ -1,4 +1,4 @@
-//! Rules of admission policies and their bindings.
+//! Validation of admission policies and their bindings.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ use kubewright_cel::{CompileError, Program};
 const MAX_AUDIT_ANNOTATIONS: usize = 20;
 const MAX_AUDIT_EXPRESSION: usize = 5 * 1024;
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
-/// Words of CEL that name nothing.
+/// Reserved words of CEL.
 const RESERVED: [&str; 21] = [
     "as",
     "break",
@@ -42,7 +42,6 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// Checks a ValidatingAdmissionPolicy.
 pub(super) fn validating(object: &Value) -> ErrorList {
     let spec = object.at("spec");
     let path = Path::new("spec");
@@ -76,7 +75,6 @@ pub(super) fn validating(object: &Value) -> ErrorList {
     errors
 }
 
-/// Checks a MutatingAdmissionPolicy.
 pub(super) fn mutating(object: &Value) -> ErrorList {
     let spec = object.at("spec");
     let path = Path::new("spec");
@@ -96,7 +94,6 @@ pub(super) fn mutating(object: &Value) -> ErrorList {
     errors
 }
 
-/// Checks a ValidatingAdmissionPolicyBinding.
 pub(super) fn validating_binding(object: &Value) -> ErrorList {
     let mut errors = mutating_binding(object);
     let path = Path::new("spec").child("validationActions");
@@ -119,7 +116,6 @@ pub(super) fn validating_binding(object: &Value) -> ErrorList {
     errors
 }
 
-/// Checks a MutatingAdmissionPolicyBinding.
 pub(super) fn mutating_binding(object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let spec = object.at("spec");
@@ -136,7 +132,7 @@ pub(super) fn mutating_binding(object: &Value) -> ErrorList {
     errors
 }
 
-/// What both kinds of policy have.
+/// Validates the fields that both kinds of policies have.
 fn policy(spec: &Value, environment: &mut PolicyEnvironment, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     match spec.at("failurePolicy").as_str() {
@@ -195,7 +191,7 @@ fn param_kind(kind: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// What is wrong with a name that is not empty, in one message.
+/// Returns the problems of a non-empty name as one error.
 fn joined(name: &str, check: fn(&str) -> Vec<String>, path: &Path, intro: &str) -> Option<FieldError> {
     let messages = if name.is_empty() { Vec::new() } else { check(name) };
     (!messages.is_empty()).then(|| FieldError::invalid(path, name, format!("{intro}{}", messages.join(","))))
@@ -242,7 +238,7 @@ fn variable(variable: &Value, environment: &mut PolicyEnvironment, path: &Path) 
     errors
 }
 
-/// The error of an expression that does not compile.
+/// The compile error of an expression, if any.
 fn uncompilable(
     compiled: Result<Program, CompileError>,
     expression: &str,

@@ -1,4 +1,4 @@
-//! Which requests a webhook or a policy is about.
+//! Validation of the rules of webhooks and policies.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use kubewright_apimachinery::object::Fields as _;
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SCOPES: [&str; 3] = ["*", "Cluster", "Namespaced"];
 
-/// Checks a rule of a policy, which may name objects.
+/// Validates a rule of a policy, which may have resource names.
 pub(super) fn named_rule(rule: &Value, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut seen = BTreeSet::new();
@@ -28,7 +28,6 @@ pub(super) fn named_rule(rule: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// Checks a rule.
 pub(super) fn rule(rule: &Value, path: &Path) -> ErrorList {
     let mut errors = list(rule, "operations", "operations", path);
     for (i, operation) in strings(rule, "operations").into_iter().enumerate() {
@@ -46,7 +45,7 @@ pub(super) fn rule(rule: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// A list that has something, and nothing beside `*`.
+/// Validates that a list is not empty and contains nothing next to `*`.
 fn list(rule: &Value, name: &str, what: &str, path: &Path) -> ErrorList {
     let path = path.child(name);
     let values = strings(rule, name);
@@ -74,7 +73,7 @@ fn resources(rule: &Value, path: &Path) -> ErrorList {
             continue;
         }
         let Some((name, subresource)) = resource.split_once('/') else {
-            // Upstream remembers only the last one.
+            // Upstream only considers the last one.
             last_plain = *resource != "*";
             continue;
         };

@@ -1,4 +1,4 @@
-//! Rules of webhook configurations.
+//! Validation of webhook configurations.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const NO_SIDE_EFFECTS: [&str; 2] = ["None", "NoneOnDryRun"];
 const SIDE_EFFECTS: [&str; 4] = ["None", "NoneOnDryRun", "Some", "Unknown"];
 
-/// Checks a configuration, new or replacing an old one whose shortcomings it may keep.
+/// Validates a configuration. Problems that `old` has too are accepted.
 pub(super) fn configuration(object: &Value, old: Option<&Value>) -> ErrorList {
     let hooks = object.list_at("webhooks");
     let old_hooks = old.map(|old| old.list_at("webhooks"));
@@ -52,7 +52,7 @@ pub(super) fn configuration(object: &Value, old: Option<&Value>) -> ErrorList {
     errors
 }
 
-/// What is asked of webhooks, unless the stored configuration lacks it too.
+/// Requirements on webhooks. Those that the stored configuration violates are not enforced.
 struct Demands {
     no_side_effects: bool,
     known_version: bool,

@@ -1,6 +1,6 @@
-//! Where a PersistentVolume's data is: exactly one source, complete.
+//! Validation of the volume source of a PersistentVolume: exactly one, with its required fields.
 //!
-//! Most sources belong to plugins that are gone; of those only what is required is checked.
+//! Most sources belong to removed plugins, for which only required fields are checked.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 
-/// Sources in the order in which upstream looks, and the strings that each requires.
+/// Sources in upstream's order, and the required strings of each.
 const SOURCES: [(&str, &[&str]); 22] = [
     ("hostPath", &["path"]),
     ("gcePersistentDisk", &["pdName"]),
@@ -39,18 +39,18 @@ const SOURCES: [(&str, &[&str]); 22] = [
 const HOST_PATH_TYPES: [&str; 8] =
     ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
 
-/// The sources in a spec, without anything else.
+/// The volume sources of a spec, without other fields.
 pub(super) fn only(spec: &Value) -> Value {
     let present = SOURCES.iter().filter(|(name, _)| spec.has(name));
     Value::Object(present.map(|(name, _)| ((*name).to_owned(), spec.at(name).clone())).collect::<Map<_, _>>())
 }
 
-/// Checks the source in the spec of the volume `name`.
+/// Validates the volume source of the PersistentVolume `name`.
 pub(super) fn validate(spec: &Value, name: &str, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut found = false;
     for (source, needed) in SOURCES.iter().filter(|(source, _)| spec.has(source)) {
-        // Upstream forgets to count this one's rivals.
+        // Upstream does not report this one as a second source.
         if found && *source != "flexVolume" {
             let shown = if *source == "cephfs" { "cephFS" } else { source };
             errors.push(FieldError::forbidden(&path.child(shown), "may not specify more than 1 volume type"));
@@ -70,7 +70,7 @@ pub(super) fn validate(spec: &Value, name: &str, path: &Path) -> ErrorList {
     errors
 }
 
-/// A path without what Go's `path.Clean` takes away, as far as telling the root needs it.
+/// A subset of Go's `path.Clean`, sufficient to detect the root.
 pub(super) fn clean(path: &str) -> &str {
     if !path.is_empty()
         && path.split('/').all(|step| matches!(step, "" | "." | ".."))
@@ -160,7 +160,6 @@ fn named(value: &str, check: fn(&str) -> Vec<String>, path: &Path) -> ErrorList 
     meta::invalid(path, value, check(value)).collect()
 }
 
-/// Checks the name of a CSI driver.
 pub(in crate::validation::misc) fn driver_name(name: &str, path: &Path) -> ErrorList {
     if name.is_empty() {
         return vec![FieldError::required(path, "")];
