@@ -49,8 +49,7 @@ fn main() -> Result<()> {
     let bench = Bench { rounds: args.rounds, progress: Progress::new() };
     let mut all = Vec::new();
     for suite in args.suites() {
-        let rows = (suite.run)(&bench)
-            .with_context(|| format!("run the suite `{}`", suite.name))?;
+        let rows = (suite.run)(&bench).with_context(|| format!("run the suite `{}`", suite.name))?;
         all.push(Results { suite: suite.name, rows });
     }
     bench.progress.clear();

@@ -26,6 +26,7 @@ pub struct BenchArgs {
     pub json: Option<PathBuf>,
 }
 
+/// Runs `kubewright-bench` in release mode with the same arguments.
 pub fn run(args: &BenchArgs) -> Result<()> {
     // The suite `dev` builds a scaffolded project offline.
     fetch::packages(&crate::repo_root()?, fetch::WORKSPACE)?;

@@ -73,6 +73,7 @@ pub enum Step {
     Test,
 }
 
+/// Runs the selected steps.
 pub fn run(args: &CiArgs) -> Result<()> {
     let root = repo_root()?;
     let steps = steps(args);

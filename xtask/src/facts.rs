@@ -32,6 +32,7 @@ pub struct FactsArgs {
     pub data: PathBuf,
 }
 
+/// Generates the tables and writes them, or compares them if `check` is set.
 pub fn run(args: &FactsArgs) -> Result<()> {
     let root = crate::repo_root()?;
     let data = root.join(&args.data);

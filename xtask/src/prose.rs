@@ -50,43 +50,49 @@ pub struct Text {
 pub fn run(args: &ProseArgs) -> Result<()> {
     let root = crate::repo_root()?;
     let files = Files::read(&root)?;
-    let crates = crates(&root, args.package.as_deref())?;
+    let crates = crates(&root)?;
+    if let Some(package) = &args.package {
+        let names: Vec<_> = crates.iter().map(|(name, _)| name.as_str()).collect();
+        ensure!(names.contains(&package.as_str()), "no crate {package}; choose one of {}", names.join(", "));
+    }
+    let read = match args {
+        ProseArgs { logs: true, .. } => logs,
+        ProseArgs { errors: true, .. } => errors,
+        _ => comments,
+    };
     let seed = args.seed.unwrap_or_else(crate::soak::seed_from_clock);
-    for (name, folder) in crates {
-        let read = match args {
-            ProseArgs { logs: true, .. } => logs,
-            ProseArgs { errors: true, .. } => errors,
-            _ => comments,
+    for (name, folder) in crates.iter().filter(|(name, _)| args.package.as_ref().is_none_or(|it| it == name))
+    {
+        // The folder of a crate may contain another crate.
+        let is_own = |path: &str| {
+            let holders = crates.iter().filter(|(_, other)| path.starts_with(&format!("{other}/")));
+            holders.map(|(_, other)| other.len()).max() == Some(folder.len())
         };
-        let sources = files.written("rs").filter(|(path, _)| path.starts_with(&format!("{folder}/")));
-        let mut texts: Vec<_> =
+        let sources =
+            files.written("rs").filter(|(path, _)| path.starts_with(folder.as_str()) && is_own(path));
+        let all: Vec<_> =
             sources.flat_map(|(path, source)| read(source).into_iter().map(move |it| (path, it))).collect();
-        let all = texts.len();
-        if !args.logs && !args.errors {
-            texts = draw(texts, args.count, seed);
-        }
-        println!(
-            "== {name}: {} of {all}{}",
-            texts.len(),
-            if all > texts.len() { format!(", seed {seed}") } else { String::new() }
-        );
-        for (path, Text { line, text }) in texts {
-            println!("{path}:{line}\n    {}", text.replace('\n', "\n    "));
+        if args.logs || args.errors {
+            println!("== {name}: {} texts", all.len());
+            print(all);
+        } else {
+            println!("== {name}: {} of {} comments, seed {seed}", args.count.min(all.len()), all.len());
+            print(draw(all, args.count, seed));
         }
     }
     Ok(())
 }
 
-/// Names and folders of the chosen packages. `fuzz` is not a member of the workspace.
-fn crates(root: &Path, chosen: Option<&str>) -> Result<Vec<(String, String)>> {
-    let members = Workspace::load(root, &[])?.members.into_iter().map(|member| (member.name, member.folder));
-    let mut crates: Vec<_> = members.chain([("kubewright-fuzz".into(), "fuzz".into())]).collect();
-    if let Some(chosen) = chosen {
-        let names: Vec<_> = crates.iter().map(|(name, _)| name.clone()).collect();
-        crates.retain(|(name, _)| name == chosen);
-        ensure!(!crates.is_empty(), "no crate is called {chosen}; choose one of {}", names.join(", "));
+fn print(texts: Vec<(&str, Text)>) {
+    for (path, Text { line, text }) in texts {
+        println!("{path}:{line}\n    {}", text.replace('\n', "\n    "));
     }
-    Ok(crates)
+}
+
+/// Names and folders of all packages. `fuzz` is not a member of the workspace.
+fn crates(root: &Path) -> Result<Vec<(String, String)>> {
+    let members = Workspace::load(root, &[])?.members.into_iter().map(|member| (member.name, member.folder));
+    Ok(members.chain([("kubewright-fuzz".into(), "fuzz".into())]).collect())
 }
 
 /// Consecutive lines of `//`, `///` or `//!`. Comments after code on the same line are left out.
@@ -130,14 +136,14 @@ pub fn logs(source: &str) -> Vec<Text> {
 /// Texts of thiserror variants, of anyhow's macros and of `context`.
 pub fn errors(source: &str) -> Vec<Text> {
     let mut texts = Vec::new();
-    let mut in_context = 0;
+    let mut in_context = false;
     visit(source, &mut |before, trees| {
         let is =
             |words: &[&str]| before.ends_with(&words.iter().map(ToString::to_string).collect::<Vec<_>>());
         let message =
             is(&["#", "[", "error"]) || ["bail", "anyhow", "ensure"].iter().any(|name| is(&[name, "!"]));
-        let formatted = is(&["|", "|", "format", "!"]) && in_context > 0;
-        in_context = usize::from(is(&[".", "with_context"]));
+        let formatted = is(&["|", "|", "format", "!"]) && in_context;
+        in_context = is(&[".", "with_context"]);
         if message || formatted || is(&[".", "context"]) {
             texts.extend(trees.iter().filter_map(literal).map(text));
         }

@@ -64,6 +64,7 @@ impl fmt::Display for Violation {
     }
 }
 
+/// Prints all violations and fails if there are any.
 pub fn run(args: &TidyArgs) -> Result<()> {
     let root = match &args.root {
         Some(root) => root.clone(),

@@ -126,10 +126,8 @@ fn bytes(count: u64) -> f64 {
 /// Runs the scenario in a new process.
 fn elsewhere(work: Work) -> Result<Figures> {
     let own = env::current_exe().context("get the path of this program")?;
-    let output = Command::new(own)
-        .args(["--cluster", work.name()])
-        .output()
-        .context("start this program again")?;
+    let output =
+        Command::new(own).args(["--cluster", work.name()]).output().context("start this program again")?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).context("parse the figures")
 }

@@ -128,8 +128,7 @@ fn definition() -> Result<CustomResourceDefinition> {
 /// Memory in bytes of a process with many environments, each with a CRD.
 fn parallel_elsewhere() -> Result<f64> {
     let own = env::current_exe().context("get the path of this program")?;
-    let output =
-        Command::new(own).arg("--environments").output().context("start this program again")?;
+    let output = Command::new(own).arg("--environments").output().context("start this program again")?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).trim().parse().context("parse the number of bytes")
 }

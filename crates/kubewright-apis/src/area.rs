@@ -12,7 +12,7 @@ pub(crate) enum Area {
     /// Service, Endpoints and the kinds of networking.k8s.io and discovery.k8s.io.
     Services,
     /// All other kinds.
-    Misc,
+    Other,
 }
 
 pub(crate) fn area(gvk: Gvk<'_>) -> Area {
@@ -20,6 +20,6 @@ pub(crate) fn area(gvk: Gvk<'_>) -> Area {
         ("", "Pod" | "PodTemplate" | "Node" | "Binding") => Area::Pods,
         ("", "ReplicationController") | ("apps" | "batch" | "autoscaling" | "policy", _) => Area::Workloads,
         ("", "Service" | "Endpoints") | ("networking.k8s.io" | "discovery.k8s.io", _) => Area::Services,
-        _ => Area::Misc,
+        _ => Area::Other,
     }
 }

@@ -3,9 +3,12 @@
 //! Run after decoding and defaulting and before validation. They clear fields that the caller may not set,
 //! keep fields of the old object, and increment the generation.
 
-mod misc;
+mod certificates;
+mod claims;
+mod generic;
 pub(crate) mod pods;
 mod services;
+mod warnings;
 mod workloads;
 
 use serde_json::Value;
@@ -22,7 +25,7 @@ pub fn prepare_create(gvk: Gvk<'_>, object: &mut Value) {
         Area::Pods => pods::prepare_create(gvk, object),
         Area::Workloads => workloads::prepare_create(gvk, object),
         Area::Services => services::prepare_create(gvk, object),
-        Area::Misc => misc::prepare_create(gvk, object),
+        Area::Other => generic::prepare_create(gvk, object),
     }
 }
 
@@ -32,7 +35,7 @@ pub fn prepare_update(gvk: Gvk<'_>, new: &mut Value, old: &Value) {
         Area::Pods => pods::prepare_update(gvk, new, old),
         Area::Workloads => workloads::prepare_update(gvk, new, old),
         Area::Services => services::prepare_update(gvk, new, old),
-        Area::Misc => misc::prepare_update(gvk, new, old),
+        Area::Other => generic::prepare_update(gvk, new, old),
     }
 }
 
@@ -42,7 +45,7 @@ pub fn prepare_subresource(gvk: Gvk<'_>, subresource: &str, new: &mut Value, old
         Area::Pods => pods::prepare_subresource(gvk, subresource, new, old),
         Area::Workloads => workloads::prepare_subresource(gvk, subresource, new, old),
         Area::Services => services::prepare_subresource(gvk, subresource, new, old),
-        Area::Misc => misc::prepare_subresource(gvk, subresource, new, old),
+        Area::Other => generic::prepare_subresource(gvk, subresource, new, old),
     }
 }
 
@@ -52,6 +55,6 @@ pub fn warnings(gvk: Gvk<'_>, new: &Value, old: Option<&Value>) -> Vec<String> {
         Area::Pods => pods::warnings(gvk, new, old),
         Area::Workloads => workloads::warnings(gvk, new, old),
         Area::Services => services::warnings(gvk, new, old),
-        Area::Misc => misc::warnings(gvk, new, old),
+        Area::Other => warnings::warnings(gvk, new, old),
     }
 }

@@ -1,8 +1,6 @@
-//! What an operator declares, and where its attributes put it.
+//! Declarations of an operator.
 //!
-//! Owns the data that goes from an operator's program to the tool that writes manifests. An attribute emits a
-//! [`submit!`] of a [`Declaration`]; [`all`] finds those of the whole program. Nothing here decides what becomes of
-//! them.
+//! An attribute emits a [`submit!`] of a [`Declaration`]; [`all`] collects those of the whole program.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,19 +9,19 @@ pub use inventory::submit;
 
 use crate::lint::Finding;
 
-/// Something declared anywhere in the program, made when it is asked for.
+/// A registered declaration. Its value is created on demand.
 pub struct Declaration(fn() -> Declared);
 
 inventory::collect!(Declaration);
 
 impl Declaration {
-    /// What an attribute registers.
+    /// Creates the registration that an attribute submits.
     pub const fn new(make: fn() -> Declared) -> Self {
         Self(make)
     }
 }
 
-/// Everything that attributes of this program declare, in an order of its own that does not depend on the linker's.
+/// All declarations of this program, sorted, because the linker's order is not stable.
 pub fn all() -> Vec<Declared> {
     let mut declared: Vec<Declared> =
         inventory::iter::<Declaration>.into_iter().map(|made| (made.0)()).collect();
@@ -31,18 +29,18 @@ pub fn all() -> Vec<Declared> {
     declared
 }
 
-/// The place in the operator's sources that something comes from: findings name it.
+/// The source location of a declaration, for findings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Item {
-    /// Where it is, as the compiler names it: from the root of the workspace.
+    /// The file, relative to the workspace root.
     pub file: String,
-    /// In which line.
+    /// The line.
     pub line: u32,
-    /// What it is: `guestbook::api::v1::Guestbook`.
+    /// The path of the item, such as `guestbook::api::v1::Guestbook`.
     pub path: String,
 }
 
-/// One thing that is declared.
+/// A declaration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Declared {
@@ -55,7 +53,7 @@ pub enum Declared {
 }
 
 impl Declared {
-    /// Where it was declared.
+    /// The source location.
     pub fn item(&self) -> &Item {
         match self {
             Self::Rule(rule) => &rule.item,
@@ -65,95 +63,95 @@ impl Declared {
     }
 }
 
-/// A right that the operator needs.
+/// An RBAC rule that the operator needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Rule {
-    /// Where it was declared.
+    /// The source location.
     pub item: Item,
-    /// API groups; the core group is the empty one.
+    /// API groups; the core group is the empty string.
     pub groups: Vec<String>,
-    /// Plurals, with subresources as `pods/log`.
+    /// Plurals, also subresources such as `pods/log`.
     pub resources: Vec<String>,
-    /// Names of objects that it is restricted to.
+    /// Restricts the rule to objects with these names.
     pub resource_names: Vec<String>,
-    /// What may be done.
+    /// The verbs.
     pub verbs: Vec<String>,
-    /// Paths that are no resources.
+    /// Non-resource URLs.
     pub urls: Vec<String>,
     /// The namespace of the Role; empty for the ClusterRole.
     pub namespace: String,
-    /// The role that has the rule; empty for the operator's own.
+    /// The name of the role; empty for the operator's role.
     pub role_name: String,
 }
 
-/// An admission webhook that the operator serves: the fields of controller-gen's marker.
+/// An admission webhook with the fields of controller-gen's marker.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Webhook {
-    /// Where it was declared.
+    /// The source location.
     pub item: Item,
-    /// Its name, as the API server logs it: three labels at least.
+    /// The name, with at least three labels.
     pub name: String,
-    /// Whether it changes objects, or only accepts them.
+    /// Whether it is mutating or validating.
     pub mutating: bool,
-    /// Path on the operator's webhook server; empty where `url` is set.
+    /// The path on the operator's webhook server; empty if `url` is set.
     pub path: String,
-    /// An address outside the cluster, instead of a Service and a path.
+    /// A URL outside the cluster, instead of a Service and a path.
     pub url: String,
     /// API groups.
     pub groups: Vec<String>,
-    /// Versions of these.
+    /// API versions.
     pub versions: Vec<String>,
-    /// Plurals, with subresources as `pods/status`.
+    /// Plurals, also subresources such as `pods/status`.
     pub resources: Vec<String>,
     /// Operations: `create`, `update`, `delete`, `connect`, `*`.
     pub verbs: Vec<String>,
     /// `fail` or `ignore`.
     pub failure_policy: String,
-    /// `exact` or `equivalent`; the API server's default where empty.
+    /// `exact` or `equivalent`; empty for the API server's default.
     pub match_policy: String,
     /// `none` or `noneOnDryRun`.
     pub side_effects: String,
-    /// The API server's default where absent.
+    /// `None` for the API server's default.
     pub timeout_seconds: Option<i32>,
-    /// `never` or `ifNeeded`; the API server's default where empty.
+    /// `never` or `ifNeeded`; empty for the API server's default.
     pub reinvocation_policy: String,
-    /// Versions of AdmissionReview that it understands.
+    /// Supported AdmissionReview versions.
     pub admission_review_versions: Vec<String>,
-    /// The Service; `webhook-service` where empty, as kubebuilder names it.
+    /// The Service; empty for kubebuilder's `webhook-service`.
     pub service_name: String,
-    /// Its namespace; `system` where empty, which kustomize replaces.
+    /// The namespace of the Service; empty for `system`, which kustomize replaces.
     pub service_namespace: String,
-    /// Its port; the API server's default where absent.
+    /// The port of the Service; `None` for the API server's default.
     pub service_port: Option<u16>,
-    /// Which namespaces' objects it is asked about: a LabelSelector.
+    /// The LabelSelector of namespaces.
     pub namespace_selector: Option<Value>,
-    /// Which objects it is asked about: a LabelSelector.
+    /// The LabelSelector of objects.
     pub object_selector: Option<Value>,
-    /// Conditions in CEL, by name.
+    /// Match conditions.
     pub match_conditions: Vec<MatchCondition>,
-    /// The name of the configuration that it goes into, and not the usual one.
+    /// The name of the webhook configuration; empty for the default.
     pub configuration: String,
 }
 
-/// A condition that a request must meet before a webhook is asked.
+/// A match condition of a webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MatchCondition {
-    /// What it is called in errors.
+    /// The name in errors.
     pub name: String,
-    /// In CEL.
+    /// The CEL expression.
     pub expression: String,
 }
 
-/// One version of a custom kind.
+/// One version of a custom resource.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Kind {
-    /// Where it was declared.
+    /// The source location.
     pub item: Item,
-    /// A CustomResourceDefinition with this version alone.
+    /// A CustomResourceDefinition with only this version.
     pub definition: Value,
-    /// What was found wrong with the type while its schema was made.
+    /// Findings about the type.
     pub findings: Vec<Finding>,
 }

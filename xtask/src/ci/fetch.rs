@@ -15,6 +15,7 @@ pub const WORKSPACE: &str = "Cargo.toml";
 /// The manifest of the CRDs that the server's tests install.
 const VENDORS: &str = "crates/kubewright-apiserver/tests/vendors/Cargo.toml";
 
+/// Downloads all packages.
 pub fn run(root: &Path) -> Result<()> {
     packages(root, WORKSPACE)?;
     packages(root, VENDORS)?;

@@ -32,6 +32,7 @@ impl Files {
         Ok(Self(files))
     }
 
+    /// Paths and texts of all text files.
     pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?)))
     }

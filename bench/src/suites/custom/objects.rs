@@ -50,7 +50,9 @@ fn sort(at: usize) -> (Value, Value) {
     match at % 5 {
         0 => (
             json!({"type": "string", "maxLength": 120, "pattern": "^[a-z0-9 ,-]+$"}),
-            json!(format!("the value of the field at index {at} of this object, with a few additional words")),
+            json!(format!(
+                "the value of the field at index {at} of this object, with a few additional words"
+            )),
         ),
         1 => (json!({"type": "integer", "format": "int32", "minimum": 0, "maximum": 100_000}), json!(at)),
         2 => (json!({"type": "string", "enum": ["First", "Second", "Third"]}), json!("Second")),

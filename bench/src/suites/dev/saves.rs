@@ -71,13 +71,14 @@ async fn status(client: &kube::Client, text: &str) -> Result<()> {
         }
         bail!("the watch ended before the status contained {text:?}")
     };
-    tokio::time::timeout(PATIENCE, wait).await.context("timed out waiting for the status of the new reconciler")?
+    tokio::time::timeout(PATIENCE, wait)
+        .await
+        .context("timed out waiting for the status of the new reconciler")?
 }
 
 /// The build time in seconds from ``Finished `dev` profile [...] target(s) in 2.10s``.
 fn finished(line: &str) -> Result<f64> {
-    let (_, took) =
-        line.rsplit_once(" in ").with_context(|| format!("no build time in {line:?}"))?;
+    let (_, took) = line.rsplit_once(" in ").with_context(|| format!("no build time in {line:?}"))?;
     let mut seconds = 0.0;
     for part in took.split_whitespace() {
         let (number, unit) =
@@ -122,11 +123,7 @@ impl Dev {
     }
 
     fn terminate(&mut self) -> Result<()> {
-        Command::new("kill")
-            .arg("-TERM")
-            .arg(self.child.id().to_string())
-            .status()
-            .context("start kill")?;
+        Command::new("kill").arg("-TERM").arg(self.child.id().to_string()).status().context("start kill")?;
         self.child.wait().context("wait for `kubewright dev`")?;
         Ok(())
     }

@@ -42,12 +42,7 @@ pub(super) fn measure(bench: &Bench, ours: &Binary, peer: &Binary, rows: &mut Ro
             rows.sample_beside(&format!("RSS {name}"), Unit::Megabytes, ours.memory, (PEER, peer.memory));
             if objects > 0 {
                 rows.sample_beside(&format!("start {name}"), Unit::Millis, ours.ready, (PEER, peer.ready));
-                rows.sample_beside(
-                    &format!("startup CPU {name}"),
-                    Unit::Millis,
-                    ours.cpu,
-                    (PEER, peer.cpu),
-                );
+                rows.sample_beside(&format!("startup CPU {name}"), Unit::Millis, ours.cpu, (PEER, peer.cpu));
             }
         }
         runtime.block_on(listening.close());

@@ -51,8 +51,8 @@ pub(super) fn measure(bench: &Bench, rows: &mut Rows) -> Result<()> {
     for round in 1..=bench.rounds {
         bench.progress.say(&format!("runtime: gets during indexing, round {round} of {}", bench.rounds));
         let reads = on_threads(gets_during_indexing(server.copy()))?;
-        rows.sample("get while indexing 100,000 objects, p99", Unit::Micros, reads.quantile(0.99))
-            .target = Some(100.0);
+        rows.sample("get while indexing 100,000 objects, p99", Unit::Micros, reads.quantile(0.99)).target =
+            Some(100.0);
     }
     Ok(())
 }
@@ -98,7 +98,11 @@ async fn filtered(world: World, app: Option<&str>) -> Result<Samples> {
             value.is_some_and(|value| app.is_none_or(|app| app == value))
         });
         times.push(started.elapsed().as_secs_f64());
-        ensure!(found.len() == if app.is_some() { PODS / APPS } else { PODS }, "unexpected number of Pods: {}", found.len());
+        ensure!(
+            found.len() == if app.is_some() { PODS / APPS } else { PODS },
+            "unexpected number of Pods: {}",
+            found.len()
+        );
     }
     Ok(times)
 }

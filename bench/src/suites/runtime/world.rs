@@ -76,7 +76,11 @@ impl World {
         let response = self.server.handle(request).await;
         let status = response.status();
         let answer = response.into_body().collect().await.context("read the response")?.to_bytes();
-        ensure!(status.is_success(), "the server responded with {status}: {}", String::from_utf8_lossy(&answer));
+        ensure!(
+            status.is_success(),
+            "the server responded with {status}: {}",
+            String::from_utf8_lossy(&answer)
+        );
         Ok(())
     }
 }

@@ -17,10 +17,10 @@ pub(crate) fn first_start() -> Duration {
 /// Runs [`first_start`] in a new process.
 pub(super) fn first_start_elsewhere() -> Result<Duration> {
     let own = env::current_exe().context("get the path of this program")?;
-    let output =
-        Command::new(own).arg("--first-start").output().context("start this program again")?;
+    let output = Command::new(own).arg("--first-start").output().context("start this program again")?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let nanos = String::from_utf8_lossy(&output.stdout).trim().parse().context("parse the number of nanoseconds")?;
+    let nanos =
+        String::from_utf8_lossy(&output.stdout).trim().parse().context("parse the number of nanoseconds")?;
     Ok(Duration::from_nanos(nanos))
 }
 

@@ -6,9 +6,8 @@ use super::{
     collisions_decreased, int_or_percent, nonnegative, nonnegative_all, not_matched, not_more_than_all,
     printed, runs_always,
 };
-use crate::validation::{label_selector, misc, pods};
+use crate::validation::{label_selector, pods, volumes};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
-use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
@@ -142,11 +141,10 @@ fn retention_policy(spec: &Value, path: &Path) -> ErrorList {
 
 /// Validates the specs of claim templates like those of PersistentVolumeClaims.
 fn claims(claims: &[Value], path: &Path) -> ErrorList {
-    let gvk = Gvk { group: "", version: "v1", kind: "PersistentVolumeClaim" };
     let mut errors = ErrorList::new();
     for (i, claim) in claims.iter().enumerate() {
         let path = path.index(i);
-        errors.extend(misc::create(gvk, claim).into_iter().map(|error| {
+        errors.extend(volumes::claim(claim).into_iter().map(|error| {
             let field = path.child(&error.field).to_string();
             FieldError { field, ..error }
         }));

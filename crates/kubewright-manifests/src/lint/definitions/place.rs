@@ -1,23 +1,23 @@
-//! Where in a type an error is that names a field of its definition.
+//! Maps the field path of a CRD error to a field of the type.
 //!
-//! From `spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[items].items.type` to `spec.items[]` and
-//! `type`. Items of lists are written `[]` and values of maps `[*]`.
+//! For example `spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[items].items.type` to
+//! `spec.items[]` and `type`. List items are written `[]`, map values `[*]`.
 
-/// A place in a definition.
+/// A location in a CRD.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The index of the version; none for what all have in common.
+    /// The index of the version, or `None` for common properties.
     pub(super) version: Option<usize>,
     /// Whether it is in a schema.
     pub(super) in_schema: bool,
-    /// The field of the object that the schema is of; elsewhere, of the definition.
+    /// In a schema, the field of the object; otherwise the field of the CRD.
     pub(super) field: String,
-    /// What of the schema it is.
+    /// The remaining path inside the schema.
     pub(super) rest: String,
 }
 
 impl Place {
-    /// Reads the field of an error. Properties are in brackets, or behind a dot, as the decoder has them.
+    /// Parses the field of an error. Properties are in brackets, or after a dot in errors of the decoder.
     pub(super) fn of(field: &str) -> Self {
         let version = field
             .strip_prefix("spec.versions[")
@@ -48,12 +48,12 @@ impl Place {
     }
 }
 
-/// The field `name` below another.
+/// The path of a nested field.
 pub(super) fn child(field: &str, name: &str) -> String {
     if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") }
 }
 
-/// What follows a keyword with something below it.
+/// The rest after a keyword, if something follows it.
 fn keyword<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.strip_prefix(name).filter(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_through_a_schema_becomes_that_of_the_field() {
+    fn a_schema_path_is_mapped_to_a_field_path() {
         let schema = "spec.versions[1].schema.openAPIV3Schema";
         assert_eq!(
             told(&format!("{schema}.properties[spec].properties[list].items.properties[a.b].type")),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_no_schema_keeps_its_name() {
+    fn paths_outside_of_schemas_are_unchanged() {
         assert_eq!(told("spec.versions[0].name"), "Some(0) spec.versions[0].name | ");
     }
 }

@@ -160,7 +160,7 @@ fn named(value: &str, check: fn(&str) -> Vec<String>, path: &Path) -> ErrorList 
     meta::invalid(path, value, check(value)).collect()
 }
 
-pub(in crate::validation::misc) fn driver_name(name: &str, path: &Path) -> ErrorList {
+pub(in crate::validation) fn driver_name(name: &str, path: &Path) -> ErrorList {
     if name.is_empty() {
         return vec![FieldError::required(path, "")];
     }

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::keep;
+use super::generic::keep;
 use kubewright_apimachinery::object::Fields as _;
 
 /// Clears the user fields and the conditions of a new request.

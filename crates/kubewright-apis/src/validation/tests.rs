@@ -10,11 +10,11 @@ fn messages(errors: &ErrorList) -> Vec<String> {
 }
 
 fn created(object: &Value) -> Vec<String> {
-    messages(&super::create(Gvk::of(object), object))
+    messages(&super::create_by_kind(Gvk::of(object), object))
 }
 
 fn updated(new: &Value, old: &Value) -> Vec<String> {
-    messages(&super::update(Gvk::of(new), new, old))
+    messages(&super::update_by_kind(Gvk::of(new), new, old))
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn events_of_events_k8s_io_are_immutable() {
 fn the_phase_of_a_namespace_must_match_its_deletion_timestamp() {
     let object = json!({"apiVersion": "v1", "kind": "Namespace", "status": {"phase": "Bogus"}});
     assert_eq!(
-        messages(&super::update_subresource(Gvk::of(&object), "status", &object, &object)),
+        messages(&super::update_subresource_by_kind(Gvk::of(&object), "status", &object, &object)),
         ["status.Phase: Invalid value: \"Bogus\": may only be 'Active' if `deletionTimestamp` is empty"]
     );
 }

@@ -1,6 +1,6 @@
-//! Defaults of PersistentVolumes and PersistentVolumeClaims.
+//! Defaults of PersistentVolumes, PersistentVolumeClaims and the kinds of storage.k8s.io.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::defaults::pods::resources::round_up;
 use kubewright_apimachinery::object::Fields as _;
@@ -20,6 +20,22 @@ pub(super) fn claim(object: &mut Value) {
     object.default_at("status.phase", "Pending");
     round_up(object, "status.capacity");
     round_up(object, "status.allocatedResources");
+}
+
+pub(super) fn storage_class(object: &mut Value) {
+    object.default_at("reclaimPolicy", "Delete");
+    object.default_at("volumeBindingMode", "Immediate");
+}
+
+pub(super) fn csi_driver(object: &mut Value) {
+    object.default_at("spec.attachRequired", true);
+    for name in ["podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"] {
+        object.default_at(&format!("spec.{name}"), false);
+    }
+    object.default_at("spec.fsGroupPolicy", "ReadWriteOnceWithFSType");
+    if object.list_at("spec.volumeLifecycleModes").is_empty() {
+        object.set_at("spec.volumeLifecycleModes", json!(["Persistent"]));
+    }
 }
 
 pub(super) fn attachment(object: &mut Value) {

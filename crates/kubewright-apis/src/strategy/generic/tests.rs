@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::super::warnings::warnings;
 use super::*;
 
 fn created(mut object: Value) -> Value {

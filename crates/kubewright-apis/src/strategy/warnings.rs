@@ -1,4 +1,4 @@
-//! Warnings of these kinds. A warning never rejects a write.
+//! Warnings about Secrets, ServiceAccounts, PersistentVolumes and PersistentVolumeClaims. A warning never rejects a write.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::quantity::Quantity;
 
 /// Warnings for an object that is created or updated.
-pub(in crate::strategy) fn warnings(gvk: Gvk<'_>, new: &Value, old: Option<&Value>) -> Vec<String> {
+pub(super) fn warnings(gvk: Gvk<'_>, new: &Value, old: Option<&Value>) -> Vec<String> {
     match (gvk.group, gvk.kind) {
         ("", "Secret") if new.str_at("type") == "kubernetes.io/tls" => key_pair(new).into_iter().collect(),
         ("", "ServiceAccount") => enforced_secrets(new, old).into_iter().collect(),

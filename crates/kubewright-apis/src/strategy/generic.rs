@@ -1,18 +1,13 @@
-//! Strategies of all other kinds.
+//! Strategies of kinds without their own module: status reset and generation, with exceptions by kind.
 //!
 //! The server sets what depends on the clock or the request: missing times of conditions,
 //! `status.lastPhaseTransitionTime` of a PersistentVolume, and the user of a CertificateSigningRequest.
 
-mod certificates;
-mod claims;
-mod warnings;
-
 use serde_json::{Value, json};
 
+use super::{certificates, claims};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
-
-pub(super) use warnings::warnings;
 
 pub(super) fn prepare_create(gvk: Gvk<'_>, object: &mut Value) {
     match (gvk.group, gvk.kind) {
