@@ -101,12 +101,12 @@ impl Search<'_> {
                 _ => continue,
             };
             if !fits {
-                self.tell(&name, kind, help, field, validator.span(), path);
+                self.report(&name, kind, help, field, validator.span(), path);
             }
         }
     }
 
-    fn tell(&mut self, name: &str, kind: Kind, help: &str, field: &Field, at: Span, path: &str) {
+    fn report(&mut self, name: &str, kind: Kind, help: &str, field: &Field, at: Span, path: &str) {
         self.findings.push(Finding {
             code: "KW110".to_owned(),
             level: Level::Error,

@@ -54,7 +54,7 @@ impl Walk<'_> {
         match schema {
             Value::Object(map) => self.object(map, path, place),
             Value::Bool(false) => {
-                self.tell("KW107", path, "this type has no values", "remove the field, or change its type");
+                self.report("KW107", path, "this type has no values", "remove the field, or change its type");
                 *schema = json!({ PRESERVE: true });
             }
             _ => *schema = json!({ PRESERVE: true }),
@@ -119,7 +119,7 @@ impl Walk<'_> {
             values.retain(|value| !value.is_null());
         }
         if map.get("type").is_some_and(|one| one == "null") {
-            self.tell(
+            self.report(
                 "KW107",
                 path,
                 "`()` and unit structs are always null, which CRD schemas cannot express",
@@ -144,7 +144,7 @@ impl Walk<'_> {
             Ok(_) => self.tagged.push(path.to_owned()),
             Err(problem) => {
                 let message = format!("CRD schemas cannot represent this enum: {problem}");
-                self.tell("KW105", path, &message, problem.remedy());
+                self.report("KW105", path, &message, problem.remedy());
                 map.retain(|key, _| matches!(key.as_str(), "description" | "title" | "default"));
                 map.insert(PRESERVE.to_owned(), true.into());
             }
@@ -165,7 +165,7 @@ impl Walk<'_> {
         }
     }
 
-    fn tell(&mut self, code: &'static str, path: &str, message: &str, help: &str) {
+    fn report(&mut self, code: &'static str, path: &str, message: &str, help: &str) {
         self.add(code, false, path, message, help);
     }
 

@@ -232,14 +232,14 @@ fn unite_objects(
     }
     // The value of the tag distinguishes the variant from others.
     for (branch, fields) in branches.iter_mut().zip(&own) {
-        let told: Map<String, Value> = tags
+        let tag_values: Map<String, Value> = tags
             .iter()
             .filter_map(|tag| {
                 Some((tag.clone(), json!({ "enum": values_of(fields.get(tag)?.as_object()?)? })))
             })
             .collect();
-        if !told.is_empty() {
-            branch.insert("properties".to_owned(), told.into());
+        if !tag_values.is_empty() {
+            branch.insert("properties".to_owned(), tag_values.into());
         }
     }
     if !properties.is_empty() {

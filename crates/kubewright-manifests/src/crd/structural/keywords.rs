@@ -117,7 +117,7 @@ fn lists(walk: &mut Walk<'_>, map: &mut Map<String, Value>, path: &str) {
             map.insert("items".to_owned(), first);
         } else {
             map.insert("items".to_owned(), json!({ PRESERVE: true }));
-            walk.tell(
+            walk.report(
                 "KW108",
                 path,
                 "CRD schemas cannot express list items of different types",
@@ -193,7 +193,7 @@ pub(super) fn prune(walk: &mut Walk<'_>, map: &mut Map<String, Value>, path: &st
     map.retain(|key, _| {
         let known = KNOWN.contains(&key.as_str()) && !IDLE.contains(&key.as_str());
         if !known && !IDLE.contains(&key.as_str()) {
-            walk.tell(
+            walk.report(
                 "KW103",
                 path,
                 &format!("CRD schemas do not support the keyword {key:?}; it would be dropped"),

@@ -23,7 +23,7 @@ pub(super) fn check(walk: &mut Walk<'_>, map: &mut Map<String, Value>, note: &Va
                 format!("take `schema::{marker}` off"),
             )
         };
-        walk.tell("KW101", path, &message, &help);
+        walk.report("KW101", path, &message, &help);
         return;
     }
     for field in strings("fields") {
@@ -32,7 +32,7 @@ pub(super) fn check(walk: &mut Walk<'_>, map: &mut Map<String, Value>, note: &Va
                 Some(Value::Object(fields)) => fields.keys().map(String::as_str).collect(),
                 _ => Vec::new(),
             };
-            walk.tell(
+            walk.report(
                 "KW102",
                 path,
                 &format!("`schema::{marker}` names the field {field:?}, which does not exist"),
@@ -52,7 +52,7 @@ pub(super) fn check(walk: &mut Walk<'_>, map: &mut Map<String, Value>, note: &Va
         for key in strings("keys") {
             map.remove(key);
         }
-        walk.tell(
+        walk.report(
             "KW101",
             path,
             &format!("`schema::{marker}` is for {}, but this is {}", on.join(" or "), named(map)),
@@ -65,7 +65,7 @@ pub(super) fn check(walk: &mut Walk<'_>, map: &mut Map<String, Value>, note: &Va
             && let Some(bound) = map.get(key).and_then(Value::as_f64)
             && bound.fract() != 0.0
         {
-            walk.tell(
+            walk.report(
                 "KW101",
                 path,
                 &format!("`schema::{marker}` has the bound {bound}, but this is an integer"),

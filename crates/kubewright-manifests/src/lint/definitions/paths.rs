@@ -191,7 +191,7 @@ mod tests {
 
     use super::*;
 
-    fn told(path: &str, kind: &str) -> String {
+    fn rendered(path: &str, kind: &str) -> String {
         let version = json!({
             "additionalPrinterColumns": [{ "name": "X", "type": kind, "jsonPath": path }],
             "schema": { "openAPIV3Schema": { "type": "object", "properties": {
@@ -227,21 +227,21 @@ mod tests {
             ("..anything", "string"),
             (".spec.*", "string"),
         ] {
-            assert_eq!(told(path, kind), "", "{path}");
+            assert_eq!(rendered(path, kind), "", "{path}");
         }
     }
 
     #[test]
     fn a_column_of_a_missing_field_is_reported_with_a_suggestion() {
-        insta::assert_snapshot!(told(".spec.replica", "integer"), @"
+        insta::assert_snapshot!(rendered(".spec.replica", "integer"), @"
         warning[KW207]: the column `X` has the path `.spec.replica`, but the schema has no `replica` there: it stays empty
           help: fix `.spec.replica`; did you mean `replicas`?
         ");
-        insta::assert_snapshot!(told(r#".status.conditions[?(@.type=="Ready")].state"#, "string"), @r#"
+        insta::assert_snapshot!(rendered(r#".status.conditions[?(@.type=="Ready")].state"#, "string"), @r#"
         warning[KW207]: the column `X` has the path `.status.conditions[?(@.type=="Ready")].state`, but the schema has no `state` there: it stays empty
           help: fix `.status.conditions[?(@.type=="Ready")].state`; use names as in YAML, such as `readyReplicas` instead of `ready_replicas`
         "#);
-        insta::assert_snapshot!(told(".spec.replicas.x", "integer"), @"
+        insta::assert_snapshot!(rendered(".spec.replicas.x", "integer"), @"
         warning[KW207]: the column `X` has the path `.spec.replicas.x`, but the schema has no `x` there: it stays empty
           help: fix `.spec.replicas.x`; use names as in YAML, such as `readyReplicas` instead of `ready_replicas`
         ");
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_column_of_another_type_is_reported() {
-        insta::assert_snapshot!(told(".status.conditions[0].status", "boolean"), @r#"
+        insta::assert_snapshot!(rendered(".status.conditions[0].status", "boolean"), @r#"
         warning[KW207]: the column `X` has the type boolean, but `.status.conditions[0].status` is string: it stays empty
           help: write `type_ = "string"`
         "#);
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn an_invalid_path_is_reported() {
-        insta::assert_snapshot!(told(".spec.labels[x", "string"), @r#"
+        insta::assert_snapshot!(rendered(".spec.labels[x", "string"), @r#"
         warning[KW207]: the path `.spec.labels[x` of the column `X` is invalid (unterminated array): kubectl hides it and all columns after it
           help: use a path such as `.spec.replicas` or `.status.conditions[?(@.type=="Ready")].status`
         "#);

@@ -70,7 +70,7 @@ fn property(text: &str) -> (&str, &str) {
 mod tests {
     use super::*;
 
-    fn told(field: &str) -> String {
+    fn rendered(field: &str) -> String {
         let Place { version, field, rest, .. } = Place::of(field);
         format!("{version:?} {field} | {rest}")
     }
@@ -79,25 +79,27 @@ mod tests {
     fn a_schema_path_is_mapped_to_a_field_path() {
         let schema = "spec.versions[1].schema.openAPIV3Schema";
         assert_eq!(
-            told(&format!("{schema}.properties[spec].properties[list].items.properties[a.b].type")),
+            rendered(&format!("{schema}.properties[spec].properties[list].items.properties[a.b].type")),
             "Some(1) spec.list[].a.b | type"
         );
         assert_eq!(
-            told(&format!("{schema}.properties[spec].additionalProperties.x-kubernetes-validations[0].rule")),
+            rendered(&format!(
+                "{schema}.properties[spec].additionalProperties.x-kubernetes-validations[0].rule"
+            )),
             "Some(1) spec[*] | x-kubernetes-validations[0].rule"
         );
-        assert_eq!(told("spec.validation.openAPIV3Schema.properties.spec.const"), "None spec | const");
-        assert_eq!(told("spec.validation.openAPIV3Schema"), "None  | ");
+        assert_eq!(rendered("spec.validation.openAPIV3Schema.properties.spec.const"), "None spec | const");
+        assert_eq!(rendered("spec.validation.openAPIV3Schema"), "None  | ");
     }
 
     #[test]
     fn a_property_with_the_name_of_a_keyword_is_a_property() {
         let field = "spec.validation.openAPIV3Schema.properties[properties].properties[default].default";
-        assert_eq!(told(field), "None properties.default | default");
+        assert_eq!(rendered(field), "None properties.default | default");
     }
 
     #[test]
     fn paths_outside_of_schemas_are_unchanged() {
-        assert_eq!(told("spec.versions[0].name"), "Some(0) spec.versions[0].name | ");
+        assert_eq!(rendered("spec.versions[0].name"), "Some(0) spec.versions[0].name | ");
     }
 }
