@@ -1,4 +1,4 @@
-//! The command line, as typed.
+//! Command-line arguments.
 
 use std::path::PathBuf;
 
@@ -8,34 +8,34 @@ use clap::builder::PossibleValuesParser;
 use crate::suites::cluster::Work;
 use crate::suites::{SUITES, Suite};
 
-/// Measures kubewright beside its peers; `cargo xtask bench` builds and runs this
+/// Runs the benchmarks of kubewright; use `cargo xtask bench` to build and run it
 #[derive(Debug, Parser)]
 #[command(
-    after_help = "Compare rows of one run only: the peers run on the same machine in the same minutes."
+    after_help = "Compare only rows of the same run: peers run on the same machine at about the same time."
 )]
 pub(crate) struct Args {
-    /// The suite to run; all of them if left out
+    /// The suite to run [default: all suites]
     #[arg(value_parser = PossibleValuesParser::new(SUITES.iter().map(|suite| suite.name)))]
     suite: Option<String>,
-    /// Also write the rows to FILE, as a list of JSON objects
+    /// Also write the rows to FILE as a JSON array
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// How often everything is measured; the median is shown
+    /// Number of rounds; the table shows the median
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
-    /// Starts one server in this process and prints how many nanoseconds that took
+    /// Start one server in this process and print the duration in nanoseconds
     #[arg(long, hide = true)]
     pub(crate) first_start: bool,
-    /// Starts many environments in this process and prints how many bytes of memory it has then
+    /// Start many environments in this process and print its memory in bytes
     #[arg(long, hide = true)]
     pub(crate) environments: bool,
-    /// Runs one cluster in this process and prints the figures of it as JSON
+    /// Run one cluster in this process and print its figures as JSON
     #[arg(long, hide = true, value_name = "WORK")]
     pub(crate) cluster: Option<Work>,
 }
 
 impl Args {
-    /// The suites that were asked for.
+    /// The selected suites.
     pub(crate) fn suites(&self) -> impl Iterator<Item = &'static Suite> {
         SUITES.iter().filter(|suite| self.suite.as_ref().is_none_or(|wanted| wanted == suite.name))
     }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_suite_is_answered_with_those_that_are_there() {
+    fn an_unknown_suite_is_rejected_with_the_valid_ones() {
         let error = Args::try_parse_from(["kubewright-bench", "nosuch"]).unwrap_err();
         insta::assert_snapshot!(error, @"
         error: invalid value 'nosuch' for '[SUITE]'
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn no_round_is_no_measurement() {
+    fn zero_rounds_are_rejected() {
         assert!(Args::try_parse_from(["kubewright-bench", "--rounds", "0"]).is_err());
     }
 }

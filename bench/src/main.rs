@@ -1,8 +1,7 @@
-//! Side-by-side measurements: runs suites and prints one table.
+//! Runs benchmark suites and prints one table.
 //!
-//! Owns the arguments and the order of things. A suite is one file below `suites/` that returns rows; how a
-//! row is judged is [`row`]'s, how it is shown [`table`]'s. A missed target is no failure of this program:
-//! figures depend on the machine, so whoever reads them judges. See `README.md` beside this crate.
+//! A suite is a file in `suites/` that returns rows. A missed target does not fail the program, because
+//! figures depend on the machine. See `README.md` of this crate.
 
 mod args;
 mod binary;
@@ -25,7 +24,7 @@ use crate::progress::Progress;
 use crate::row::Results;
 use crate::suites::Bench;
 
-/// The program's own: what is measured in-process is what it does, less the wire.
+/// The same allocator as the program `kubewright`, so that in-process figures are comparable.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
@@ -33,7 +32,7 @@ fn main() -> Result<()> {
     let args = Args::parse();
     ensure!(
         !cfg!(debug_assertions),
-        "figures of a debug build say nothing; run `cargo xtask bench`, which builds in release"
+        "refusing to measure a debug build; run `cargo xtask bench`, which builds in release mode"
     );
     if args.first_start {
         println!("{}", suites::server::first_start().as_nanos());
@@ -50,8 +49,7 @@ fn main() -> Result<()> {
     let bench = Bench { rounds: args.rounds, progress: Progress::new() };
     let mut all = Vec::new();
     for suite in args.suites() {
-        let rows = (suite.run)(&bench)
-            .with_context(|| format!("the suite `{}` could not be measured", suite.name))?;
+        let rows = (suite.run)(&bench).with_context(|| format!("run the suite `{}`", suite.name))?;
         all.push(Results { suite: suite.name, rows });
     }
     bench.progress.clear();
@@ -59,7 +57,7 @@ fn main() -> Result<()> {
     if let Some(file) = &args.json {
         let rows: Vec<_> = all.iter().flat_map(Results::to_json).collect();
         let text = serde_json::to_string_pretty(&rows)? + "\n";
-        fs::write(file, text).with_context(|| format!("cannot write the rows to {}", file.display()))?;
+        fs::write(file, text).with_context(|| format!("write the rows to {}", file.display()))?;
     }
     Ok(())
 }

@@ -1,5 +1,4 @@
-//! What a process has used so far, as the kernel counts it. Other processes are read from `/proc`, so this
-//! part needs Linux.
+//! CPU time and memory of processes. Other processes are read from `/proc`, which requires Linux.
 
 use std::fs;
 use std::time::Duration;
@@ -7,35 +6,36 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use rustix::time::{ClockId, clock_gettime};
 
-/// CPU time of this thread, to the nanosecond.
+/// CPU time of this thread, in nanosecond resolution.
 pub(crate) fn thread_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
-/// CPU time of all threads of this process, to the nanosecond.
+/// CPU time of all threads of this process, in nanosecond resolution.
 pub(crate) fn own_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
-/// CPU time of another process, in ticks of usually 10 ms: measure over a second or more.
+/// CPU time of another process. The resolution is usually 10 ms, so measure over at least a second.
 pub(crate) fn cpu_time(pid: u32) -> Result<Duration> {
     let path = format!("/proc/{pid}/stat");
-    let stat = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-    let ticks = cpu_ticks(&stat).with_context(|| format!("{path} is not as proc(5) has it"))?;
+    let stat = fs::read_to_string(&path).with_context(|| format!("read {path}"))?;
+    let ticks = cpu_ticks(&stat).with_context(|| format!("unexpected format of {path}"))?;
     let per_second = u32::try_from(rustix::param::clock_ticks_per_second()).context("ticks per second")?;
     Ok(Duration::from_secs(ticks) / per_second)
 }
 
-/// Memory of another process that is in RAM now, in bytes.
+/// Resident memory of another process, in bytes.
 pub(crate) fn resident_memory(pid: u32) -> Result<u64> {
     let path = format!("/proc/{pid}/status");
-    let status = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+    let status = fs::read_to_string(&path).with_context(|| format!("read {path}"))?;
     resident_bytes(&status).with_context(|| format!("{path} has no VmRSS"))
 }
 
-/// User and system time: the 14th and 15th field. The name before them may hold spaces and brackets.
+/// User plus system time, fields 14 and 15 of `stat`. The process name before them may contain spaces and
+/// brackets.
 fn cpu_ticks(stat: &str) -> Option<u64> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let mut fields = after_name.split_whitespace().skip(11);
@@ -55,13 +55,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_process_does_not_disturb_its_times() {
+    fn cpu_ticks_are_found_after_any_process_name() {
         let stat = "42 (a) b (c)) S 1 42 42 0 -1 4194560 100 0 0 0 30 12 0 0 20 0 3 0 100 1 1 1";
         assert_eq!(cpu_ticks(stat), Some(42));
     }
 
     #[test]
-    fn resident_memory_is_told_in_bytes() {
+    fn resident_memory_is_in_bytes() {
         assert_eq!(resident_bytes("Name:\tx\nVmRSS:\t    2048 kB\n"), Some(2 << 20));
     }
 

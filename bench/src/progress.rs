@@ -1,8 +1,8 @@
-//! What is going on, on standard error: one line that is written over on a terminal, lines elsewhere.
+//! Progress on standard error: a single updated line on a terminal, one line per step otherwise.
 
 use std::io::{IsTerminal as _, Write as _};
 
-/// Tells what is being measured.
+/// Prints the current step.
 #[derive(Debug)]
 pub(crate) struct Progress {
     terminal: bool,
@@ -18,7 +18,7 @@ impl Progress {
         Self::write(&format!("{begin}measuring {what} ...{end}"));
     }
 
-    /// Makes room for the table.
+    /// Clears the line before the table is printed.
     pub(crate) fn clear(&self) {
         if self.terminal {
             Self::write("\r\x1b[K");
@@ -26,7 +26,7 @@ impl Progress {
     }
 
     fn write(text: &str) {
-        // Without a standard error there is nobody to tell.
+        // A failed write to standard error cannot be reported.
         let mut stderr = std::io::stderr().lock();
         let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
     }

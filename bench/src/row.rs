@@ -1,12 +1,12 @@
-//! One row of the table: ours, the peer, the target, and how they compare.
+//! One row of the table: ours, peer and target.
 //!
-//! Invariant: a ratio above 1 is better for us, and a target is met on the better side of it, whatever the unit.
+//! Invariant: for every unit, a ratio above 1 means that ours is better.
 
 use serde_json::{Value, json};
 
 use crate::samples::Samples;
 
-/// What a figure is in, and which way is better.
+/// The unit of a figure, and whether more or less is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     Nanos,
@@ -30,7 +30,7 @@ impl Unit {
         }
     }
 
-    /// From seconds or bytes.
+    /// Converts from seconds or bytes.
     fn scale(self, value: f64) -> f64 {
         match self {
             Self::Nanos => value * 1e9,
@@ -46,14 +46,14 @@ impl Unit {
     }
 }
 
-/// Someone else who did the same work in the same run.
+/// Another implementation that did the same work in the same run.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
     samples: Samples,
 }
 
-/// One row.
+/// A row of the table.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) name: String,
@@ -65,17 +65,17 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A row of `samples` in seconds, bytes or pieces per second.
+    /// Creates a row from samples in seconds, bytes or operations per second.
     pub(crate) fn new(name: impl Into<String>, unit: Unit, ours: Samples) -> Self {
         Self { name: name.into(), unit, ours, peer: None, target: None }
     }
 
-    /// Beside a peer.
+    /// Adds a peer.
     pub(crate) fn beside(self, name: &'static str, samples: Samples) -> Self {
         Self { peer: Some(Peer { name, samples }), ..self }
     }
 
-    /// With a figure to reach, in the row's unit.
+    /// Adds a target in the row's unit.
     pub(crate) fn target(self, target: f64) -> Self {
         Self { target: Some(target), ..self }
     }
@@ -96,7 +96,7 @@ impl Row {
         self.peer.as_ref().map(|peer| peer.samples.spread())
     }
 
-    /// Above 1 is better for us.
+    /// The ratio of ours to the peer. Above 1 means that ours is better.
     pub(crate) fn ratio(&self) -> Option<f64> {
         let theirs = self.theirs()?;
         Some(if self.unit.more_is_better() { self.ours() / theirs } else { theirs / self.ours() })
@@ -116,7 +116,7 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// The rows as `--json` writes them. The keys are a contract.
+    /// The rows as written by `--json`. The keys are a stable format.
     pub(crate) fn to_json(&self) -> impl Iterator<Item = Value> {
         self.rows.iter().map(|row| {
             json!({
@@ -136,12 +136,12 @@ impl Results {
     }
 }
 
-/// Rows whose samples come one by one, in turn with those of other rows.
+/// Rows whose samples are added one at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Rows(Vec<Row>);
 
 impl Rows {
-    /// One more figure for the row with this name, which begins with the first one.
+    /// Adds a sample to the row with this name, creating the row if needed.
     pub(crate) fn sample(&mut self, name: &str, unit: Unit, value: f64) -> &mut Row {
         let at = self.0.iter().position(|row| row.name == name).unwrap_or_else(|| {
             self.0.push(Row::new(name, unit, Samples::default()));
@@ -152,7 +152,7 @@ impl Rows {
         row
     }
 
-    /// One more figure of ours and one of the peer, for the row with this name.
+    /// Adds one of our samples and one of the peer's to the row with this name.
     pub(crate) fn sample_beside(
         &mut self,
         name: &str,
@@ -198,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_of_a_row_as_json_are_those_of_the_contract() {
+    fn the_json_keys_of_a_row_are_stable() {
         let rows = vec![Row::new("idle", Unit::Megabytes, samples(1.5e7))];
         let row = Results { suite: "server", rows }.to_json().next().unwrap();
         insta::assert_snapshot!(row, @r#"{"met":null,"ours":15.0,"peer":null,"peer_name":null,"peer_spread":null,"ratio":null,"row":"idle","spread":0.0,"suite":"server","target":null,"unit":"MB"}"#);
     }
 
     #[test]
-    fn a_peer_is_sampled_with_us() {
+    fn sample_beside_adds_a_sample_of_the_peer() {
         let mut rows = Rows::default();
         for value in [1.0, 2.0, 3.0] {
             rows.sample_beside("gets", Unit::PerSecond, value, ("other", value / 2.0));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_one_name_become_one_row() {
+    fn samples_with_the_same_name_form_one_row() {
         let mut rows = Rows::default();
         for value in [1.0, 2.0, 3.0] {
             rows.sample("gets", Unit::PerSecond, value);

@@ -1,8 +1,8 @@
-//! Figures of several rounds, and what is said of them.
+//! Samples of several rounds and their statistics.
 
 use std::time::Duration;
 
-/// What the rounds of one row gave, in seconds, bytes or pieces per second.
+/// Samples in seconds, bytes or operations per second.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Samples(Vec<f64>);
 
@@ -11,7 +11,7 @@ impl Samples {
         self.0.push(value);
     }
 
-    /// The middle one: a round that something else on the machine disturbed does not count.
+    /// The median, which ignores single disturbed rounds.
     pub(crate) fn median(&self) -> f64 {
         let sorted = self.sorted();
         let middle = sorted.len() / 2;
@@ -22,7 +22,7 @@ impl Samples {
         }
     }
 
-    /// How far the middle half of the rounds lies apart, as a part of the median: 0.1 is 10 %.
+    /// The interquartile range relative to the median: 0.1 is 10 %.
     pub(crate) fn spread(&self) -> f64 {
         let sorted = self.sorted();
         let quarter = sorted.len() / 4;
@@ -32,14 +32,14 @@ impl Samples {
         }
     }
 
-    /// The value that this part of all did not exceed.
+    /// The quantile at `part`, which is always one of the samples.
     pub(crate) fn quantile(&self, part: f64) -> f64 {
         let last = self.0.len().saturating_sub(1);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             clippy::cast_precision_loss,
-            reason = "a part of a small number"
+            reason = "an index into a short list"
         )]
         let at = (last as f64 * part).round() as usize;
         self.sorted().get(at).copied().unwrap_or(f64::NAN)
@@ -50,7 +50,7 @@ impl Samples {
         self.0.len()
     }
 
-    /// Pieces per second instead of seconds per piece.
+    /// Converts seconds per operation to operations per second.
     pub(crate) fn recip(&self) -> Self {
         self.0.iter().map(|value| value.recip()).collect()
     }
@@ -68,8 +68,8 @@ impl FromIterator<f64> for Samples {
     }
 }
 
-/// Measures ours and the peer in turn, so that what disturbs the machine disturbs both. The first turn of each
-/// fills caches and does not count.
+/// Alternates between ours and the peer, so that other load on the machine affects both. The first call of
+/// each is a warm-up and is not counted.
 pub(crate) fn in_turn(
     rounds: u32,
     mut ours: impl FnMut() -> Duration,
@@ -104,14 +104,14 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_values_that_were_measured() {
+    fn quantiles_are_measured_values() {
         let samples: Samples = (0..=100).rev().map(f64::from).collect();
         assert!((samples.quantile(0.5) - 50.0).abs() < f64::EPSILON);
         assert!((samples.quantile(0.99) - 99.0).abs() < f64::EPSILON);
     }
 
     #[test]
-    fn of_an_even_number_of_rounds_the_median_is_between_the_middle_two() {
+    fn with_an_even_number_of_rounds_the_median_is_the_mean_of_the_middle_two() {
         let even: Samples = [1.0, 2.0, 4.0, 8.0].into_iter().collect();
         assert!((even.median() - 3.0).abs() < f64::EPSILON);
     }

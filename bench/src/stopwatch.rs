@@ -1,15 +1,15 @@
-//! The clocks. What runs on one thread and waits for nothing is measured in CPU time: on an idle machine that is
-//! the same as wall time, and on a busy one other programs disturb it far less. All else is wall time.
+//! Measures durations. Single-threaded work that never blocks is measured in CPU time, because other load on
+//! the machine affects it less. Everything else is measured in wall time.
 
 use std::time::{Duration, Instant};
 
 use crate::process;
 
-/// A clock that runs.
+/// A running stopwatch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Stopwatch {
     Wall(Instant),
-    /// CPU time of the thread when it started.
+    /// The CPU time of the thread at the start.
     Thread(Duration),
 }
 
@@ -18,7 +18,7 @@ impl Stopwatch {
         Self::Wall(Instant::now())
     }
 
-    /// Counts the CPU time of this thread; read it on the same one.
+    /// Measures the CPU time of this thread. Read it on the same thread.
     pub(crate) fn thread() -> Self {
         Self::Thread(process::thread_cpu_time())
     }
@@ -31,7 +31,7 @@ impl Stopwatch {
     }
 }
 
-/// CPU time that one call of `work` takes, as the mean of `calls`.
+/// Mean CPU time of one call of `work`.
 pub(crate) fn mean_of(calls: u32, mut work: impl FnMut()) -> Duration {
     let stopwatch = Stopwatch::thread();
     for _ in 0..calls {
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_that_waits_takes_wall_time_but_no_cpu_time() {
+    fn a_sleeping_thread_uses_wall_time_but_no_cpu_time() {
         let (wall, thread) = (Stopwatch::wall(), Stopwatch::thread());
         std::thread::park_timeout(Duration::from_millis(20));
         assert!(thread.elapsed() < wall.elapsed());

@@ -1,4 +1,4 @@
-//! The suites, one file each. A new one is a file with a `SUITE` and a line in [`SUITES`].
+//! The suites, one file each. To add one, write a file with a `SUITE` and add it to [`SUITES`].
 
 pub(crate) mod cluster;
 pub(crate) mod custom;
@@ -22,10 +22,10 @@ pub(crate) struct Suite {
     pub(crate) run: fn(&Bench) -> anyhow::Result<Vec<Row>>,
 }
 
-/// What a suite is given.
+/// Options and progress output of a suite.
 #[derive(Debug)]
 pub(crate) struct Bench {
-    /// How often to measure each row.
+    /// The number of measurements per row.
     pub(crate) rounds: u32,
     pub(crate) progress: Progress,
 }

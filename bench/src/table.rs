@@ -1,14 +1,14 @@
-//! The table that people read. Numbers have three digits that count; the JSON has them all.
+//! The printed table. Numbers are rounded to three significant digits; the JSON contains full precision.
 
 use std::fmt::Write as _;
 
 use crate::row::{Results, Row};
 
 const HEAD: [&str; 9] = ["row", "unit", "ours", "spread", "peer", "spread", "ratio", "target", "met"];
-/// What stands where there is nothing to say.
+/// Placeholder for a missing value.
 const NOTHING: &str = "-";
 
-/// All suites as one table.
+/// Renders all suites as one table.
 pub(crate) fn render(all: &[Results]) -> String {
     let lines: Vec<[String; 9]> = std::iter::once(HEAD.map(str::to_owned))
         .chain(all.iter().flat_map(|results| results.rows.iter().map(|row| cells(results.suite, row))))
@@ -17,7 +17,7 @@ pub(crate) fn render(all: &[Results]) -> String {
     for line in &lines {
         for (at, cell) in line.iter().enumerate() {
             let width = lines.iter().map(|line| line[at].chars().count()).max().unwrap_or_default();
-            // Words to the left, numbers to the right.
+            // Names are left-aligned, numbers right-aligned.
             let padded = if at < 2 { format!("{cell:<width$}") } else { format!("{cell:>width$}") };
             let _ = write!(text, "{}{padded}", if at == 0 { "" } else { "  " });
         }
@@ -53,7 +53,7 @@ fn percent(part: f64) -> String {
     format!("{:.0}%", part * 100.0)
 }
 
-/// Three digits that count, and commas in what is large.
+/// Formats three significant digits, with commas in large numbers.
 fn number(value: f64) -> String {
     if !value.is_finite() {
         return NOTHING.to_owned();
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_stands_in_one_table() {
+    fn all_rows_are_in_one_table() {
         let facts = Row::new("one kind, parsed", Unit::Micros, samples(&[50e-6, 52e-6, 54e-6, 60e-6]))
             .beside("serde_json", samples(&[200e-6]))
             .target(200.0);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_keep_three_digits_that_count() {
+    fn numbers_have_three_significant_digits() {
         let shown: Vec<String> =
             [0.0123, 0.5, 1.234, 45.67, 456.7, 4_567.8, 1_234_567.0, f64::NAN].map(number).into();
         assert_eq!(shown, ["0.012", "0.5", "1.23", "45.7", "457", "4,568", "1,234,567", "-"]);

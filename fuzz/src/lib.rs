@@ -1,4 +1,4 @@
-//! The targets that libFuzzer calls. They live beside the tests, which run them with seeds of their own.
+//! The fuzz targets that libFuzzer calls. They are part of the API server's tests, which also run them.
 
 #[path = "../../crates/kubewright-apiserver/tests/it/fuzz/choices.rs"]
 mod choices;

@@ -1,7 +1,6 @@
-//! `cargo xtask bench`: builds the measurements in release and runs them.
+//! `cargo xtask bench`: builds `kubewright-bench` in release mode and runs it with the given arguments.
 //!
-//! Owns no measurement: `kubewright-bench` knows its suites, this only passes the arguments on, so that there
-//! is one command to remember.
+//! The measurements themselves are in `kubewright-bench`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -18,22 +17,22 @@ Examples:
   cargo xtask bench server               one suite
   cargo xtask bench --json rows.json     also write the rows as JSON
 
-Compare rows of one run only: the peers run on the same machine in the same minutes.")]
+Compare only rows of the same run: peers run on the same machine at about the same time.")]
 pub struct BenchArgs {
-    /// The suite to run; all of them if left out
+    /// The suite to run [default: all suites]
     pub suite: Option<String>,
-    /// Also write the rows to FILE, as a list of JSON objects
+    /// Also write the rows to FILE as a JSON array
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
 
-/// Runs `kubewright-bench` in release with the same arguments.
+/// Runs `kubewright-bench` in release mode with the same arguments.
 pub fn run(args: &BenchArgs) -> Result<()> {
     // The suite `dev` builds a scaffolded project offline.
     fetch::packages(&crate::repo_root()?, fetch::WORKSPACE)?;
     let mut bench = command(args);
     let status = bench.status().context("start cargo")?;
-    ensure!(status.success(), "the measurements failed ({status}); see the messages above");
+    ensure!(status.success(), "the benchmarks failed ({status}); see the messages above");
     Ok(())
 }
 
@@ -56,13 +55,13 @@ mod tests {
     }
 
     #[test]
-    fn suite_and_file_are_passed_on() {
+    fn suite_and_json_file_are_passed_to_the_bench_program() {
         let args = BenchArgs { suite: Some("server".into()), json: Some("rows.json".into()) };
         assert!(words(&args).ends_with(&["--".into(), "server".into(), "--json".into(), "rows.json".into()]));
     }
 
     #[test]
-    fn without_arguments_the_program_chooses_all_suites() {
+    fn without_arguments_no_suite_is_passed() {
         let args = BenchArgs { suite: None, json: None };
         assert_eq!(words(&args).last().map(String::as_str), Some("--"));
     }

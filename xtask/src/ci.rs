@@ -1,8 +1,7 @@
-//! `cargo xtask ci`: every check of this repository, one after the other.
+//! `cargo xtask ci`: runs every check of this repository, one step after another.
 //!
-//! Owns the list of steps and their order, and what is printed around them. The last line is the sum of all test
-//! results. No step sets `RUSTFLAGS`: that would compile every dependency again between two steps. After the step
-//! `fetch`, no step uses the network.
+//! The last line of the output is the sum of all test results. No step sets `RUSTFLAGS`, because changed
+//! flags recompile every dependency. No step after `fetch` uses the network.
 
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Write};
 use std::path::Path;
@@ -20,11 +19,11 @@ pub mod install;
 pub mod report;
 pub mod tools;
 
-/// Disk space in target/ after all steps in a clean checkout. `.ci/run`, which builds without incremental state, needed
-/// 5.1 GB.
+/// Disk space of target/ after all steps in a clean checkout. `.ci/run` builds without incremental state and
+/// needed 5.1 GB.
 const DISK_GB: u64 = 8;
 
-/// Minutes for all steps in a clean checkout on two cores.
+/// Duration of all steps in a clean checkout on two cores.
 const MINUTES: u64 = 20;
 
 /// Arguments of `cargo xtask ci`.
@@ -43,7 +42,7 @@ pub struct CiArgs {
     /// Run only these steps
     #[arg(long, value_name = "STEP", value_delimiter = ',', conflicts_with = "skip")]
     pub only: Vec<Step>,
-    /// Leave these steps out
+    /// Skip these steps
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     pub skip: Vec<Step>,
     /// Run the remaining steps after a step failed
@@ -51,7 +50,7 @@ pub struct CiArgs {
     pub no_fail_fast: bool,
 }
 
-/// One step of `cargo xtask ci`, in the order in which they run: what fails fast comes first.
+/// One step of `cargo xtask ci`. The variants are in execution order; steps that fail quickly come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Step {
     /// Install the programs that the tests call
@@ -74,7 +73,7 @@ pub enum Step {
     Test,
 }
 
-/// Runs the chosen steps.
+/// Runs the selected steps.
 pub fn run(args: &CiArgs) -> Result<()> {
     let root = repo_root()?;
     let steps = steps(args);
@@ -95,7 +94,7 @@ pub fn run(args: &CiArgs) -> Result<()> {
     }
 }
 
-/// Prints what is going to happen, before anything happens.
+/// Prints the steps, the tools to install and the expected time and disk space.
 fn announce(root: &Path, steps: &[Step]) -> Result<()> {
     let names: Vec<_> = steps.iter().map(|step| step.name()).collect();
     eprintln!("ci: steps: {}", names.join(", "));
@@ -106,20 +105,20 @@ fn announce(root: &Path, steps: &[Step]) -> Result<()> {
     }
     if steps.contains(&Step::Test) {
         let free = free_gb(root);
-        let shown = free.map_or(String::new(), |free| format!(", {free} GB are free"));
+        let shown = free.map_or(String::new(), |free| format!(", {free} GB free"));
         eprintln!(
-            "ci: takes about {MINUTES} minutes on 2 cores in a clean checkout and {DISK_GB} GB in target/{shown}"
+            "ci: a clean checkout takes about {MINUTES} minutes on 2 cores and {DISK_GB} GB in target/{shown}"
         );
         if free.is_some_and(|free| free < DISK_GB) {
             eprintln!(
-                "ci: warning: the disk may become full; set CARGO_TARGET_DIR to a folder on another disk"
+                "ci: warning: the disk may fill up; set CARGO_TARGET_DIR to a directory on another disk"
             );
         }
     }
     Ok(())
 }
 
-/// Free space of the target folder's disk.
+/// Free space on the disk of the target directory.
 fn free_gb(root: &Path) -> Option<u64> {
     let target = target_dir(root);
     let folder = target.ancestors().find(|folder| folder.exists())?;
@@ -129,7 +128,7 @@ fn free_gb(root: &Path) -> Option<u64> {
     Some(kilobytes / 1_000_000)
 }
 
-/// What has happened so far.
+/// Results so far.
 struct Run {
     report: Report,
     times: Vec<(Step, Duration)>,
@@ -172,14 +171,14 @@ impl Run {
         Ok(false)
     }
 
-    /// Prints the times, then the failures, then the sum of the test results.
+    /// Prints the durations, the failures and the test totals.
     fn summarise(&self, root: &Path, took: Duration) {
         let times: Vec<_> =
             self.times.iter().map(|(step, took)| format!("{} {}", step.name(), duration(*took))).collect();
-        eprintln!("\nci: {}; {} in all", times.join(", "), duration(took));
+        eprintln!("\nci: {}; {} total", times.join(", "), duration(took));
         if !self.failures.is_empty() {
-            eprintln!("\nci: failed, with the command that runs it alone:");
-            // Tests find the programs of target/tools only through PATH.
+            eprintln!("\nci: failures, each with the command that runs it alone:");
+            // Tests find the programs in target/tools only through PATH.
             let bin = tools::bin(root);
             let shown = bin.strip_prefix(root).map_or(bin.clone(), |folder| Path::new("$PWD").join(folder));
             let path = if bin.exists() { format!("PATH={}:$PATH ", shown.display()) } else { String::new() };
@@ -196,17 +195,17 @@ impl Run {
     }
 }
 
-/// Runs `cargo test`, copies its output to `shown_on` as it comes, and reads the results out of it.
+/// Runs `cargo test`, copies its output to `shown_on` line by line, and collects the results.
 fn run_tests(mut command: Command, report: &mut Report, shown_on: &mut dyn Write) -> Result<()> {
     let shown = line(&command);
     if std::io::stdout().is_terminal() {
         command.env("CARGO_TERM_COLOR", "always").args(["--", "--color", "always"]);
     }
-    // One pipe for both streams keeps the order in which the lines were written.
+    // A single pipe for both streams preserves the order of the lines.
     let (output, input) = std::io::pipe().context("create a pipe")?;
     command.stdout(input.try_clone().context("create a pipe")?).stderr(input);
     let mut child = command.spawn().with_context(|| format!("start `{shown}`"))?;
-    // The command holds the write end of the pipe: the output would never end.
+    // `command` holds the write end of the pipe. While it is open, reading never reaches the end.
     drop(command);
     let mut output = BufReader::new(output);
     let mut bytes = Vec::new();
@@ -225,7 +224,7 @@ fn succeed(status: std::io::Result<std::process::ExitStatus>, shown: &str) -> Re
     Ok(())
 }
 
-/// The steps that `args` choose, in their one order.
+/// The selected steps in execution order.
 pub fn steps(args: &CiArgs) -> Vec<Step> {
     use Step::{Clippy, Fetch, Fmt, Tidy, Tools, Unit};
     if args.quick {
@@ -256,7 +255,7 @@ impl Step {
         }
     }
 
-    /// The command that runs this step without xtask; for the steps that are our own, the command with it.
+    /// The command that runs this step. Our own steps run through `cargo xtask`.
     fn command(self, root: &Path) -> Result<Command> {
         let words: &[&str] = match self {
             Self::Tools => &["xtask", "ci", "--only", "tools"],
@@ -267,12 +266,12 @@ impl Step {
             Self::Doc => &["doc", "--workspace", "--no-deps"],
             Self::Unit => &["test", "--workspace", "--lib", "--no-fail-fast"],
             Self::Doctest => &["test", "--workspace", "--doc", "--no-fail-fast"],
-            // Every target that does not say `test = false`: unit tests, `tests/`, and examples with tests.
+            // All targets without `test = false`: unit tests, `tests/`, and examples with tests.
             Self::Test => &["test", "--workspace", "--tests", "--no-fail-fast"],
         };
         let mut command = crate::cargo();
         command.args(words).current_dir(root).env("PATH", tools::path(root)?);
-        // A developer of Go operators may have these set. The tests must not run against that cluster.
+        // Developers of Go operators may have these set. The tests must not run against that cluster.
         for name in ["KUBEBUILDER_ASSETS", "KUBECONFIG", "TEST_ASSET_ETCD", "USE_EXISTING_CLUSTER"] {
             command.env_remove(name);
         }
@@ -321,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn only_and_skip_choose_steps_but_not_their_order() {
+    fn only_and_skip_select_steps_but_keep_their_order() {
         let only = CiArgs { only: vec![Step::Test, Step::Fmt], ..CiArgs::default() };
         assert_eq!(steps(&only), [Step::Fmt, Step::Test]);
         let skip = CiArgs { skip: vec![Step::Tools, Step::Doc, Step::Fetch], ..CiArgs::default() };
@@ -336,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_chosen_by_the_name_that_it_prints() {
+    fn step_names_match_the_command_line_values() {
         for step in Step::value_variants() {
             assert_eq!(Step::from_str(step.name(), false), Ok(*step));
         }
@@ -351,13 +350,13 @@ mod tests {
     }
 
     #[test]
-    fn tests_do_not_use_the_cluster_of_the_user() {
+    fn tests_do_not_use_the_users_cluster() {
         let test = Step::Test.command(Path::new(".")).unwrap();
         assert!(test.get_envs().any(|(name, value)| name == "USE_EXISTING_CLUSTER" && value.is_none()));
     }
 
     #[test]
-    fn the_printed_command_can_be_typed() {
+    fn the_printed_command_can_be_pasted_into_a_shell() {
         let doc = Step::Doc.command(Path::new(".")).unwrap();
         assert_eq!(line(&doc), "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps");
     }

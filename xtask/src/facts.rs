@@ -1,8 +1,8 @@
-//! `cargo xtask facts`: derives the table of built-in Kubernetes kinds from registry packages.
+//! `cargo xtask facts`: generates the tables of built-in Kubernetes kinds from registry packages.
 //!
-//! Owns the road from the packages to the reviewed texts in the folders `facts/` of the crates. It is the only
-//! place that reads other people's schemas; the crates read our own format. The output is a pure function of
-//! the packages, so that a second run changes nothing.
+//! Writes the reviewed text files in the `facts/` directories of the crates. Only this module reads upstream
+//! schemas; the crates read our format. The output depends only on the packages, so a second run changes
+//! nothing.
 
 mod golang;
 mod openapi;
@@ -18,26 +18,26 @@ use anyhow::{Context as _, Result, bail};
 
 pub use sources::{Sources, definitions};
 
-/// The Kubernetes minor whose facts the table holds.
+/// The Kubernetes minor version of the tables.
 pub const KUBERNETES_MINOR: &str = "1.36";
 
 /// Arguments of `cargo xtask facts`.
 #[derive(Debug, clap::Args)]
 pub struct FactsArgs {
-    /// Compare with what is in the repo instead of writing; fails if anything differs
+    /// Compare with the checked-in files instead of writing; fail if anything differs
     #[arg(long)]
     pub check: bool,
-    /// Folder with what a real API server says of itself (discovery, schemas, table columns)
+    /// Directory with recorded discovery, schemas and table columns of a kube-apiserver
     #[arg(long, value_name = "DIR", default_value = "../shared/data")]
     pub data: PathBuf,
 }
 
-/// Derives every file of the table and writes it, or compares it when `check` is set.
+/// Generates the tables and writes them, or compares them if `check` is set.
 pub fn run(args: &FactsArgs) -> Result<()> {
     let root = crate::repo_root()?;
     let data = root.join(&args.data);
     if !data.join("openapi-v3-facts.json").is_file() {
-        bail!("no openapi-v3-facts.json in {}: name the folder with --data DIR", args.data.display());
+        bail!("no openapi-v3-facts.json in {}; set the directory with --data DIR", args.data.display());
     }
     let sources = Sources::fetch(&crate::target_dir(&root).join("facts"))?;
     let mut stale = Vec::new();
@@ -48,19 +48,19 @@ pub fn run(args: &FactsArgs) -> Result<()> {
                 stale.push(path);
             }
         } else {
-            let folder = file.parent().context("a text is in a folder")?;
+            let folder = file.parent().context("file has no parent directory")?;
             fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
             fs::write(&file, &text).with_context(|| format!("write {}", file.display()))?;
             println!("crates/{path}: {} lines, {} bytes", text.lines().count(), text.len());
         }
     }
     if !stale.is_empty() {
-        bail!("{} differ from the packages: run `cargo xtask facts`", stale.join(", "));
+        bail!("{} differ from the packages; run `cargo xtask facts`", stale.join(", "));
     }
     Ok(())
 }
 
-/// The texts, by their paths below `crates/`.
+/// The generated files by path below `crates/`.
 fn derive(sources: &Sources, data: &Path) -> Result<Vec<(&'static str, String)>> {
     let go = golang::Structs::read(&sources.go)?;
     let served = read_json(&data.join("openapi-v3-facts.json"))?;
@@ -85,7 +85,7 @@ fn derive(sources: &Sources, data: &Path) -> Result<Vec<(&'static str, String)>>
     ])
 }
 
-/// The types part of the table as the PyPI package alone gives it, for the test that compares every fact.
+/// Facts about types from the PyPI package alone. A test compares every fact with them.
 pub use types::facts_of_definitions;
 
 fn read_json(path: &Path) -> Result<serde_json::Value> {

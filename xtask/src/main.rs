@@ -1,13 +1,11 @@
-//! `cargo xtask`: reads the arguments and calls the chore.
-//!
-//! Owns the command line's shape and the exit status; every chore is a function of the library.
+//! `cargo xtask`: parses the arguments and calls a function of the library.
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{bench, ci, facts, soak, tidy};
+use xtask::{bench, ci, facts, prose, soak, tidy};
 
-/// Chores of the kubewright repository
+/// Development tasks of the kubewright repository
 #[derive(Parser)]
 #[command(
     name = "cargo xtask",
@@ -15,12 +13,12 @@ use xtask::{bench, ci, facts, soak, tidy};
     arg_required_else_help = true,
     after_help = "\
 Examples:
-  cargo xtask ci                         everything that must pass before a merge
-  cargo xtask ci --only clippy           one step of it
-  cargo xtask tidy                       the rules of this repo that no other tool checks
-  cargo xtask bench --json rows.json     all measurements, also as JSON
-  cargo xtask soak --hours 8             the randomized tests, on all cores
-  cargo xtask facts --check              is the table of built-in kinds up to date?"
+  cargo xtask ci                         all checks that must pass before a merge
+  cargo xtask ci --only clippy           a single step
+  cargo xtask tidy                       repository rules that no other tool checks
+  cargo xtask bench --json rows.json     all benchmarks, also as JSON
+  cargo xtask soak --hours 8             randomized tests on all cores
+  cargo xtask facts --check              check that the tables of built-in kinds are up to date"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -33,15 +31,17 @@ enum Chore {
     Ci(ci::CiArgs),
     /// Check dependency edges, file headers, links and forbidden text
     Tidy(tidy::TidyArgs),
-    /// Measure kubewright beside its peers
+    /// Run the benchmarks against comparable projects
     Bench(bench::BenchArgs),
     /// Run the randomized tests of the runtime for hours, on all cores
     Soak(soak::SoakArgs),
-    /// Derive the table of built-in Kubernetes kinds from registry packages
+    /// Print random comments, or all log messages or error texts, for a language review
+    Prose(prose::ProseArgs),
+    /// Generate the tables of built-in Kubernetes kinds from registry packages
     #[command(after_help = "\
 Examples:
-  cargo xtask facts                      rewrite the table
-  cargo xtask facts --check              fail if the table differs from the packages")]
+  cargo xtask facts                      rewrite the tables
+  cargo xtask facts --check              fail if the tables differ from the packages")]
     Facts(facts::FactsArgs),
 }
 
@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         Chore::Tidy(args) => tidy::run(&args),
         Chore::Bench(args) => bench::run(&args),
         Chore::Soak(args) => soak::run(&args),
+        Chore::Prose(args) => prose::run(&args),
         Chore::Facts(args) => facts::run(&args),
     };
     match done {

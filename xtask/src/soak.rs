@@ -1,7 +1,7 @@
-//! `cargo xtask soak`: runs the randomized tests of the runtime for hours, on all cores.
+//! `cargo xtask soak`: runs the randomized tests of the runtime for hours on all cores.
 //!
-//! Owns no test: it starts the test programs with seeds and counts in their environment, one batch per process, and adds
-//! up what they did. The first failure ends the run, with the command that repeats it.
+//! Starts the test binaries with seeds and counts in their environment, one batch per process, and sums up
+//! the results. The first failure stops the run and prints the command that reproduces it.
 
 use std::fmt;
 use std::io::{IsTerminal as _, Read as _};
@@ -16,32 +16,32 @@ use anyhow::{Context as _, Result, bail, ensure};
 /// Arguments of `cargo xtask soak`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Runs the models of the queue, the store and the cache, the simulation of leader election, the queue under shuttle's
-schedules, and whole managers under faults. Without a limit it runs for an hour; Ctrl-C ends it sooner.
+Runs the model tests of queue, store and cache, the simulation of leader election, the queue under shuttle, and
+managers with injected faults. Without a limit it runs for one hour; Ctrl-C stops it.
 
 Examples:
-  cargo xtask soak                                    an hour, on all cores
+  cargo xtask soak                                    one hour on all cores
   cargo xtask soak --hours 8                          overnight
-  cargo xtask soak --minutes 5 --jobs 1               a short one beside other work
+  cargo xtask soak --minutes 5 --jobs 1               a short run in one process
   cargo xtask soak --cases 1000000 --schedules 20000  until both are reached
-  cargo xtask soak --seed 7 --schedules 100           the seeds from 7 on")]
+  cargo xtask soak --seed 7 --schedules 100           seeds starting at 7")]
 pub struct SoakArgs {
-    /// Stop after so many hours
+    /// Stop after N hours
     #[arg(long, value_name = "N")]
     pub hours: Option<f64>,
-    /// Stop after so many minutes, in addition to --hours
+    /// Stop after N minutes; added to --hours
     #[arg(long, value_name = "N")]
     pub minutes: Option<f64>,
-    /// Stop after so many cases of the models and of the election simulation
+    /// Stop after N cases of the models and the election simulation
     #[arg(long, value_name = "N")]
     pub cases: Option<u64>,
-    /// Stop after so many schedules of the queue and so many seeds of whole managers
+    /// Stop after N schedules of the queue and N seeds of whole managers
     #[arg(long, value_name = "N")]
     pub schedules: Option<u64>,
-    /// How many processes run at once [default: one per core]
+    /// Number of parallel processes [default: one per core]
     #[arg(long, value_name = "N")]
     pub jobs: Option<usize>,
-    /// The first seed [default: by the time of day, so that each run tries others]
+    /// The first seed [default: the current time]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 }
@@ -49,16 +49,16 @@ pub struct SoakArgs {
 /// What one test repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
-    /// Cases of proptest.
+    /// proptest cases.
     Cases,
-    /// Schedules of shuttle.
+    /// shuttle schedules.
     Schedules,
     /// Seeds of a scenario with a manager and an API server.
     Seeds,
 }
 
 impl Unit {
-    /// About a second of work.
+    /// Takes about one second.
     fn first_batch(self) -> u64 {
         match self {
             Self::Cases | Self::Schedules => 500,
@@ -73,7 +73,7 @@ struct Proof {
     unit: Unit,
     /// Whether it is a unit test.
     unit_test: bool,
-    /// How often one test repeats what it is asked for.
+    /// How many runs the test does for each requested one.
     times: u64,
 }
 
@@ -82,7 +82,7 @@ const PROOFS: &[Proof] = &[
     proof("election::simulation::two_never_lead_at_once", Unit::Cases, true),
     proof("cache::store::tests::followers_and_indexes_agree", Unit::Cases, true),
     proof("cache::model::", Unit::Cases, false),
-    // Random schedules, and those with few preemptions.
+    // One test uses random schedules, the other schedules with few preemptions.
     Proof { times: 2, ..proof("queue_shuttle::", Unit::Schedules, false) },
     proof("manager_proofs::whatever_happens_to_the_watches", Unit::Seeds, false),
     proof("manager_proofs::the_same_seed_gives_the_same_trace", Unit::Seeds, false),
@@ -92,11 +92,11 @@ const fn proof(test: &'static str, unit: Unit, unit_test: bool) -> Proof {
     Proof { test, unit, unit_test, times: 1 }
 }
 
-/// How long a batch takes, about: long enough that starting a process does not count.
+/// Target duration of a batch. Long enough to make process startup negligible.
 const BATCH: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(50);
 
-/// One process to run.
+/// The arguments of one test process.
 #[derive(Debug, Clone)]
 struct Batch {
     proof: usize,
@@ -118,7 +118,7 @@ impl Batch {
         }
     }
 
-    /// The same batch, or the one seed in it that its output names.
+    /// Reduces the batch to the failed seed if the output contains one.
     fn narrowed(mut self, output: &str) -> Self {
         if PROOFS[self.proof].unit == Unit::Seeds
             && let Some(seed) = named_seed(output)
@@ -131,7 +131,7 @@ impl Batch {
     }
 }
 
-/// The command that repeats a batch.
+/// The command that reproduces a batch.
 impl fmt::Display for Batch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, value) in self.environment() {
@@ -143,7 +143,7 @@ impl fmt::Display for Batch {
     }
 }
 
-/// The number in the first `seed N` of a text.
+/// The number in the first `seed N` of `text`.
 fn named_seed(text: &str) -> Option<u64> {
     text.split("seed ").skip(1).find_map(|rest| {
         let digits = rest.find(|it: char| !it.is_ascii_digit()).unwrap_or(rest.len());
@@ -151,10 +151,10 @@ fn named_seed(text: &str) -> Option<u64> {
     })
 }
 
-/// What was done so far, and what is next.
+/// Results so far, and the next batch.
 #[derive(Default)]
 struct State {
-    /// By proof: how much was done, is under way, and is in the next batch.
+    /// Per test: finished and started runs, and the size of the next batch.
     progress: Vec<Progress>,
     next_proof: usize,
     next_seed: u64,
@@ -178,26 +178,26 @@ struct Soak {
     state: Mutex<State>,
 }
 
-/// The test programs.
+/// The test binaries.
 struct Programs {
     unit_tests: PathBuf,
     tests: PathBuf,
 }
 
-/// Builds the tests in release, and runs them until a limit is reached or one fails.
+/// Builds the tests in release mode and runs them until a limit is reached or a test fails.
 pub fn run(args: &SoakArgs) -> Result<()> {
     let limit = Duration::try_from_secs_f64(
         args.hours.unwrap_or_default() * 3600.0 + args.minutes.unwrap_or_default() * 60.0,
     )
-    .context("--hours and --minutes: not a time")?;
+    .context("invalid duration in --hours or --minutes")?;
     let timed = args.hours.is_some() || args.minutes.is_some();
     let counted = args.cases.is_some() || args.schedules.is_some();
     let programs = build()?;
     let start = Instant::now();
     let limit = if timed { Some(limit) } else { (!counted).then_some(Duration::from_hours(1)) };
-    // A run with counts only does nothing of what has no count.
+    // With only --cases or only --schedules, tests without a count do not run.
     let count = |count: Option<u64>| count.or((counted && !timed).then_some(0));
-    let seed = args.seed.unwrap_or_else(by_the_clock);
+    let seed = args.seed.unwrap_or_else(seed_from_clock);
     let soak = Soak {
         programs,
         cases: count(args.cases),
@@ -216,13 +216,13 @@ pub fn run(args: &SoakArgs) -> Result<()> {
     };
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let jobs = args.jobs.unwrap_or(cores).max(1);
-    println!("{jobs} processes, seeds from {seed} on");
+    println!("{jobs} processes, first seed {seed}");
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(|| soak.work())).collect();
         soak.report_until(|| workers.iter().all(std::thread::ScopedJoinHandle::is_finished));
         workers.into_iter().try_for_each(|worker| match worker.join() {
             Ok(done) => done,
-            Err(_) => bail!("a thread of the soak panicked"),
+            Err(_) => bail!("a soak thread panicked"),
         })
     })?;
     soak.finish()
@@ -242,7 +242,7 @@ impl Soak {
             }
             ensure!(
                 passed > 0,
-                "no test is called {}: the list in xtask/src/soak.rs is old",
+                "no test matches {}; update the list in xtask/src/soak.rs",
                 PROOFS[batch.proof].test
             );
             let progress = &mut state.progress[batch.proof];
@@ -256,7 +256,7 @@ impl Soak {
         Ok(())
     }
 
-    /// The next batch: the proofs take turns.
+    /// The next batch. The tests take turns.
     fn next(&self) -> Option<Batch> {
         if self.stop.load(Ordering::SeqCst) || self.deadline.is_some_and(|it| Instant::now() >= it) {
             return None;
@@ -284,14 +284,14 @@ impl Soak {
         None
     }
 
-    /// Runs a batch, and returns whether it passed and what it printed; nothing if the soak was stopped meanwhile.
+    /// Runs a batch and returns whether it passed, with its output. Returns `None` if the soak was stopped.
     fn start(&self, batch: &Batch) -> Result<Option<(bool, String)>> {
         let Proof { test, unit_test, .. } = PROOFS[batch.proof];
         let program = if unit_test { &self.programs.unit_tests } else { &self.programs.tests };
         let mut command = Command::new(program);
         command.arg(test).arg("--test-threads=1").envs(batch.environment());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Of its own, so that Ctrl-C reaches this program and not the tests.
+        // In a separate process group Ctrl-C does not reach the tests.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn().with_context(|| format!("start {}", program.display()))?;
@@ -324,15 +324,15 @@ impl Soak {
         })
     }
 
-    /// Prints how far it is: on a terminal each second, else each minute.
+    /// Prints progress: every second on a terminal, otherwise every minute.
     fn report_until(&self, over: impl Fn() -> bool) {
         let terminal = std::io::stderr().is_terminal();
         let pause = if terminal { Duration::from_secs(1) } else { Duration::from_mins(1) };
-        let mut told = Instant::now();
+        let mut printed = Instant::now();
         while !over() {
             std::thread::sleep(POLL);
-            if told.elapsed() >= pause {
-                told = Instant::now();
+            if printed.elapsed() >= pause {
+                printed = Instant::now();
                 let (before, after) = if terminal { ("\r", "   ") } else { ("", "\n") };
                 eprint!("{before}{}: {}{after}", clock(self.start.elapsed()), self.done());
             }
@@ -353,7 +353,7 @@ impl Soak {
             return Ok(());
         };
         eprintln!("{output}");
-        bail!("a test failed; repeat it with\n  {batch}");
+        bail!("a test failed; reproduce it with\n  {batch}");
     }
 
     fn done(&self) -> String {
@@ -377,20 +377,20 @@ fn clock(time: Duration) -> String {
     format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// How many tests a test program reports as passed.
+/// The number of passed tests in the output of a test binary.
 fn passed(output: &str) -> u64 {
     let result = output.lines().find_map(|line| line.strip_prefix("test result: ok. "));
     result.and_then(|line| line.split_once(' ')?.0.parse().ok()).unwrap_or(0)
 }
 
-fn by_the_clock() -> u64 {
+pub(crate) fn seed_from_clock() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// A flag that Ctrl-C sets.
 fn stop_on_ctrl_c() -> Result<Arc<AtomicBool>> {
     let stop = Arc::<AtomicBool>::default();
-    signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone()).context("wait for Ctrl-C")?;
+    signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())
+        .context("register the Ctrl-C handler")?;
     Ok(stop)
 }
 
@@ -409,10 +409,11 @@ fn build() -> Result<Programs> {
     ]);
     command.args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
     let output = command.output().context("start cargo")?;
-    ensure!(output.status.success(), "the tests do not build");
+    ensure!(output.status.success(), "building the tests failed");
     let mut programs = (None, None);
     for message in cargo_metadata::Message::parse_stream(&*output.stdout) {
-        let cargo_metadata::Message::CompilerArtifact(artifact) = message.context("read what cargo built")?
+        let cargo_metadata::Message::CompilerArtifact(artifact) =
+            message.context("parse cargo's messages")?
         else {
             continue;
         };
@@ -420,7 +421,7 @@ fn build() -> Result<Programs> {
         let slot = if artifact.target.is_test() { &mut programs.1 } else { &mut programs.0 };
         *slot = Some(program.into_std_path_buf());
     }
-    let (Some(unit_tests), Some(tests)) = programs else { bail!("cargo built no tests") };
+    let (Some(unit_tests), Some(tests)) = programs else { bail!("cargo built no test binaries") };
     Ok(Programs { unit_tests, tests })
 }
 
@@ -434,14 +435,14 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_comes_with_the_command_that_repeats_it() {
+    fn a_failure_prints_the_command_that_reproduces_it() {
         insta::assert_snapshot!(batch(Unit::Cases), @"PROPTEST_RNG_SEED=40 PROPTEST_CASES=8 cargo test --release -p kubewright-runtime --lib -- queue::tests::model::");
         insta::assert_snapshot!(batch(Unit::Schedules), @"SHUTTLE_RANDOM_SEED=40 KUBEWRIGHT_SCHEDULES=8 cargo test --release -p kubewright-runtime --test it -- queue_shuttle::");
         insta::assert_snapshot!(batch(Unit::Seeds), @"KUBEWRIGHT_SEEDS=40..48 cargo test --release -p kubewright-runtime --test it -- manager_proofs::whatever_happens_to_the_watches");
     }
 
     #[test]
-    fn of_many_seeds_the_one_that_failed_is_named() {
+    fn a_failed_batch_is_narrowed_to_the_seed_in_its_output() {
         let output = "thread panicked:\nseed 43: line 7 differs";
         assert_eq!(
             batch(Unit::Seeds).narrowed(output).environment(),
@@ -455,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn passed_tests_are_counted_from_the_last_line() {
+    fn passed_tests_are_counted_from_the_result_line() {
         assert_eq!(passed("running 6 tests\ntest result: ok. 6 passed; 0 failed; 0 ignored\n"), 6);
         assert_eq!(passed("test result: FAILED. 5 passed; 1 failed\n"), 0);
     }

@@ -1,8 +1,8 @@
-//! `cargo xtask tidy`: the rules of this repository that no other tool checks.
+//! `cargo xtask tidy`: checks repository rules that no other tool checks.
 //!
-//! Owns the list of rules and how a violation is told. A rule is a pure function from the files ([`Files`])
-//! and the crates ([`Workspace`]) to violations; only [`check`] reads the disk or calls cargo, so that a test
-//! can plant any violation. All violations are told, not only the first.
+//! A rule is a pure function from the files ([`Files`]) and the crates ([`Workspace`]) to violations. Only
+//! [`check`] reads the disk and calls cargo, so tests can pass in any files. Reports all violations, not only
+//! the first.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -28,29 +28,29 @@ mod workspace;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Checks that
-  - the crates depend on each other only as ARCHITECTURE.md says
-  - every Rust file opens with `//!`, is short enough, and skips no test and no lint
-  - no link between the Markdown files is dead
-  - no file names a path or a package host of the machine that it was written on
-  - nothing that deny.toml bans is in Cargo.lock
-  - nothing between a request and a reconcile wakes tasks in random order
+  - dependencies between crates follow ARCHITECTURE.md
+  - every Rust file opens with `//!`, has at most 600 lines, and skips no test and no lint
+  - links between Markdown files are valid
+  - no file contains paths or package hosts of the machine that it was written on
+  - Cargo.lock contains no crate that deny.toml bans
+  - the API server and the runtime do not use channels that wake tasks in random order
   - every crate inherits its version, lints and dependencies from the workspace
 
 Examples:
   cargo xtask tidy                       this checkout
-  cargo xtask tidy --root ../other       another one")]
+  cargo xtask tidy --root ../other       another checkout")]
 pub struct TidyArgs {
     /// The workspace to check [default: this checkout]
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
 }
 
-/// A broken rule, and how to mend it.
+/// A violated rule and its fix.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
-    /// The file, from the root, with `/`.
+    /// The path relative to the root, with `/`.
     pub path: String,
-    /// The line, from 1.
+    /// The line, starting at 1.
     pub line: usize,
     /// What is wrong.
     pub what: String,
@@ -64,7 +64,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Prints every violation and fails if there is one.
+/// Prints all violations and fails if there are any.
 pub fn run(args: &TidyArgs) -> Result<()> {
     let root = match &args.root {
         Some(root) => root.clone(),
@@ -76,8 +76,8 @@ pub fn run(args: &TidyArgs) -> Result<()> {
     }
     match violations.len() {
         0 => Ok(()),
-        1 => bail!("1 violation, told above"),
-        many => bail!("{many} violations, told above"),
+        1 => bail!("1 violation, see above"),
+        many => bail!("{many} violations, see above"),
     }
 }
 

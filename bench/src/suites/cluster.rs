@@ -1,7 +1,8 @@
-//! A cluster: how fast Deployments become pods that run, and what a large one holds and does at rest.
+//! A cluster: pod startup rate of Deployments, and memory and CPU of a large idle cluster.
 //!
-//! Server, controllers, scheduler and kubelets are one process, as in `kubewright apiserver --controllers all`, and talk
-//! without a socket. Each figure is of a process of its own, so that nothing of the round before is in its memory.
+//! API server, controllers, scheduler and kubelets run in one process without sockets, as in `kubewright
+//! apiserver --controllers all`. Each sample is taken in a new process, so memory of earlier rounds does not
+//! count.
 
 use std::env;
 use std::process::Command;
@@ -24,19 +25,19 @@ use crate::row::{Row, Rows, Unit};
 
 pub(crate) const SUITE: Suite = Suite { name: "cluster", run };
 
-/// How often nodes say that they are there, as in the program.
+/// Interval of node heartbeats, as in the program.
 const HEARTBEAT: Duration = Duration::from_secs(10);
-/// How often it is asked whether all pods run.
+/// Interval of checks whether all pods run.
 const POLL: Duration = Duration::from_millis(20);
-/// Only what hangs gets there.
+/// Timeout for all pods to run.
 const DEADLINE: Duration = Duration::from_mins(10);
 
-/// What is measured.
+/// The measured scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Work {
-    /// Many Deployments, from their creation until all their pods run.
+    /// Creates many Deployments and waits until all their pods run.
     Rollout,
-    /// Many nodes and pods, at rest.
+    /// Measures an idle cluster with many nodes and pods.
     Held,
 }
 
@@ -62,14 +63,14 @@ impl Work {
                 deployments: 200,
                 replicas: 100,
                 settle: Duration::from_secs(5),
-                // A whole number of heartbeats.
+                // A multiple of the heartbeat interval.
                 rest: 2 * HEARTBEAT,
             },
         }
     }
 }
 
-/// How large a cluster is, and how long it is looked at when all pods run.
+/// The size of a cluster and how long it is observed while idle.
 #[derive(Debug, Clone, Copy)]
 struct Sizes {
     nodes: usize,
@@ -85,16 +86,16 @@ impl Sizes {
     }
 }
 
-/// What came of it.
+/// The result of one run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Figures {
-    /// Seconds until all pods ran.
+    /// Seconds until all pods were running.
     seconds: f64,
-    /// Seconds of CPU time until then.
+    /// CPU seconds until then.
     cpu: f64,
-    /// Bytes of memory in the end.
+    /// Resident memory at the end, in bytes.
     memory: u64,
-    /// Seconds of CPU time per second at rest.
+    /// CPU seconds per second while idle.
     rest: f64,
 }
 
@@ -108,34 +109,32 @@ fn run(bench: &Bench) -> Result<Vec<Row>> {
         rows.sample(&format!("{what}: pods to Running"), Unit::PerSecond, pods / figures.seconds);
         rows.sample(&format!("{what}: CPU per pod"), Unit::Micros, figures.cpu / pods);
         rows.sample(&format!("{what}: RSS"), Unit::Megabytes, bytes(figures.memory));
-        bench.progress.say(&format!("cluster: held, round {round} of {}", bench.rounds));
+        bench.progress.say(&format!("cluster: idle, round {round} of {}", bench.rounds));
         let figures = elsewhere(Work::Held)?;
         let what = "5,000 nodes and 20,000 pods";
         rows.sample(&format!("{what}: RSS"), Unit::Megabytes, bytes(figures.memory));
-        rows.sample(&format!("{what}: CPU of a second at rest"), Unit::Millis, figures.rest);
+        rows.sample(&format!("{what}: CPU per second while idle"), Unit::Millis, figures.rest);
     }
     Ok(rows.into_vec())
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a figure to be read, not counted with")]
+#[expect(clippy::cast_precision_loss, reason = "approximate figure for display")]
 fn bytes(count: u64) -> f64 {
     count as f64
 }
 
-/// Measures in a process of its own.
+/// Runs the scenario in a new process.
 fn elsewhere(work: Work) -> Result<Figures> {
-    let own = env::current_exe().context("cannot find this program's own file")?;
-    let output = Command::new(own)
-        .args(["--cluster", work.name()])
-        .output()
-        .context("cannot start this program once more")?;
+    let own = env::current_exe().context("get the path of this program")?;
+    let output =
+        Command::new(own).args(["--cluster", work.name()]).output().context("start this program again")?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).context("the figures cannot be read")
+    serde_json::from_slice(&output.stdout).context("parse the figures")
 }
 
-/// Measures in this process, on all cores.
+/// Runs the scenario in this process on all cores.
 pub(crate) fn measure(work: Work) -> Result<Figures> {
-    let runtime = Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let runtime = Builder::new_multi_thread().enable_all().build().context("start the tokio runtime")?;
     runtime.block_on(of_sizes(work.sizes()))
 }
 
@@ -187,7 +186,7 @@ fn deployment(number: u32, replicas: u32) -> Result<Deployment> {
     }))?)
 }
 
-/// How many objects a list has, or one if it has some and does not tell how many: one object is read.
+/// The number of objects in a list. Reads one object; without a remaining count the result is at most 1.
 async fn count(env: &Environment, list: &str) -> Result<u64> {
     let separator = if list.contains('?') { '&' } else { '?' };
     let request = Request::get(format!("{list}{separator}limit=1")).body(Vec::new())?;
@@ -206,7 +205,7 @@ async fn until(mut is_so: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
         Ok(())
     };
     let there = tokio::time::timeout(DEADLINE, there).await;
-    there.with_context(|| format!("not all nodes and pods are there after {DEADLINE:?}"))?
+    there.with_context(|| format!("not all nodes and pods are running after {DEADLINE:?}"))?
 }
 
 #[cfg(test)]
@@ -214,7 +213,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_small_cluster_gets_there_and_rests() {
+    async fn a_small_cluster_starts_its_pods_and_becomes_idle() {
         let short = Duration::from_millis(50);
         let sizes = Sizes { nodes: 2, deployments: 3, replicas: 2, settle: Duration::ZERO, rest: short };
         let figures = of_sizes(sizes).await.unwrap();
@@ -223,14 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn the_rows_say_how_large_the_clusters_are() {
+    fn row_names_contain_the_cluster_size() {
         let (rollout, held) = (Work::Rollout.sizes(), Work::Held.sizes());
         assert_eq!((rollout.deployments, rollout.replicas), (1_000, 3));
         assert_eq!((held.nodes, held.pods()), (5_000, 20_000));
     }
 
     #[test]
-    fn figures_survive_the_way_to_the_other_process() {
+    fn figures_round_trip_as_json() {
         let figures = Figures { seconds: 1.5, cpu: 2.0, memory: 3, rest: 0.25 };
         let read: Figures = serde_json::from_str(&serde_json::to_string(&figures).unwrap()).unwrap();
         assert_eq!(format!("{read:?}"), format!("{figures:?}"));

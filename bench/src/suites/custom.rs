@@ -1,7 +1,7 @@
-//! Custom resources and server-side apply: what a write costs beyond that of built-in kinds.
+//! Custom resources and server-side apply: the additional cost compared with built-in kinds.
 //!
-//! Everything is in-process, and CPU time but for definitions. The peer of the rules in CEL is the crate `cel`; nobody else validates by
-//! Kubernetes' schemas or merges as its server does, so other rows stand alone.
+//! Measured in-process, in CPU time except for CRDs. The peer of CEL rules is the crate `cel`. No comparable
+//! implementation exists for schema validation and apply, so those rows have no peer.
 
 mod objects;
 
@@ -25,17 +25,17 @@ use crate::stopwatch::{Stopwatch, mean_of};
 
 pub(crate) const SUITE: Suite = Suite { name: "custom", run };
 
-/// Fields of the custom resource that is validated.
+/// Number of fields of the validated custom resource.
 const FIELDS: usize = 100;
-/// Definitions that are created one after the other in a round.
+/// CRDs created per round.
 const DEFINITIONS: u32 = 50;
-/// Applies, of one object, in a round.
+/// Applies of one object per round.
 const APPLIES: u32 = 200;
 const EVALUATIONS: u32 = 2_000;
 const VALIDATIONS: u32 = 500;
 
 fn run(bench: &Bench) -> Result<Vec<Row>> {
-    let runtime = Builder::new_current_thread().enable_all().build().context("cannot start a runtime")?;
+    let runtime = Builder::new_current_thread().enable_all().build().context("start the tokio runtime")?;
     let mut rows = Rows::default();
     for round in 1..=bench.rounds {
         bench.progress.say(&format!("custom: round {round} of {}", bench.rounds));
@@ -61,10 +61,10 @@ fn run(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// An object as it is at a turn.
+/// Returns the object for a turn.
 type Version = Box<dyn Fn(u32) -> Value>;
 
-/// A server with a definition, and who asks it.
+/// A server with a CRD, and its client.
 struct World<'a> {
     server: ApiServer,
     runtime: &'a Runtime,
@@ -75,7 +75,7 @@ impl<'a> World<'a> {
         Self { server: ApiServer::new(Options::default()), runtime }
     }
 
-    /// CPU time of an apply that changes nothing, and of one that changes a field.
+    /// CPU time of an apply without changes and of one that changes a field.
     fn applies(&self, object: &dyn Fn(u32) -> Value) -> Result<(Duration, Duration)> {
         if object(0)["kind"] == objects::KIND {
             self.call(
@@ -99,11 +99,11 @@ impl<'a> World<'a> {
         Ok((measure(0)?, measure(1)?))
     }
 
-    /// From the request that creates a definition to the answer to the first list of its objects.
+    /// Time from the request that creates a CRD to the response to the first list of its objects.
     fn definitions(&self) -> Result<Duration> {
         let definitions: Vec<Value> =
             (0..DEFINITIONS).map(|at| objects::definition(&format!("things{at}"), 20)).collect();
-        // Wall time: the server checks a definition on a thread of its own.
+        // Wall time, because the server validates a CRD on a separate thread.
         let stopwatch = Stopwatch::wall();
         for definition in &definitions {
             self.call(Method::POST, objects::DEFINITIONS, "application/json", definition)?;
@@ -132,17 +132,17 @@ impl<'a> World<'a> {
     }
 }
 
-/// Schema and metadata of an object that is about to be created.
+/// Schema and metadata validation of a new object.
 fn validation() -> Result<Duration> {
     let definition = Definition::compile(&objects::definition("wides", FIELDS))?;
     let object = objects::wide(FIELDS)(0);
-    ensure!(custom::validate_create(&definition, "v1", &object).is_empty(), "the object is valid");
+    ensure!(custom::validate_create(&definition, "v1", &object).is_empty(), "the object is invalid");
     Ok(mean_of(VALIDATIONS, || {
         drop(black_box(custom::validate_create(&definition, "v1", black_box(&object))));
     }))
 }
 
-/// Evaluations of one rule a second.
+/// Evaluations of one CEL rule per second.
 fn evaluation(bench: &Bench) -> Result<Row> {
     let rule =
         "self.replicas <= self.limit && self.image.startsWith('registry.') && self.ports.all(p, p > 0)";
@@ -151,7 +151,7 @@ fn evaluation(bench: &Bench) -> Result<Row> {
     });
     let rules = RuleSet::compile(&objects::with_rule(rule));
     let object = serde_json::json!({"spec": spec});
-    ensure!(rules.validate(&object, None).errors.is_empty(), "the rule holds");
+    ensure!(rules.validate(&object, None).errors.is_empty(), "the rule does not hold");
     let program = cel::Program::compile(rule).map_err(|error| anyhow::anyhow!("{error}"))?;
     let (ours, peer) = in_turn(
         bench.rounds,

@@ -1,6 +1,6 @@
-//! Developing an operator: how long one waits between an idea and seeing it.
+//! Developing an operator: durations of scaffolding, builds and the development loop.
 //!
-//! Wall time of programs as people start them: the command line, and cargo in the project that it made.
+//! Measured in wall time of the `kubewright` program and of cargo in a scaffolded project.
 
 mod saves;
 mod scaffold;
@@ -15,7 +15,7 @@ pub(crate) const SUITE: Suite = Suite { name: "dev", run };
 
 fn run(bench: &Bench) -> Result<Vec<Row>> {
     let mut rows = Rows::default();
-    bench.progress.say("dev: building the program");
+    bench.progress.say("dev: building kubewright");
     let kubewright = binary::build("kubewright-cli", "kubewright", &[])?;
     let project = scaffold::run(bench, &kubewright, &mut rows)?;
     saves::run(bench, &kubewright, &project, &mut rows)?;

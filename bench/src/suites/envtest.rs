@@ -1,7 +1,7 @@
-//! Environments: how soon a test has a control plane, how soon its definition is served, and what many of them hold.
+//! Test environments: startup time, time until a CRD is served, and memory of many environments.
 //!
-//! Everything is the embedded control plane, through kubewright-envtest as a test uses it. Each round starts as many
-//! environments, one after the other; memory is that of a process of its own, with many at the same time.
+//! Uses the embedded control plane through kubewright-envtest. Each round starts environments one after
+//! another. Memory is measured in a separate process with many environments at once.
 
 use std::process::Command;
 use std::time::Instant;
@@ -20,9 +20,9 @@ use crate::samples::Samples;
 
 pub(crate) const SUITE: Suite = Suite { name: "envtest", run };
 
-/// Environments of a round.
+/// Environments per round.
 const ENVIRONMENTS: usize = 1_000;
-/// Environments that are there at the same time.
+/// Number of parallel environments for the memory measurement.
 pub(crate) const PARALLEL: usize = 200;
 
 const START_P50_MS: f64 = 1.0;
@@ -60,7 +60,7 @@ spec:
 ";
 
 fn run(bench: &Bench) -> Result<Vec<Row>> {
-    let runtime = Builder::new_current_thread().enable_all().build().context("cannot start a runtime")?;
+    let runtime = Builder::new_current_thread().enable_all().build().context("start the tokio runtime")?;
     let mut rows = Rows::default();
     for round in 1..=bench.rounds {
         bench.progress.say(&format!("envtest: environments, round {round} of {}", bench.rounds));
@@ -82,7 +82,7 @@ fn run(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows.into_vec())
 }
 
-/// Seconds that each environment took.
+/// Seconds per environment.
 #[derive(Debug, Default)]
 struct Times {
     start: Samples,
@@ -107,17 +107,17 @@ async fn one_after_the_other(environments: usize) -> Result<Times> {
     Ok(times)
 }
 
-/// Whatever variables say.
+/// Starts the embedded control plane, regardless of environment variables.
 async fn start() -> Result<Environment> {
     Ok(Environment::builder().mode(Mode::Embedded).start().await?)
 }
 
-/// Creates the definition, and lists its objects once.
+/// Creates the CRD and lists its objects once.
 async fn serve(env: &Environment, definition: &CustomResourceDefinition) -> Result<()> {
     env.install(std::slice::from_ref(definition)).await?;
     let list = Request::get("/apis/bench.example.com/v1/widgets").body(Vec::new())?;
     let list = env.client().request_text(list).await?;
-    ensure!(list.contains("WidgetList"), "the list is {list}");
+    ensure!(list.contains("WidgetList"), "unexpected list: {list}");
     Ok(())
 }
 
@@ -125,23 +125,22 @@ fn definition() -> Result<CustomResourceDefinition> {
     Ok(objects(DEFINITION)?.remove(0).try_parse()?)
 }
 
-/// Memory of a process that has many environments at the same time, each with its definition, in bytes.
+/// Memory in bytes of a process with many environments, each with a CRD.
 fn parallel_elsewhere() -> Result<f64> {
-    let own = env::current_exe().context("cannot find this program's own file")?;
-    let output =
-        Command::new(own).arg("--environments").output().context("cannot start this program once more")?;
+    let own = env::current_exe().context("get the path of this program")?;
+    let output = Command::new(own).arg("--environments").output().context("start this program again")?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).trim().parse().context("a number of bytes")
+    String::from_utf8_lossy(&output.stdout).trim().parse().context("parse the number of bytes")
 }
 
-/// Starts so many environments on all cores, and says how much memory this process has while they are there.
+/// Starts environments on all cores and returns the memory of this process while they run.
 pub(crate) fn in_parallel(environments: usize) -> Result<u64> {
-    let threads = thread::available_parallelism().context("cannot count the cores")?.get();
+    let threads = thread::available_parallelism().context("get the number of cores")?.get();
     let runtime = Builder::new_multi_thread()
         .worker_threads(threads)
         .enable_all()
         .build()
-        .context("cannot start threads")?;
+        .context("start the tokio runtime")?;
     runtime.block_on(async {
         let tasks: Vec<_> = (0..environments)
             .map(|_| {

@@ -1,7 +1,6 @@
-//! The facts table: what a program pays for the kinds that it meets, and for each look at them.
+//! The facts table: cost of parsing types on first use, and of lookups.
 //!
-//! The peer does the same work the usual way: the same facts as JSON text, read with serde_json, and hash maps
-//! to look things up.
+//! The peer parses the same facts from JSON with serde_json and uses hash maps for lookups.
 
 mod json;
 
@@ -19,7 +18,7 @@ use crate::stopwatch::mean_of;
 
 pub(crate) const SUITE: Suite = Suite { name: "facts", run };
 
-/// A kind whose types reach far: it holds a pod template.
+/// A kind with many nested types, because it contains a pod template.
 const KIND: &str = "apps.v1.Deployment";
 /// "In microseconds", as an upper bound.
 const KIND_TARGET: f64 = 200.0;
@@ -39,10 +38,10 @@ fn run(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The names of all types that an object of `kind` may hold, and its own.
+/// The names of `kind` and all types nested in it.
 fn closure(kind: &'static str) -> Result<Vec<&'static str>> {
     let mut found = BTreeSet::new();
-    let mut open = vec![facts::type_named(kind).with_context(|| format!("the table has no {kind}"))?];
+    let mut open = vec![facts::type_named(kind).with_context(|| format!("no {kind} in the table"))?];
     while let Some(ty) = open.pop() {
         if found.insert(ty.name) {
             open.extend(ty.fields.iter().filter_map(|field| field.ty.object()));
@@ -86,14 +85,14 @@ fn type_lookup(bench: &Bench, names: &[&'static str]) -> Row {
         || each(names, |name| facts::type_named(name)),
         || each(names, |name| map.get(*name).copied()),
     );
-    Row::new("look up a type by its name", Unit::Nanos, ours).beside("HashMap", peer)
+    Row::new("look up a type by name", Unit::Nanos, ours).beside("HashMap", peer)
 }
 
 fn field_lookup(bench: &Bench, names: &[&str]) -> Row {
     let types = types(names);
     let maps: Vec<HashMap<&str, &facts::Field>> =
         types.iter().map(|ty| ty.fields.iter().map(|field| (field.name, field)).collect()).collect();
-    // Every field of every type once, in the order of objects.
+    // Every field of every type once, in declaration order.
     let questions: Vec<(usize, &str)> = types
         .iter()
         .enumerate()
@@ -104,10 +103,10 @@ fn field_lookup(bench: &Bench, names: &[&str]) -> Row {
         || each(&questions, |(at, field)| types[*at].field(field)),
         || each(&questions, |(at, field)| maps[*at].get(field).copied()),
     );
-    Row::new("look up a field by its name", Unit::Nanos, ours).beside("HashMap", peer)
+    Row::new("look up a field by name", Unit::Nanos, ours).beside("HashMap", peer)
 }
 
-/// How long one of the questions takes, as the mean of all of them, asked many times over.
+/// Mean duration of one lookup, over many repetitions of all of them.
 fn each<Q, A>(questions: &[Q], answer: impl Fn(&Q) -> A) -> Duration {
     let count = u32::try_from(questions.len()).unwrap_or(u32::MAX);
     let all = mean_of(200, || {
@@ -124,7 +123,7 @@ mod tests {
     use crate::progress::Progress;
 
     #[test]
-    fn a_deployment_reaches_pods_and_metadata_but_not_services() {
+    fn a_deployment_contains_pod_and_metadata_types_but_no_services() {
         let kind = closure(KIND).unwrap();
         for name in ["core.v1.Container", "meta.v1.ObjectMeta", "core.v1.SecretVolumeSource"] {
             assert!(kind.contains(&name), "{name}");

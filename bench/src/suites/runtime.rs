@@ -1,8 +1,9 @@
-//! The runtime: how fast and how large an operator on kubewright-runtime is, beside the same operator on kube-rs.
+//! The runtime: speed and memory of an operator on kubewright-runtime, compared with the same operator on
+//! kube-rs.
 //!
-//! Owns which rows there are and their order; each part below measures one side of one thing. Both sides are the same
-//! operator ([`Operator`]) on copies of the same server, in turn. Speed is measured in-process, where the server is
-//! the service below kube's client; memory and size are those of programs that talk to it over TLS.
+//! Both are the same [`Operator`] on copies of the same server and run alternately. Speed is measured
+//! in-process, with the server as the service of kube's client. Memory and size are measured on programs that
+//! connect over TLS.
 
 mod idle;
 mod latency;
@@ -29,12 +30,12 @@ use world::World;
 pub(crate) const SUITE: Suite = Suite { name: "runtime", run };
 
 const PEER: &str = "kube-rs";
-/// Objects that are reconciled and change nothing, and how often all of them in a round.
+/// Objects for no-op reconciles.
 const OBJECTS: usize = 10_000;
 const PASSES: u32 = 10;
-/// Objects whose status is patched. A write costs the server far more than it costs a client.
+/// Objects whose status is patched. Fewer, because a write costs the server far more than the client.
 const PATCHED: usize = 2_000;
-/// Updates whose way to the reconciler is timed.
+/// Updates whose latency to the reconciler is measured.
 const UPDATES: usize = 2_000;
 const WORKERS: [(&str, u16); 2] = [("1 worker", 1), ("16 workers", 16)];
 
@@ -42,18 +43,18 @@ fn run(bench: &Bench) -> Result<Vec<Row>> {
     logs();
     bench.progress.say("runtime: building the programs");
     let (ours, peer) = (Binary::build("kubewright-bench-ours")?, Binary::build("kubewright-bench-peer")?);
-    bench.progress.say("runtime: filling the server");
+    bench.progress.say("runtime: creating objects");
     let world = on_threads(World::filled(OBJECTS))?;
     let few = on_threads(World::filled(PATCHED))?;
     let mut rows = Rows::default();
     for round in 1..=bench.rounds {
         let say =
             |what: &str| bench.progress.say(&format!("runtime: {what}, round {round} of {}", bench.rounds));
-        say("reconciles that change nothing");
+        say("no-op reconciles");
         no_ops(&world, &mut rows)?;
-        say("reconciles that patch a status");
+        say("status-patching reconciles");
         patches(&few, &mut rows)?;
-        say("from event to reconcile");
+        say("update to reconcile");
         latencies(&few, &mut rows)?;
     }
     reads::measure(bench, &mut rows)?;
@@ -117,26 +118,26 @@ fn latencies(world: &World, rows: &mut Rows) -> Result<()> {
     Ok(())
 }
 
-/// Runs a side on threads of its own, as an operator has them, which end with it.
+/// Runs one side on a new multi-threaded tokio runtime.
 fn on_threads<T: Send + 'static>(work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
-    let runtime = Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    // Spawned, so that it is one of the tasks and not a thread beside them.
-    runtime.block_on(runtime.spawn(work)).context("the measurement panicked")?
+    let runtime = Builder::new_multi_thread().enable_all().build().context("start the tokio runtime")?;
+    // Spawned, so that it runs on a worker thread.
+    runtime.block_on(runtime.spawn(work)).context("the benchmark panicked")?
 }
 
-/// Operators log: spans cost what they cost with a subscriber. What both write goes nowhere.
+/// Enables logging as in production, so that spans have their usual cost. The output is discarded.
 fn logs() {
-    // Only the first of several suites sets it.
+    // Only the first suite in a process can set the subscriber.
     let _ = tracing_subscriber::fmt().with_max_level(Level::INFO).with_writer(std::io::sink).try_init();
 }
 
-/// Starts an operator, and waits until it has reconciled everything once.
+/// Starts an operator and waits until it has reconciled every object once.
 async fn started<O: Operator>(world: &World, workers: u16) -> Result<(O, Arc<Work>)> {
     let work = Arc::new(Work::new());
     let all = work.expect(world.names.len());
     let operator = O::start(world.client(), World::setup(workers), work.clone()).await?;
     operator.ready().await?;
-    all.await.context("the operator ended")?;
+    all.await.context("the operator stopped")?;
     Ok((operator, work))
 }
 

@@ -1,8 +1,6 @@
-//! The API server: how fast it is there, what it holds and what it answers, as a program and in-process.
+//! The API server as a program and in-process: startup, memory, request rates and watches.
 //!
-//! Owns which rows there are, in which order, and their targets; each part below measures one thing and
-//! returns seconds, bytes or pieces per second. Every round uses fresh servers, so that none profits from the
-//! round before. The sizes are fixed: figures of two runs must be of the same work.
+//! Every round uses new servers. The sizes are fixed, so that figures of different runs are comparable.
 
 mod cost;
 mod endpoint;
@@ -28,15 +26,15 @@ use traffic::Verb;
 
 pub(crate) const SUITE: Suite = Suite { name: "server", run };
 
-/// Objects of the large list, and of the server that is forked.
+/// Objects in the large list and in the forked server.
 const OBJECTS: usize = 10_000;
-/// Deployments are larger and dearer: fewer of them take as long.
+/// Fewer than ConfigMaps, because a Deployment costs more.
 const DEPLOYMENTS: usize = 2_000;
-/// Requests that a client has on the way at a time, over TLS.
+/// Concurrent requests of the TLS client.
 const IN_FLIGHT: usize = 16;
-/// Starts and lists are short: so many of them in each round.
+/// Starts and lists per round.
 const REPEATS: usize = 5;
-/// Watchers, and how many events each of them gets in a round.
+/// Name, number of watchers, and events per watcher in a round.
 const WATCHERS: [(&str, usize, usize); 3] = [
     ("events to 1 watcher", 1, 10_000),
     ("events to 100 watchers", 100, 2_000),
@@ -50,19 +48,20 @@ const WRITE_CPU_US: f64 = 150.0;
 const LIST_MS: f64 = 10.0;
 
 fn run(bench: &Bench) -> Result<Vec<Row>> {
-    bench.progress.say("server: building the program");
+    bench.progress.say("server: building kubewright");
     let binary = Binary::build()?;
-    // One thread asks, so that the program has the other cores and in-process costs are one core's.
-    let runtime = Builder::new_current_thread().enable_all().build().context("cannot start a runtime")?;
-    // Watchers run beside whoever writes.
-    let threads = Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    // The client has one thread, so that the program has the other cores and in-process figures are for one
+    // core.
+    let runtime = Builder::new_current_thread().enable_all().build().context("start the tokio runtime")?;
+    // Watchers run concurrently with the writer.
+    let threads = Builder::new_multi_thread().enable_all().build().context("start the tokio runtime")?;
     let mut rows = Rows::default();
     for round in 1..=bench.rounds {
         let say =
             |what: &str| bench.progress.say(&format!("server: {what}, round {round} of {}", bench.rounds));
         say("starts");
         starts(&runtime, &binary, &mut rows)?;
-        say("the program over TLS");
+        say("program over TLS");
         over_tls(&runtime, &binary, &mut rows)?;
         say("in-process");
         in_process(&runtime, &mut rows)?;
@@ -110,7 +109,7 @@ fn in_process(runtime: &Runtime, rows: &mut Rows) -> Result<()> {
         for _ in 0..REPEATS {
             rows.sample("fork with 10,000 objects", Unit::Micros, fork::fork(&server).as_secs_f64());
             rows.sample(
-                "first write after the fork",
+                "first write after a fork",
                 Unit::Micros,
                 fork::first_write(&server).await?.as_secs_f64(),
             );
@@ -119,7 +118,7 @@ fn in_process(runtime: &Runtime, rows: &mut Rows) -> Result<()> {
     })
 }
 
-/// Creates, updates, gets and the large list, at one server.
+/// Creates, updates, gets and the large list on one server.
 async fn traffic(endpoint: &Endpoint, in_flight: usize, way: &str, rows: &mut Rows) -> Result<()> {
     for (kind, count) in [(Kind::ConfigMap, OBJECTS), (Kind::Deployment, DEPLOYMENTS)] {
         for verb in [Verb::Create, Verb::Update, Verb::Get] {
@@ -127,7 +126,7 @@ async fn traffic(endpoint: &Endpoint, in_flight: usize, way: &str, rows: &mut Ro
             let name = format!("{}s of {}s, {way}", verb.word(), kind.word());
             let rate = per_second(count, seconds);
             rows.sample(&name, Unit::PerSecond, rate);
-            // In-process all time is CPU time.
+            // In-process requests are measured in CPU time.
             if matches!(endpoint, Endpoint::InProcess(_)) && kind == Kind::Deployment && verb != Verb::Get {
                 let name = format!("CPU per {} {}, in-process", kind.word(), verb.word());
                 rows.sample(&name, Unit::Micros, rate.recip()).target = Some(WRITE_CPU_US);

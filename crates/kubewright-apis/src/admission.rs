@@ -1,7 +1,7 @@
-//! What expressions of admission may name: match conditions of webhooks, and policies.
+//! CEL environments of admission: match conditions of webhooks, and admission policies.
 //!
-//! `object`, `oldObject` and `params` are dynamic; `request` and `namespaceObject` have declared fields, and
-//! `authorizer` answers questions about permissions.
+//! `object`, `oldObject` and `params` are dynamic. `request` and `namespaceObject` have declared fields.
+//! `authorizer` checks permissions.
 
 use kubewright_cel::{CompileError, Env, Program, Type};
 
@@ -10,14 +10,14 @@ const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck";
 
 const COMPOSED: &str = "kubernetes.variables";
 
-/// The variables of admission, with `params` if the policy has them.
+/// The variables of admission, with `params` if the policy has a paramKind.
 pub fn environment(has_params: bool) -> Env {
     environment_without_authorizer(has_params)
         .with_object(AUTHORIZER, fields([("requestResource", Type::object(RESOURCE_CHECK))]))
         .with_variable("authorizer", Type::object(AUTHORIZER))
 }
 
-/// As [`environment`], for messages and audit annotations: these cannot ask the authorizer.
+/// Like [`environment`], but without `authorizer`. For messages and audit annotations.
 pub fn environment_without_authorizer(has_params: bool) -> Env {
     let env = with_request(with_namespace(Env::new()))
         .with_variable("object", Type::Dyn)
@@ -25,7 +25,7 @@ pub fn environment_without_authorizer(has_params: bool) -> Env {
     if has_params { env.with_variable("params", Type::Dyn) } else { env }
 }
 
-/// What the expressions of a policy are compiled in: variables become known one after the other.
+/// Compiles the expressions of a policy. Each variable is available to the expressions after it.
 #[derive(Debug)]
 pub struct PolicyEnvironment {
     conditions: Env,
@@ -34,7 +34,7 @@ pub struct PolicyEnvironment {
 }
 
 impl PolicyEnvironment {
-    /// Without variables so far.
+    /// Creates an environment without variables.
     pub fn new(has_params: bool) -> Self {
         let mut environment = Self {
             conditions: environment(has_params),
@@ -45,7 +45,7 @@ impl PolicyEnvironment {
         environment
     }
 
-    /// Compiles the next variable and makes it known, with any type if it does not compile.
+    /// Compiles the next variable and declares it. If it does not compile, it has a dynamic type.
     pub fn variable(&mut self, name: &str, expression: &str) -> Result<Program, CompileError> {
         let program = Program::compile(&self.conditions, expression, None);
         let of = program.as_ref().map_or(Type::Dyn, |program| program.result_type().clone());
@@ -62,23 +62,23 @@ impl PolicyEnvironment {
         }
     }
 
-    /// Where conditions and validations are compiled.
+    /// The environment of conditions and validations.
     pub fn conditions(&self) -> &Env {
         &self.conditions
     }
 
-    /// Compiles the expression of a validation or condition.
+    /// Compiles the expression of a validation or match condition.
     pub fn condition(&self, expression: &str) -> Result<Program, CompileError> {
         Program::compile(&self.conditions, expression, Some(&Type::Bool))
     }
 
-    /// Compiles a mutation that makes a list of JSON patch operations.
+    /// Compiles a mutation that returns a list of JSON patch operations.
     pub fn json_patch(&self, expression: &str) -> Result<Program, CompileError> {
         let env = self.conditions.clone().with_patch_types();
         Program::compile(&env, expression, Some(&Type::list(Type::object("JSONPatch"))))
     }
 
-    /// Compiles a mutation that makes an apply configuration.
+    /// Compiles a mutation that returns an apply configuration.
     pub fn apply_configuration(&self, expression: &str) -> Result<Program, CompileError> {
         let env = self.conditions.clone().with_patch_types();
         Program::compile(&env, expression, Some(&Type::object("Object")))
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_asks_the_authorizer() {
+    fn a_condition_can_use_the_authorizer() {
         let eval = |text: &str| {
             let program = Program::compile(&environment(false), text, Some(&Type::Bool)).unwrap();
             let authorizer = Value::Authorization(Authorization::new(&OnlyPods));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_as_upstream_tells_them() {
+    fn compile_errors_equal_those_of_kube_apiserver() {
         assert_eq!(error("1"), "must evaluate to bool but got int");
         assert_eq!(
             error("params.x == 1"),

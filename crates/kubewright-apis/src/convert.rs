@@ -1,8 +1,7 @@
-//! One object in several API versions: what upstream's conversions do for the kinds that need more than a new
-//! `apiVersion`.
+//! Conversion between API versions of built-in kinds that differ in more than `apiVersion`.
 //!
-//! Nothing is lost on the way: what a version has no field for stands in annotations. The result is written as
-//! decoding would leave it, with its always-present fields.
+//! Conversion is lossless: fields that a version lacks are stored in annotations. The result has the same
+//! always-present fields as a decoded object.
 
 pub(crate) mod autoscaling;
 mod events;
@@ -15,11 +14,11 @@ pub(crate) use ordered::Ordered;
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 
-/// Where a DaemonSet counts its templates, since apps/v1 has no field for it any more.
+/// Annotation with the template generation of a DaemonSet. apps/v1 has no field for it.
 pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// The object as kind `to`. Only versions and views of the same kind can be asked for; an object that is of
-/// that version already comes back as it is.
+/// Converts an object to kind `to`, which must be another version or view of the same kind. An object of that
+/// version is returned unchanged.
 pub fn convert(object: Value, to: Gvk<'_>) -> Value {
     let from = object.str_at("apiVersion");
     let api_version = to.api_version();

@@ -1,8 +1,7 @@
-//! The facts table: which built-in resources there are, and their types.
+//! The facts table: built-in resources and their types.
 //!
-//! The texts in `facts/` are derived by `cargo xtask facts` and reviewed. This module reads the rows of resources,
-//! columns and bootstrap objects; the types themselves are read by [`kubewright_apimachinery::types`] and re-exported,
-//! so that users of the table need one import.
+//! `cargo xtask facts` generates the reviewed files in `facts/`. This module reads resources, columns and
+//! bootstrap objects. [`kubewright_apimachinery::types`] reads the types, which are re-exported here.
 
 mod resource;
 

@@ -1,10 +1,10 @@
-//! Kubernetes' built-in kinds: what they are, and the rules for writing them.
+//! Built-in kinds of Kubernetes and the rules for writing them.
 //!
-//! [`facts`] is the table of all built-in resources. On a write of a built-in kind a server calls, in this order,
-//! [`defaults`], [`strategy`] and [`validation`]; [`convert`] moves an object between versions, [`table`] makes the
-//! rows that `kubectl get` prints, and [`openapi`] publishes the schemas.
+//! [`facts`] lists all built-in resources. A write of a built-in kind calls [`defaults`], [`strategy`] and
+//! [`validation`], in this order. [`convert`] converts objects between versions, [`table`] creates the rows
+//! of `kubectl get`, and [`openapi`] publishes the schemas.
 //!
-//! Everything is a pure function of its arguments: no I/O, no clock, no randomness, no async.
+//! All functions are pure: no I/O, no clock, no randomness, no async.
 
 pub mod admission;
 mod area;

@@ -1,10 +1,11 @@
-//! What the server publishes about its API: OpenAPI v3, a document a group version, and v2, one for all.
+//! The published OpenAPI documents: v3 with one document per group version, and v2 with one for the whole
+//! API.
 //!
-//! Documents are made from the facts table and from the custom versions that are given; nothing is kept, so
-//! that the server decides what to cache. The same input gives the same document, byte by byte, and so the
-//! same [`content_hash`]. [`v3_paths`] says which documents there are, [`v3_document`] makes one of them.
+//! Documents are generated from the facts table and the given custom versions. Nothing is cached here. The
+//! same input gives the same bytes and the same [`content_hash`]. [`v3_paths`] lists the documents,
+//! [`v3_document`] generates one.
 //!
-//! What types and fields mean is not in the facts table: who has such texts hands them in as [`Descriptions`].
+//! The facts table has no descriptions of types and fields. The caller can pass them as [`Descriptions`].
 //!
 //! ```
 //! use kubewright_apimachinery::json;
@@ -41,14 +42,15 @@ use crate::facts;
 use group_versions::CrossRegistered;
 use schema::{Form, Schemas};
 
-/// The version of the API that the documents describe.
+/// The `info.version` of the documents.
 pub(crate) const KUBERNETES_VERSION: &str = "v1.36.4";
 
-/// The media type that kubectl asks for when it wants [`v2_protobuf`]. Upstream takes it with `@` instead of
-/// the first dot behind `v2`, too, and answers with this one.
+/// The media type of [`v2_protobuf`]. Upstream also accepts it with `@` instead of the first dot after `v2`,
+/// and responds with this one.
 pub const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// The documents below `/openapi/v3`, sorted: `api`, `api/v1`, `apis`, `apis/apps`, `apis/apps/v1`, ...
+/// The paths of the documents below `/openapi/v3`, sorted: `api`, `api/v1`, `apis`, `apis/apps`,
+/// `apis/apps/v1`, ...
 pub fn v3_paths(custom: &[CustomVersion<'_>]) -> Vec<String> {
     let mut paths: BTreeSet<String> = builtin::roots().iter().map(|(path, _)| (*path).to_owned()).collect();
     for resource in facts::resources() {
@@ -64,7 +66,7 @@ pub fn v3_paths(custom: &[CustomVersion<'_>]) -> Vec<String> {
     paths.into_iter().collect()
 }
 
-/// What `/openapi/v3` answers, from the path and the [`content_hash`] of every document.
+/// The response of `/openapi/v3`, from the path and the [`content_hash`] of every document.
 pub fn v3_index<'a>(documents: impl IntoIterator<Item = (&'a str, &'a str)>) -> Value {
     let url =
         |path: &str, hash: &str| json!({ "serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}") });
@@ -73,8 +75,8 @@ pub fn v3_index<'a>(documents: impl IntoIterator<Item = (&'a str, &'a str)>) -> 
     object([("paths", paths.into())])
 }
 
-/// The document at a path of [`v3_paths`], such as `api/v1`. Of `custom` it holds the versions that are
-/// published there; what is built in comes first.
+/// The document at a path of [`v3_paths`], such as `api/v1`. Includes the versions in `custom` that are
+/// published at this path, after the built-in ones.
 pub fn v3_document(
     path: &str,
     custom: &[CustomVersion<'_>],
@@ -117,7 +119,7 @@ fn custom_document(path: &str, custom: &[CustomVersion<'_>], mut schemas: Schema
     (!routes.is_empty()).then(|| v3::custom(routes, schemas))
 }
 
-/// The v2 document: everything that is built in, and all custom versions.
+/// The v2 document with all built-in and custom versions.
 pub fn v2_document(custom: &[CustomVersion<'_>], descriptions: &dyn Descriptions) -> Value {
     let mut schemas = Schemas::new(Form::V2, CrossRegistered::Everywhere, descriptions);
     let mut routes: Vec<_> = builtin::roots().into_iter().map(|(_, route)| route).collect();
@@ -133,12 +135,12 @@ pub fn v2_document(custom: &[CustomVersion<'_>], descriptions: &dyn Descriptions
     v2::document(routes, schemas)
 }
 
-/// The v2 document in the form that kubectl asks for, [`V2_PROTOBUF`].
+/// The v2 document as [`V2_PROTOBUF`].
 pub fn v2_protobuf(document: &Value) -> Vec<u8> {
     protobuf::document(document)
 }
 
-/// An object of values that are already made: `json!` would copy them.
+/// Builds an object without copying the values, unlike `json!`.
 fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
     Value::Object(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }

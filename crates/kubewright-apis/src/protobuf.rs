@@ -1,9 +1,8 @@
-//! Kubernetes' protobuf, read into plain JSON.
+//! Decodes Kubernetes' protobuf encoding into JSON.
 //!
-//! Go clients send built-in kinds so; an answer may always be JSON. A body is an envelope (`k8s\0`, then the
-//! kind and the bytes of the object) around a message whose numbers stand in `facts/protobuf.txt`. What holds
-//! a value is told by the type table: protobuf only says where it is. Unknown numbers are skipped, as protobuf
-//! wants it.
+//! A body is an envelope (`k8s\0`, then apiVersion, kind and object) around a message. `facts/protobuf.txt`
+//! has the field numbers and the type table the types. Unknown fields are skipped. Responses are always JSON,
+//! which clients must accept.
 
 use std::sync::{LazyLock, OnceLock};
 
@@ -15,35 +14,35 @@ use kubewright_apimachinery::json::{self, ParseOptions};
 use kubewright_apimachinery::meta::bytes as base64;
 use kubewright_apimachinery::time;
 
-/// What every body begins with.
+/// The prefix of every body.
 const MAGIC: &[u8] = b"k8s\0";
-/// How deep messages may nest; as JSON.
+/// The maximum nesting depth, as for JSON.
 const MAX_DEPTH: usize = json::MAX_DEPTH;
 
-/// Bytes that are no object.
+/// Why a body cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProtobufError {
-    /// The envelope is missing.
+    /// The envelope prefix is missing.
     #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
     NoMagic,
-    /// A message ends too early, or is wrong in itself.
+    /// The message is truncated or malformed.
     #[error("unexpected EOF")]
     Truncated,
-    /// A value is of another kind than its field.
+    /// The wire type does not match the field.
     #[error("proto: wrong wireType = {wire} for field {field}")]
     WireType {
-        /// The kind that was found.
+        /// The wire type found.
         wire: u8,
-        /// The field, as JSON calls it.
+        /// The JSON name of the field.
         field: &'static str,
     },
-    /// Text is not UTF-8.
+    /// A string is not valid UTF-8.
     #[error("string field contains invalid UTF-8")]
     Utf8,
-    /// Messages nest too deep.
+    /// The nesting is too deep.
     #[error("exceeded max depth")]
     Depth,
-    /// No such kind is built in.
+    /// The kind is not built in.
     #[error("no kind {kind:?} is registered for version {api_version:?}")]
     UnknownKind {
         /// `apiVersion` of the envelope.
@@ -55,7 +54,7 @@ pub enum ProtobufError {
 
 type Result<T> = std::result::Result<T, ProtobufError>;
 
-/// The object in a body, with `apiVersion` and `kind`.
+/// Decodes a body into an object with `apiVersion` and `kind`.
 pub fn decode(bytes: &[u8]) -> Result<Value> {
     let mut envelope = Reader(bytes.strip_prefix(MAGIC).ok_or(ProtobufError::NoMagic)?);
     let (mut api_version, mut kind, mut raw): (String, String, &[u8]) = Default::default();
@@ -88,7 +87,7 @@ pub fn decode(bytes: &[u8]) -> Result<Value> {
     Ok(Value::Object(object))
 }
 
-/// Reads a message into the object that JSON shows it as.
+/// Decodes a message into its JSON object.
 fn message(
     name: &str,
     ty: &'static Type,
@@ -120,7 +119,7 @@ fn message(
     Ok(())
 }
 
-/// Reads a value; what earlier occurrences of the field gave is in `before`.
+/// Decodes a value. `before` is the value of earlier occurrences of the field.
 fn value(
     field: &'static str,
     ty: &'static FieldType,
@@ -180,7 +179,7 @@ fn value(
         (FieldType::Time | FieldType::MicroTime, 2) => {
             let leaf = Leaf::read(reader.bytes()?)?;
             let (seconds, nanos) = (leaf.integer(1), leaf.integer(2));
-            // The zero time of Go is written so.
+            // Go's zero time is encoded like this.
             if seconds == 0 && nanos == 0 {
                 return Ok(Value::Null);
             }
@@ -203,7 +202,7 @@ fn value(
     }
 }
 
-/// One entry of a map: its key and its value. A list in a map is a message of its own.
+/// Decodes a map entry to key and value. A list in a map is a nested message.
 fn map_entry(
     field: &'static str,
     of: &'static FieldType,
@@ -233,7 +232,7 @@ fn map_entry(
     Ok((key, entry.unwrap_or_else(|| empty(of))))
 }
 
-/// What an entry without a value holds.
+/// The value of a map entry without a value.
 fn empty(of: &FieldType) -> Value {
     match of {
         FieldType::String | FieldType::Bytes => Value::String(String::new()),
@@ -279,11 +278,11 @@ impl<'a> Leaf<'a> {
     }
 }
 
-/// What of a message is still to be read.
+/// The remaining bytes of a message.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// The number and kind of the next field; none at the end.
+    /// The number and wire type of the next field, or `None` at the end.
     fn tag(&mut self) -> Result<Option<(u32, u8)>> {
         if self.0.is_empty() {
             return Ok(None);
@@ -333,11 +332,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What a number stands for.
+/// The meaning of a field number.
 enum Member {
-    /// A field, as JSON calls it.
+    /// A field by its JSON name.
     Field(&'static str),
-    /// A message whose fields JSON shows as its own.
+    /// An embedded message that JSON flattens.
     Inline(&'static str),
 }
 
@@ -355,7 +354,7 @@ static MESSAGES: LazyLock<Vec<Message>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The members of a message; none if the table does not have it, so that all of it is skipped.
+/// The members of a message. Empty if the table does not have it, so that it is skipped.
 fn members(name: &str) -> &'static [(u32, Member)] {
     let Ok(at) = MESSAGES.binary_search_by(|message| message.name.cmp(name)) else { return &[] };
     let message = &MESSAGES[at];
@@ -376,7 +375,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Bytes of a field that holds bytes.
+    /// A length-delimited field.
     fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
         let mut encoded = vec![number << 3 | 2, u8::try_from(bytes.len()).unwrap()];
         encoded.extend_from_slice(bytes);
@@ -393,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_sorted_and_every_line_is_read() {
+    fn the_table_is_sorted_and_every_line_is_parsed() {
         assert!(MESSAGES.is_sorted_by(|a, b| a.name < b.name));
         assert!(MESSAGES.iter().all(|message| !members(message.name).is_empty()));
     }
@@ -438,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_config_map_is_read() {
+    fn a_config_map_is_decoded() {
         let meta = field(1, b"a");
         let entry = [field(1, b"k"), field(2, b"v")].concat();
         let raw = [field(1, &meta), field(2, &entry), number(4, 1)].concat();
@@ -449,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_shows_flat_is_nested() {
+    fn embedded_messages_are_flattened() {
         // Volume { name, VolumeSource { emptyDir {} } }
         let volume = [field(1, b"v"), field(2, &field(2, b""))].concat();
         let raw = field(2, &field(1, &volume));
@@ -458,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_take_their_json_form() {
+    fn leaf_messages_are_decoded_to_their_json_form() {
         // ServicePort { port 80, targetPort { type 1, strVal "http" } }
         let port = [number(3, 80), field(4, &[number(1, 1), field(3, b"http")].concat())].concat();
         let service = decode(&body("v1", "Service", &field(2, &field(1, &port)))).unwrap();
@@ -466,11 +465,12 @@ mod tests {
     }
 
     #[test]
-    fn broken_bytes_are_errors() {
+    fn malformed_bytes_are_errors() {
         assert_eq!(decode(b"{}"), Err(ProtobufError::NoMagic));
         let whole = body("v1", "ConfigMap", &field(1, &field(1, b"abc")));
         for end in MAGIC.len() + 1..whole.len() {
-            // A cut between two fields is a shorter message, any other an error; neither is a panic.
+            // A message cut between two fields is a shorter message. Any other cut is an error, and none
+            // panics.
             let cut = decode(&whole[..end]);
             assert!(cut != decode(&whole), "cut at {end}");
         }

@@ -1,7 +1,7 @@
-//! What objects use of a ResourceQuota, and which of them one counts.
+//! Resource usage of objects for ResourceQuota, and quota scopes.
 //!
-//! Pure rules over JSON, one answer for the server, which refuses what would be too much, and for the controller, which
-//! counts what is there. A kind is named as `plural.group`, as in `deployments.apps`.
+//! Pure functions shared by the admission plugin, which rejects excess usage, and the quota controller. A
+//! kind is written as `plural.group`, such as `deployments.apps`.
 
 mod pod;
 
@@ -14,12 +14,12 @@ use kubewright_apimachinery::quantity::{Notation, Quantity};
 
 pub use self::pod::missing_requests;
 
-/// Amounts by the names that quotas have for them.
+/// Quantities by resource name of the quota.
 pub type Amounts = BTreeMap<String, Quantity>;
 
 const COUNT: &str = "count/";
 const STORAGE_CLASS: &str = ".storageclass.storage.k8s.io/";
-/// Kinds that were counted before there was `count/`, and still are by their own names.
+/// Kinds that are also counted by their plural, as before `count/` was introduced.
 const COUNTED_BY_NAME: [&str; 7] = [
     "pods",
     "services",
@@ -30,7 +30,8 @@ const COUNTED_BY_NAME: [&str; 7] = [
     "secrets",
 ];
 
-/// Which kind an amount is of: `pods` for `limits.cpu`, `deployments.apps` for `count/deployments.apps`.
+/// The kind that a resource name refers to: `pods` for `limits.cpu`, `deployments.apps` for
+/// `count/deployments.apps`.
 pub fn kind_of(name: &str) -> Option<&str> {
     if let Some(counted) = name.strip_prefix(COUNT) {
         return Some(counted);
@@ -47,7 +48,7 @@ pub fn kind_of(name: &str) -> Option<&str> {
     pod::is_compute(name).then_some("pods")
 }
 
-/// What an object of a kind uses, at a time in seconds since 1970.
+/// The usage of an object. `now` is a Unix time in seconds.
 pub fn usage(kind: &str, object: &Value, now: i64) -> Amounts {
     let mut used = Amounts::from([(format!("{COUNT}{kind}"), whole(1))]);
     match kind {
@@ -91,7 +92,7 @@ fn claim(object: &Value, used: &mut Amounts) {
     }
 }
 
-/// Whether a quota counts an object of a kind, going by its scopes. Only pods have any.
+/// Whether an object matches the scopes of a quota. Only pods have scopes.
 pub fn is_in_scope(quota: &Value, kind: &str, object: &Value) -> bool {
     let by_name = quota.list_at("spec.scopes").iter().filter_map(Value::as_str);
     let selected = quota.list_at("spec.scopeSelector.matchExpressions");
@@ -101,7 +102,7 @@ pub fn is_in_scope(quota: &Value, kind: &str, object: &Value) -> bool {
     scopes.all(|(name, requirement)| kind == "pods" && pod::is_in_scope(object, name, requirement))
 }
 
-/// Adds amounts.
+/// Adds `more` to `sum`.
 pub fn add(sum: &mut Amounts, more: &Amounts) {
     for (name, much) in more {
         let total = sum.get(name).map_or_else(|| much.clone(), |sum| sum + much);
@@ -109,7 +110,7 @@ pub fn add(sum: &mut Amounts, more: &Amounts) {
     }
 }
 
-/// Amounts as fields of a quota have them; what is none of them is left out.
+/// Parses a map of quantities. Invalid ones are dropped.
 pub fn amounts(list: &Value) -> Amounts {
     let list = list.as_object().into_iter().flatten();
     list.filter_map(|(name, much)| Some((name.clone(), Quantity::from_json(much).ok()?))).collect()
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_what_they_are_amounts_of() {
+    fn resource_names_refer_to_kinds() {
         for (name, kind) in [
             ("count/deployments.apps", Some("deployments.apps")),
             ("configmaps", Some("configmaps")),
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn services_and_claims_use_what_they_ask_for() {
+    fn usage_of_services_and_claims() {
         let service = json!({ "spec": { "type": "LoadBalancer", "ports": [{}, {}] } });
         assert_eq!(
             text(&usage("services", &service, 0)),

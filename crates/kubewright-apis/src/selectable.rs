@@ -1,7 +1,7 @@
-//! The fields of built-in kinds that field selectors may name, and their values.
+//! Fields of built-in kinds that field selectors support, and their values.
 //!
-//! Every kind has `metadata.name`, most have `metadata.namespace`, and a few have more. Custom resources bring
-//! their own list (`selectableFields`), which is not looked at here.
+//! Every kind supports `metadata.name` and most support `metadata.namespace`. The `selectableFields` of
+//! custom resources are not handled here.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use kubewright_apimachinery::object::Fields as _;
 const NAME: &str = "metadata.name";
 const NAMESPACE: &str = "metadata.namespace";
 
-/// What selectors may name in `object`, which is of kind `gvk` and in that version's form.
+/// The selectable fields of `object`, which has the form of version `gvk`.
 pub fn fields(gvk: Gvk<'_>, object: &Value) -> Vec<(&'static str, String)> {
     let value = |label: &'static str, read: Read| (label, read.of(object));
     match table(gvk) {
@@ -22,12 +22,12 @@ pub fn fields(gvk: Gvk<'_>, object: &Value) -> Vec<(&'static str, String)> {
     }
 }
 
-/// Whether selectors may name more than names and namespaces in objects of kind `gvk`.
+/// Whether a kind supports more field labels than name and namespace.
 pub fn has_own(gvk: Gvk<'_>) -> bool {
     table(gvk).is_some()
 }
 
-/// Whether selectors may name `label` in objects of kind `gvk`.
+/// Whether a kind supports a field label.
 pub fn supported(gvk: Gvk<'_>, label: &str) -> bool {
     match table(gvk) {
         Some(table) => table.fields.iter().any(|(known, _)| *known == label),
@@ -35,10 +35,10 @@ pub fn supported(gvk: Gvk<'_>, label: &str) -> bool {
     }
 }
 
-/// Checks that selectors may name `label`; the error is what upstream answers with 400.
+/// Checks that a kind supports a field label. The error is upstream's message of the 400 response.
 ///
-/// `namespaced` matters for custom resources only: upstream takes `metadata.namespace` for every kind that has
-/// no list of its own.
+/// `namespaced` only matters for custom resources. For all other kinds without a table, upstream accepts
+/// `metadata.namespace`.
 pub fn check(gvk: Gvk<'_>, namespaced: bool, label: &str) -> Result<(), String> {
     if !is_built_in(gvk) {
         let known = label == NAME || namespaced && label == NAMESPACE;
@@ -50,26 +50,26 @@ pub fn check(gvk: Gvk<'_>, namespaced: bool, label: &str) -> Result<(), String> 
     Err(table(gvk).map_or(Refusal::Unknown, |table| table.refusal).text(gvk, label))
 }
 
-/// The selectable fields of a kind that has more than its name and namespace, or fewer.
+/// The field labels of a kind with labels other than name and namespace.
 struct Table {
     fields: &'static [(&'static str, Read)],
     refusal: Refusal,
 }
 
-/// How the value of a field is read.
+/// How to get the value of a field.
 #[derive(Clone, Copy)]
 enum Read {
     /// The string at a path.
     Text(&'static str),
-    /// The number at a path, which is zero unless it is there.
+    /// The number at a path; 0 if absent.
     Number(&'static str),
-    /// The bool at a path, which is false unless it is there.
+    /// The boolean at a path; false if absent.
     Flag(&'static str),
-    /// The first string that is not empty.
+    /// The first non-empty string.
     Either(&'static str, &'static str),
     /// The first address of a pod.
     PodIp,
-    /// Nothing: the label is known, but objects have no value under it.
+    /// A supported label without a value.
     Nothing,
 }
 
@@ -91,7 +91,7 @@ impl Read {
     }
 }
 
-/// How upstream words that a label is not selectable; it has several ways.
+/// Upstream's variants of the error for an unsupported label.
 #[derive(Clone, Copy)]
 enum Refusal {
     Unknown,
@@ -119,7 +119,7 @@ fn is_built_in(gvk: Gvk<'_>) -> bool {
     facts::resources().iter().any(|r| r.group == gvk.group && r.version == gvk.version && r.kind == gvk.kind)
 }
 
-/// The table of a kind, if it has one.
+/// The table of a kind, if any.
 fn table(gvk: Gvk<'_>) -> Option<Table> {
     use Read::{Either, Flag, Nothing, Number, PodIp, Text};
     macro_rules! texts {
@@ -131,7 +131,7 @@ fn table(gvk: Gvk<'_>) -> Option<Table> {
             (NAME, Text(NAME)),
             (NAMESPACE, Text(NAMESPACE)),
             ("spec.nodeName", Text("spec.nodeName")),
-            // Its name before v1.
+            // The name of `spec.nodeName` before v1.
             ("spec.host", Text("spec.nodeName")),
             ("spec.restartPolicy", Text("spec.restartPolicy")),
             ("spec.schedulerName", Text("spec.schedulerName")),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_fields_of_a_pod_read_as_gos_zero_values() {
+    fn absent_fields_have_gos_zero_value() {
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "ns"},
             "spec": {"nodeName": "n1"}, "status": {"phase": "Running", "podIPs": [{"ip": "10.1.0.5"}, {"ip": "fd00::5"}]},
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_read_as_numbers() {
+    fn replica_counts_are_selectable() {
         let job = json!({"apiVersion": "batch/v1", "kind": "Job", "status": {"succeeded": 2}});
         assert_eq!(value(&job, "status.successful").as_deref(), Some("2"));
         let controller = json!({"apiVersion": "v1", "kind": "ReplicationController"});
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_without_source_names_its_reporter() {
+    fn an_event_without_source_uses_its_reporting_component() {
         let mut event = json!({"apiVersion": "v1", "kind": "Event", "reportingComponent": "r", "source": {"component": "c"}});
         assert_eq!(value(&event, "source").as_deref(), Some("c"));
         event.remove_at("source");
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn both_views_of_events_have_their_own_labels() {
+    fn core_and_events_k8s_io_have_different_labels() {
         assert!(supported(gvk("", "Event"), "involvedObject.kind"));
         assert!(!supported(gvk("events.k8s.io", "Event"), "involvedObject.kind"));
         assert!(supported(gvk("events.k8s.io", "Event"), "regarding.kind"));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_that_is_not_selectable_is_refused_in_upstreams_words() {
+    fn an_unsupported_label_is_rejected_with_upstreams_message() {
         let refused = |gvk, label, text: &str| assert_eq!(check(gvk, true, label), Err(text.to_owned()));
         refused(
             gvk("", "ConfigMap"),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn custom_resources_have_a_namespace_only_if_they_are_in_one() {
+    fn only_namespaced_custom_resources_support_metadata_namespace() {
         let widget = gvk("example.com", "Widget");
         assert_eq!(check(widget, true, "metadata.namespace"), Ok(()));
         assert_eq!(check(widget, true, "metadata.name"), Ok(()));

@@ -1,9 +1,8 @@
-//! The Table view: one row of cells for an object, as `kubectl get` prints it.
+//! Table rows of built-in kinds, as printed by `kubectl get`.
 //!
-//! Owns what the cells of built-in kinds are. The headings are facts and come from `facts/columns.txt`; the
-//! server puts rows and headings together. Cells are those of the wide view, as a server always answers them;
-//! numbers are JSON numbers where upstream has numbers, even below a heading of type string. Custom resources
-//! have columns of their own, which are not made here.
+//! This module computes the cells. Column headers are facts in `facts/columns.txt`, and the server combines
+//! both. Cells include those of `-o wide`. Numbers are JSON numbers where upstream has numbers, even in
+//! columns of type string. Columns of custom resources are not handled here.
 
 mod admission;
 mod autoscaling;
@@ -24,8 +23,8 @@ use kubewright_apimachinery::time;
 use row::Row;
 pub use row::age;
 
-/// The cells of the row for one object, in the order of its [`column_definitions`]. `now` is in seconds since
-/// 1970. A kind without columns of its own has its name and the time of its creation.
+/// The cells of an object in the order of its [`column_definitions`]. `now` is a Unix time in seconds. Kinds
+/// without their own columns have name and creation time.
 pub fn cells(gvk: Gvk<'_>, object: &Value, now: i64) -> Vec<Value> {
     let row = &Row { object, now };
     match (gvk.group, gvk.kind) {
@@ -110,21 +109,21 @@ pub fn cells(gvk: Gvk<'_>, object: &Value, now: i64) -> Vec<Value> {
     }
 }
 
-/// The `columnDefinitions` of a resource's Table. A resource without columns of its own has `Name` and
+/// The `columnDefinitions` of a resource's Table. Resources without their own columns have `Name` and
 /// `Created At`.
 pub fn column_definitions(group: &str, version: &str, plural: &str) -> Vec<Value> {
     let own = columns(group, version, plural);
-    // Limit ranges are among the kinds without columns of their own.
+    // LimitRange is a kind without its own columns.
     let found = own.or_else(|| columns("", "v1", "limitranges")).unwrap_or_default();
     found.iter().map(definition).collect()
 }
 
-/// The `columnDefinitions` for the subresource `scale`, whatever resource it is of.
+/// The `columnDefinitions` of the `scale` subresource of any resource.
 pub fn scale_column_definitions() -> Vec<Value> {
     let replicas = |name, description: &str| json!({"name": name, "type": "integer", "format": "", "description": description, "priority": 0});
     let mut definitions = column_definitions("", "v1", "serviceaccounts");
     if let Some(name) = definitions.first_mut() {
-        // Upstream forgot the format here.
+        // Upstream has no format here.
         name.set_at("format", "");
     }
     let inner = [
@@ -135,7 +134,7 @@ pub fn scale_column_definitions() -> Vec<Value> {
     definitions
 }
 
-/// The `conditions` of an object's row: pods that have run to their end are marked.
+/// The `conditions` of a row, which mark completed pods.
 pub fn row_conditions(gvk: Gvk<'_>, object: &Value) -> Option<Value> {
     if (gvk.group, gvk.kind) != ("", "Pod") {
         return None;
@@ -149,7 +148,7 @@ pub fn row_conditions(gvk: Gvk<'_>, object: &Value) -> Option<Value> {
     Some(json!([{"type": "Completed", "status": "True", "reason": phase, "message": message}]))
 }
 
-/// Puts the objects of a list into the order of its rows: flow schemas stand as they are matched.
+/// Sorts the objects of a list for the Table: FlowSchemas by matching precedence.
 pub fn sort_rows(gvk: Gvk<'_>, objects: &mut [&Value]) {
     if gvk.kind == "FlowSchema" {
         objects
@@ -167,7 +166,7 @@ fn definition(column: &Column) -> Value {
     })
 }
 
-/// The time of creation as it is; Go's zero time where there is none.
+/// The creation timestamp, or Go's zero time.
 fn created_at(object: &Value) -> Value {
     let created = time::parse_rfc3339(object.str_at("metadata.creationTimestamp"));
     created.map_or_else(|| "0001-01-01T00:00:00Z".into(), |seconds| time::format_rfc3339(seconds).into())

@@ -1,7 +1,7 @@
-//! `#[derive(ApplyConfiguration)]`: a struct whose fields may all be left out, for server-side apply.
+//! `#[derive(ApplyConfiguration)]`: generates a struct with optional fields for server-side apply.
 //!
-//! Owns the struct that is emitted beside the derived one, and the link from a kind to it. On the wire both have the
-//! same names; what changes those is carried over, and what changes the form is refused.
+//! The generated struct serializes to the same field names as the original. Serde attributes that rename
+//! fields are copied; attributes that change the representation are rejected.
 
 mod field;
 mod serde;
@@ -23,24 +23,20 @@ fn partial(item: TokenStream) -> Result<TokenStream, Error> {
     let ItemStruct { attrs, vis, ident, generics, fields, .. } = match syn::parse2(item)? {
         Item::Struct(item) => item,
         other => {
-            let what = "an apply configuration leaves fields out, so only a struct can have one: \
+            let what = "only a struct can derive ApplyConfiguration; \
                         a field of this type is applied as a whole";
             return Err(Error::new(other.span(), what));
         }
     };
     let Fields::Named(fields) = fields else {
-        let what =
-            "an apply configuration leaves fields out by their names: only a struct with names can have one";
+        let what = "only a struct with named fields can derive ApplyConfiguration";
         return Err(Error::new(ident.span(), what));
     };
     if !generics.params.is_empty() {
-        return Err(Error::new(
-            generics.span(),
-            "a struct with generic parameters has no apply configuration",
-        ));
+        return Err(Error::new(generics.span(), "ApplyConfiguration does not support generic parameters"));
     }
     if let Some(attribute) = attrs.iter().find(|attribute| attribute.path().is_ident("apply")) {
-        return Err(Error::new(attribute.span(), "#[apply(nested)] goes on a field"));
+        return Err(Error::new(attribute.span(), "#[apply(nested)] is only allowed on a field"));
     }
     let carried = serde::container(&attrs)?;
     let name = format_ident!("{ident}Apply", span = Span::call_site());
@@ -50,7 +46,7 @@ fn partial(item: TokenStream) -> Result<TokenStream, Error> {
     let setters = fields.iter().map(Field::setter);
     let forms = fields.iter().map(Field::forms);
     let about =
-        format!("The fields of [`{ident}`] that one manager means: what is not set is left to others.");
+        format!("The fields of [`{ident}`] that a field manager applies. Unset fields are not applied.");
     let root = root(&attrs, &vis, &name)?;
     Ok(quote! {
         #[doc = #about]
@@ -80,7 +76,7 @@ fn partial(item: TokenStream) -> Result<TokenStream, Error> {
     })
 }
 
-/// A struct that kube's derive makes a kind of has a configuration of the whole object too.
+/// Generates the apply configuration of the whole object for a struct with kube's `CustomResource` derive.
 fn root(attributes: &[Attribute], vis: &syn::Visibility, spec: &Ident) -> Result<TokenStream, Error> {
     let (mut kind, mut root, mut status) = (None, None, None);
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("kube")) {
@@ -93,7 +89,7 @@ fn root(attributes: &[Attribute], vis: &syn::Visibility, spec: &Ident) -> Result
             } else if path.is_ident("status") {
                 status = path_of(&meta)?;
             } else if path.is_ident("no_spec") {
-                return Err(Error::new(path.span(), "a kind without `spec` has no apply configuration"));
+                return Err(Error::new(path.span(), "ApplyConfiguration needs a kind with `spec`"));
             }
         }
     }
@@ -104,7 +100,8 @@ fn root(attributes: &[Attribute], vis: &syn::Visibility, spec: &Ident) -> Result
         || quote!(::kubewright::apply::NoStatus),
         |status| quote!(<#status as ::kubewright::apply::ApplyConfiguration>::Partial),
     );
-    let about = format!("What one manager means of a [`{object}`]: what is not set is left to others.");
+    let about =
+        format!("The fields of a [`{object}`] that a field manager applies. Unset fields are not applied.");
     Ok(quote! {
         #[doc = #about]
         #vis type #configuration = ::kubewright::apply::Configuration<#object>;
@@ -116,7 +113,7 @@ fn root(attributes: &[Attribute], vis: &syn::Visibility, spec: &Ident) -> Result
     })
 }
 
-/// The text of `key = "text"`.
+/// The value of `key = "text"`.
 fn text(meta: &Meta) -> Option<String> {
     literal(meta).map(syn::LitStr::value)
 }
@@ -131,7 +128,7 @@ fn literal(meta: &Meta) -> Option<&syn::LitStr> {
     }
 }
 
-/// The path of `key = "path"` or `key = path`.
+/// The value of `key = "path"` or `key = path`.
 fn path_of(meta: &Meta) -> Result<Option<TokenStream>, Error> {
     if let Some(text) = literal(meta) {
         let path: Path = text.parse()?;
@@ -146,11 +143,11 @@ fn path_of(meta: &Meta) -> Result<Option<TokenStream>, Error> {
     })
 }
 
-/// What a field says of itself, for its twin.
+/// The documentation of the original field.
 fn documented(attributes: &[Attribute]) -> TokenStream {
     let lines: Vec<&Attribute> = documentation(attributes).collect();
     if lines.is_empty() {
-        return quote!(#[doc = "As in the derived struct."]);
+        return quote!(#[doc = "Same as in the original struct."]);
     }
     quote!(#(#lines)*)
 }

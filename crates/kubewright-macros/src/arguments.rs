@@ -1,7 +1,7 @@
-//! What stands between the parentheses of an attribute: `key = value` with commas.
+//! Parses the arguments of an attribute: comma-separated `key = value`.
 //!
-//! Owns the forms of values and the sentences for values of a wrong form. Every error is kept until
-//! [`Arguments::finish`], so that a user sees all of them at once, each at its word.
+//! Checks the types of values. Collects all errors until [`Arguments::finish`], so that the user sees them at
+//! once, each at its token.
 
 use proc_macro2::{Span, TokenStream};
 use syn::ext::IdentExt as _;
@@ -12,28 +12,26 @@ use syn::{Error, Ident, LitBool, LitInt, LitStr, Token, braced, bracketed, paren
 
 use crate::nearest::{did_you_mean, nearest};
 
-/// What an attribute takes.
+/// The arguments of an attribute.
 pub(crate) struct Shape {
-    /// What it is called.
+    /// The name of the attribute.
     pub(crate) name: &'static str,
-    /// Its keys.
     pub(crate) keys: &'static [&'static str],
-    /// Keys that others have, and what to write instead.
+    /// Keys of similar tools such as controller-gen, with a replacement.
     pub(crate) foreign: &'static [(&'static str, &'static str)],
 }
 
-/// The arguments of one attribute, and what is wrong with them.
+/// The parsed arguments of one attribute and the errors found so far.
 pub(crate) struct Arguments {
     entries: Vec<(Ident, Value)>,
     errors: Option<Error>,
 }
 
-/// A value.
 pub(crate) enum Value {
     Text(Word),
     Flag(bool, Span),
     Number(i64, Span),
-    /// A name without quotes.
+    /// An identifier.
     Word(Word),
     /// `[a, b]`
     List(Vec<Value>, Span),
@@ -43,38 +41,38 @@ pub(crate) enum Value {
     Map(Vec<(Word, Value)>, Span),
 }
 
-/// A text, and where it stands.
+/// A string with its span.
 pub(crate) struct Word {
     pub(crate) text: String,
     pub(crate) span: Span,
 }
 
 impl Arguments {
-    /// Reads the arguments. Keys that the attribute does not have are errors already.
+    /// Parses the arguments. Reports keys that the attribute does not have.
     pub(crate) fn read(tokens: TokenStream, shape: &Shape) -> Result<Self, Error> {
         let parse = Punctuated::<Entry, Token![,]>::parse_terminated;
         let mut arguments = Self { entries: Vec::new(), errors: None };
         for Entry(key, value) in syn::parse::Parser::parse2(parse, tokens)? {
             let name = key.unraw().to_string();
             if arguments.entries.iter().any(|(other, _)| *other == key) {
-                arguments.wrong(key.span(), format!("`{name}` stands here twice"));
+                arguments.wrong(key.span(), format!("duplicate key `{name}`"));
             } else if shape.keys.contains(&name.as_str()) {
                 arguments.entries.push((key, value));
             } else if let Some((_, instead)) = shape.foreign.iter().find(|(foreign, _)| *foreign == name) {
-                arguments.wrong(key.span(), format!("`{name}` is none of #[{}]: {instead}", shape.name));
+                arguments.wrong(key.span(), format!("`{name}` is not a key of #[{}]; {instead}", shape.name));
             } else if let Some(near) = nearest(&name, shape.keys.iter().copied()) {
                 arguments.wrong(key.span(), format!("unknown key `{name}`; did you mean `{near}`?"));
-                // So that what was meant is not missing as well.
+                // Keep the value, so that the intended key is not reported as missing.
                 arguments.entries.push((Ident::new(near, key.span()), value));
             } else {
-                let what = format!("unknown key `{name}`; there are {}", shape.keys.join(", "));
+                let what = format!("unknown key `{name}`; expected one of {}", shape.keys.join(", "));
                 arguments.wrong(key.span(), what);
             }
         }
         Ok(arguments)
     }
 
-    /// Something is wrong.
+    /// Records an error.
     pub(crate) fn wrong(&mut self, span: Span, what: impl std::fmt::Display) {
         let error = Error::new(span, what);
         match &mut self.errors {
@@ -83,87 +81,87 @@ impl Arguments {
         }
     }
 
-    /// Fails if something was wrong.
+    /// Returns the recorded errors, if any.
     pub(crate) fn finish(self) -> Result<(), Error> {
         self.errors.map_or(Ok(()), Err)
     }
 
-    /// Nothing was said, right or wrong.
+    /// Whether the attribute has neither arguments nor errors.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.errors.is_none()
     }
 
-    /// Where a key stands, if it does.
+    /// The span of a key, if present.
     pub(crate) fn key(&self, key: &str) -> Option<Span> {
         self.entries.iter().find(|(other, _)| other == key).map(|(key, _)| key.span())
     }
 
-    /// The value of a key, of any form.
+    /// The value of a key, of any type.
     pub(crate) fn value(&mut self, key: &str) -> Option<Value> {
         let at = self.entries.iter().position(|(other, _)| other == key)?;
-        // The key stays: others ask where it stands.
+        // Keep the key, because later checks need its span.
         let taken = Value::Flag(false, Span::call_site());
         Some(std::mem::replace(&mut self.entries[at].1, taken))
     }
 
-    /// A key that says `false`.
+    /// Whether a key is set to `false`.
     pub(crate) fn is_false(&self, key: &str) -> bool {
         self.entries.iter().any(|(other, value)| other == key && matches!(value, Value::Flag(false, _)))
     }
 
-    /// A text.
+    /// A non-empty string.
     pub(crate) fn text(&mut self, key: &str) -> Option<Word> {
         match self.value(key)? {
             Value::Text(word) if word.text.trim().is_empty() => {
-                self.wrong(word.span, format!("`{key}` is empty: leave it out, or say what it is"));
+                self.wrong(word.span, format!("`{key}` is empty; remove it, or set a value"));
                 None
             }
             Value::Text(word) => Some(word),
             other => {
-                self.wrong(other.span(), format!("`{key}` is a text: write `{key} = \"...\"`"));
+                self.wrong(other.span(), format!("`{key}` must be a string: `{key} = \"...\"`"));
                 None
             }
         }
     }
 
-    /// A text of a form that `right` accepts; `form` says which.
+    /// A string that `right` accepts. `form` names the expected format in the error.
     pub(crate) fn text_like(&mut self, key: &str, right: impl Fn(&str) -> bool, form: &str) -> Option<Word> {
         let word = self.text(key)?;
         if right(&word.text) {
             return Some(word);
         }
-        self.wrong(word.span, format!("`{}` is no {form}", word.text));
+        self.wrong(word.span, format!("`{}` is not a valid {form}", word.text));
         None
     }
 
-    /// Yes or no.
+    /// A boolean.
     pub(crate) fn flag(&mut self, key: &str) -> Option<bool> {
         match self.value(key)? {
             Value::Flag(flag, _) => Some(flag),
             other => {
-                self.wrong(other.span(), format!("`{key}` is `true` or `false`, without quotes"));
+                self.wrong(other.span(), format!("`{key}` must be `true` or `false`, without quotes"));
                 None
             }
         }
     }
 
-    /// A number within bounds.
+    /// A number in a range.
     pub(crate) fn number(&mut self, key: &str, least: i64, most: i64) -> Option<i64> {
         match self.value(key)? {
             Value::Number(number, _) if (least..=most).contains(&number) => Some(number),
             other => {
-                self.wrong(other.span(), format!("`{key}` is a number from {least} to {most}"));
+                self.wrong(other.span(), format!("`{key}` must be a number from {least} to {most}"));
                 None
             }
         }
     }
 
-    /// One word of a few, with or without quotes.
+    /// One of a few values, with or without quotes.
     pub(crate) fn choice(&mut self, key: &str, choices: &[&'static str]) -> Option<&'static str> {
         let word = match self.value(key)? {
             Value::Text(word) | Value::Word(word) => word,
             other => {
-                self.wrong(other.span(), format!("`{key}` is one of {}", list_of(choices)));
+                self.wrong(other.span(), format!("`{key}` must be one of {}", list_of(choices)));
                 return None;
             }
         };
@@ -171,16 +169,17 @@ impl Arguments {
             return Some(choice);
         }
         let near = match did_you_mean(&word.text, choices.iter().copied()) {
-            near if near.is_empty() => format!("; write {}", list_of(choices)),
+            near if near.is_empty() => format!("; expected {}", list_of(choices)),
             near => near,
         };
         self.wrong(word.span, format!("unknown value `{}` of `{key}`{near}", word.text));
         None
     }
 
-    /// Names: one text with commas, or a list of texts. Empty ones are errors, except where `empty` is a name too.
+    /// A list of names: a string with commas, or a list of strings. Empty names are errors unless `empty` is
+    /// set.
     pub(crate) fn words(&mut self, key: &str, empty: bool) -> Option<Vec<Word>> {
-        let none = format!("`{key}` is empty: name one at least");
+        let none = format!("`{key}` is empty; add at least one name");
         let (texts, commas) = match self.value(key)? {
             Value::Text(word) if word.text.trim().is_empty() && !empty => {
                 self.wrong(word.span, none);
@@ -196,14 +195,14 @@ impl Arguments {
                 for item in items {
                     match item {
                         Value::Text(word) => texts.push(word),
-                        other => self.wrong(other.span(), format!("`{key}` is a list of texts")),
+                        other => self.wrong(other.span(), format!("`{key}` must be a list of strings")),
                     }
                 }
                 (texts, false)
             }
             other => {
                 let what = format!(
-                    "`{key}` is a list of names: write `{key} = \"a, b\"` or `{key} = [\"a\", \"b\"]`"
+                    "`{key}` must be a list of names: `{key} = \"a, b\"` or `{key} = [\"a\", \"b\"]`"
                 );
                 self.wrong(other.span(), what);
                 return None;
@@ -215,19 +214,22 @@ impl Arguments {
             let parts = if alone { vec![text.trim()] } else { text.split(',').map(str::trim).collect() };
             for part in parts {
                 if words.iter().any(|other| other.text == part) {
-                    self.wrong(span, format!("`{part}` stands in `{key}` twice"));
+                    self.wrong(span, format!("duplicate `{part}` in `{key}`"));
                 } else if part.is_empty() && !(empty && alone) {
-                    self.wrong(span, format!("`{key}` has an empty name"));
+                    self.wrong(span, format!("`{key}` contains an empty name"));
                 } else if part.contains(';') {
                     self.wrong(
                         span,
-                        format!("names in `{key}` are separated by commas: `{}`", part.replace(';', ", ")),
+                        format!(
+                            "names in `{key}` must be separated by commas: `{}`",
+                            part.replace(';', ", ")
+                        ),
                     );
                 } else if part.contains([' ', '\t', '\n', ',']) {
                     let apart: Vec<&str> =
                         part.split([' ', '\t', '\n', ',']).filter(|it| !it.is_empty()).collect();
                     let apart = if commas { apart.join(", ") } else { apart.join("\", \"") };
-                    self.wrong(span, format!("`{part}` is not one name: write \"{apart}\""));
+                    self.wrong(span, format!("`{part}` is not a single name; write \"{apart}\""));
                 } else {
                     words.push(Word { text: part.to_owned(), span });
                 }
@@ -265,10 +267,11 @@ struct Entry(Ident, Value);
 
 impl Parse for Entry {
     fn parse(input: ParseStream<'_>) -> Result<Self, Error> {
-        let key =
-            input.call(Ident::parse_any).map_err(|error| Error::new(error.span(), "write `key = value`"))?;
+        let key = input
+            .call(Ident::parse_any)
+            .map_err(|error| Error::new(error.span(), "expected `key = value`"))?;
         let equals = input.parse::<Token![=]>();
-        equals.map_err(|error| Error::new(error.span(), format!("write `{key} = ...`")))?;
+        equals.map_err(|error| Error::new(error.span(), format!("expected `{key} = ...`")))?;
         Ok(Self(key, input.parse()?))
     }
 }
@@ -305,8 +308,7 @@ impl Parse for Value {
             let members = Punctuated::<Member, Token![,]>::parse_terminated(&inside)?;
             return Ok(Self::Map(members.into_iter().map(|Member(key, value)| (key, value)).collect(), span));
         }
-        let word =
-            input.call(Ident::parse_any).map_err(|error| Error::new(error.span(), "a value is missing"))?;
+        let word = input.call(Ident::parse_any).map_err(|error| Error::new(error.span(), "missing value"))?;
         Ok(Self::Word(Word { text: word.unraw().to_string(), span: word.span() }))
     }
 }
@@ -318,7 +320,7 @@ impl Parse for Member {
     fn parse(input: ParseStream<'_>) -> Result<Self, Error> {
         let key = match input.parse()? {
             Value::Text(word) | Value::Word(word) => word,
-            other => return Err(Error::new(other.span(), "a key is a text")),
+            other => return Err(Error::new(other.span(), "a key must be a string")),
         };
         input.parse::<Token![:]>()?;
         Ok(Self(key, input.parse()?))

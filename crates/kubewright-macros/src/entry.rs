@@ -1,6 +1,6 @@
-//! `#[kubewright::main]`: an asynchronous function of a manager becomes a program's `main`.
+//! `#[kubewright::main]`: turns an async function with a manager parameter into a program's `main`.
 //!
-//! Owns the shape of that function. What is emitted calls the facade, and has no logic of its own.
+//! Checks the signature. The generated code only calls the facade.
 
 use proc_macro::TokenStream;
 use quote::quote;
@@ -10,8 +10,8 @@ use syn::{Error, FnArg, ItemFn, ReturnType, Signature};
 
 pub(crate) fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let Ok(function) = syn::parse::<ItemFn>(item.clone()) else {
-        // The compiler has read the item before us, so that what is no function is something else that is right.
-        let what = "#[kubewright::main] goes on a function: `async fn main(manager: Manager) -> Result<()>`";
+        // rustc has already parsed the item, so this is a valid item that is not a function.
+        let what = "#[kubewright::main] is only allowed on a function: `async fn main(manager: Manager) -> Result<()>`";
         return refused(&Error::new(quote!().span(), what), item);
     };
     let arguments = syn::parse::<Nothing>(arguments)
@@ -20,7 +20,7 @@ pub(crate) fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
         Ok(()) => program(&function),
         Err(error) => {
             let ItemFn { vis, sig: Signature { ident, .. }, .. } = &function;
-            // With a `main` the compiler tells this error alone.
+            // With a `main` function, rustc reports only this error.
             refused(&error, quote!(#vis fn #ident() {}).into())
         }
     }
@@ -29,29 +29,29 @@ pub(crate) fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
 fn check(signature: &Signature) -> Result<(), Error> {
     let Signature { asyncness, generics, inputs, output, paren_token, .. } = signature;
     if asyncness.is_none() {
-        let what = "an operator's main function waits: write `async fn`";
+        let what = "the main function must be async: write `async fn`";
         return Err(Error::new(signature.fn_token.span, what));
     }
     if !generics.params.is_empty() {
-        return Err(Error::new(generics.span(), "an operator's main function has no generic parameters"));
+        return Err(Error::new(generics.span(), "the main function must not have generic parameters"));
     }
     let mut inputs = inputs.iter();
     match inputs.next() {
         Some(FnArg::Typed(_)) => {}
         Some(FnArg::Receiver(receiver)) => {
-            return Err(Error::new(receiver.span(), "an operator's main function is no method"));
+            return Err(Error::new(receiver.span(), "the main function must not be a method"));
         }
         None => {
-            let what = "an operator's main function takes the manager: write `manager: Manager`";
+            let what = "the main function must take the manager: write `manager: Manager`";
             return Err(Error::new(paren_token.span.join(), what));
         }
     }
     if let Some(second) = inputs.next() {
-        let what = "an operator's main function takes the manager, and nothing else";
+        let what = "the main function must take only the manager";
         return Err(Error::new(second.span(), what));
     }
     if matches!(output, ReturnType::Default) {
-        let what = "an operator's main function can fail: write `-> Result<()>` behind this";
+        let what = "the main function must return a Result: add `-> Result<()>`";
         return Err(Error::new(paren_token.span.close(), what));
     }
     Ok(())

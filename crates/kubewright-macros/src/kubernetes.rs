@@ -1,12 +1,12 @@
-//! What Kubernetes itself knows: verbs, groups, resources.
+//! Verbs, API groups and resources of Kubernetes.
 //!
-//! Owns the lists that words of attributes are looked up in, and the sentences about words that are in none. What
-//! belongs to other groups is the operator's own, and only its letters are checked.
+//! Checks the names in attributes against these lists. For other groups only the syntax of resource names is
+//! checked.
 
 use crate::names::is_dns_subdomain;
 use crate::nearest::{did_you_mean, nearest};
 
-/// What may be done with resources.
+/// Verbs of resource rules.
 pub(crate) const VERBS: &[&str] = &[
     "get",
     "list",
@@ -28,11 +28,11 @@ pub(crate) const VERBS: &[&str] = &[
     "*",
 ];
 
-/// Verbs that say more behind a colon.
+/// Verbs with a suffix after a colon.
 pub(crate) const VERB_PREFIXES: &[&str] =
     &["impersonate", "impersonate-on", "associated-node", "arbitrary-node"];
 
-/// What may be done with paths that are no resources: the methods of HTTP.
+/// Verbs of non-resource URLs: HTTP methods.
 pub(crate) const URL_VERBS: &[&str] = &["get", "head", "post", "put", "patch", "delete", "options", "*"];
 
 const SUBRESOURCES: &[&str] = &[
@@ -53,10 +53,10 @@ const SUBRESOURCES: &[&str] = &[
     "token",
 ];
 
-/// Groups without a dot. Those of definitions have one.
+/// Built-in groups without a dot. Groups of CRDs always have one.
 const DOTLESS: &[&str] = &["apps", "autoscaling", "batch", "extensions", "policy", "core"];
 
-/// Group, plural, singular and, where there is one, the short name that kubectl takes.
+/// Group, plural, singular and the short name, if any.
 const RESOURCES: &[(&str, &str, &str, &str)] = &[
     ("", "bindings", "binding", ""),
     ("", "componentstatuses", "componentstatus", "cs"),
@@ -132,36 +132,38 @@ const RESOURCES: &[(&str, &str, &str, &str)] = &[
     ("storage.k8s.io", "volumeattributesclasses", "volumeattributesclass", "vac"),
 ];
 
-/// What is wrong with an API group; the core group is `core` or empty.
+/// Returns why an API group is invalid. The core group is `core` or empty.
 pub(crate) fn wrong_group(group: &str) -> Option<String> {
     if matches!(group, "" | "*") || DOTLESS.contains(&group) {
         return None;
     }
     if let Some((group, _)) = group.split_once('/') {
-        return Some(format!("a group is written without a version: `{group}`"));
+        return Some(format!("a group must not contain a version: write `{group}`"));
     }
     let known = || RESOURCES.iter().map(|(group, ..)| *group).filter(|group| !group.is_empty());
     if !is_dns_subdomain(group) {
         let near = did_you_mean(group, known().chain(DOTLESS.iter().copied()));
-        return Some(format!("`{group}` is no API group: groups are domain names in lower case{near}"));
+        return Some(format!("`{group}` is not a valid API group: groups are lower-case domain names{near}"));
     }
     if !group.contains('.') {
         let first = known().find(|known| known.split('.').next() == Some(group));
         let near = match first {
             Some(known) => format!("; did you mean `{known}`?"),
             None => match did_you_mean(group, known().chain(DOTLESS.iter().copied())) {
-                near if near.is_empty() => ": groups of custom kinds have a dot, as `example.com`".to_owned(),
+                near if near.is_empty() => {
+                    ": groups of custom resources contain a dot, such as `example.com`".to_owned()
+                }
                 near => near,
             },
         };
         return Some(format!("unknown group `{group}`{near}"));
     }
-    // Groups of others may look much like those of Kubernetes, but hardly by one letter.
+    // Third-party groups may resemble built-in ones, so only a distance of one counts as a typo.
     let near = known().find(|known| crate::nearest::distance(known, group) == 1)?;
     Some(format!("unknown group `{group}`; did you mean `{near}`?"))
 }
 
-/// What is wrong with a resource of one of these groups.
+/// Returns why a resource is invalid in these groups.
 pub(crate) fn wrong_resource(resource: &str, groups: &[String]) -> Option<String> {
     let (base, below) = resource.split_once('/').unwrap_or((resource, ""));
     if resource.bytes().any(|letter| letter.is_ascii_uppercase()) {
@@ -170,12 +172,12 @@ pub(crate) fn wrong_resource(resource: &str, groups: &[String]) -> Option<String
             .split_once('/')
             .map_or((&*lower, String::new()), |(base, below)| (base, format!("/{below}")));
         let meant = format!("{}{below}", plural(base));
-        return Some(format!("resources are plurals in lower case; did you mean `{meant}`?"));
+        return Some(format!("resources are lower-case plurals; did you mean `{meant}`?"));
     }
     let lettered = |part: &str| part == "*" || is_dns_subdomain(part);
     if !lettered(base) || (resource.contains('/') && below.split('/').any(|part| !lettered(part))) {
         return Some(format!(
-            "`{resource}` is no resource: write a plural, or one with a subresource as `pods/log`"
+            "`{resource}` is not a valid resource: write a plural such as `pods`, or a subresource such as `pods/log`"
         ));
     }
     if base == "*" || !groups.iter().all(|group| RESOURCES.iter().any(|row| row.0 == *group)) {
@@ -192,7 +194,7 @@ pub(crate) fn wrong_resource(resource: &str, groups: &[String]) -> Option<String
     if let Some(row) = RESOURCES.iter().find(|row| row.1 == base || row.2 == base) {
         let wanted = if row.0.is_empty() { "\"\"" } else { row.0 };
         return Some(format!(
-            "`{}` is in another group: write `groups = \"{}\"`",
+            "`{}` is in another group; write `groups = \"{}\"`",
             row.1,
             wanted.trim_matches('"')
         ));
@@ -212,7 +214,7 @@ fn wrong_subresource(base: &str, below: &str) -> Option<String> {
     Some(format!("unknown subresource `{below}`; did you mean `{base}/{near}`?"))
 }
 
-/// The plural of a kind in lower case, which may be one already.
+/// The plural of a lower-case kind. Plurals are returned unchanged.
 fn plural(singular: &str) -> String {
     if let Some(row) = RESOURCES.iter().find(|row| row.2 == singular || row.1 == singular) {
         return row.1.to_owned();
@@ -232,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_resources_are_those_that_a_server_has() {
+    fn the_resources_are_those_of_the_api_server() {
         let facts = concat!(env!("CARGO_MANIFEST_DIR"), "/../kubewright-apis/facts/resources.txt");
         let facts = std::fs::read_to_string(facts).unwrap();
         let rows: Vec<Vec<&str>> = facts
@@ -280,12 +282,12 @@ mod tests {
         assert_eq!(wrong(&[""], "pods/logs"), "unknown subresource `logs`; did you mean `pods/log`?");
         assert_eq!(
             wrong(&[""], "deployments"),
-            "`deployments` is in another group: write `groups = \"apps\"`"
+            "`deployments` is in another group; write `groups = \"apps\"`"
         );
-        assert_eq!(wrong(&["apps"], "pods"), "`pods` is in another group: write `groups = \"\"`");
+        assert_eq!(wrong(&["apps"], "pods"), "`pods` is in another group; write `groups = \"\"`");
         assert_eq!(
             wrong(&["x.y"], "Proxy/Status"),
-            "resources are plurals in lower case; did you mean `proxies/status`?"
+            "resources are lower-case plurals; did you mean `proxies/status`?"
         );
     }
 
@@ -302,6 +304,6 @@ mod tests {
         near("networking.k8s.oi", "networking.k8s.io");
         near("Apps", "apps");
         assert!(wrong_group("guestbook").unwrap().contains("a dot"));
-        assert_eq!(wrong_group("apps/v1").unwrap(), "a group is written without a version: `apps`");
+        assert_eq!(wrong_group("apps/v1").unwrap(), "a group must not contain a version: write `apps`");
     }
 }

@@ -1,19 +1,17 @@
-//! Which texts Kubernetes takes for names.
-//!
-//! Owns the shapes of names, and nothing of what they name.
+//! Validators for Kubernetes names.
 
-/// Letters, digits and `-`, starting and ending with a letter or digit, 63 at most: namespaces.
+/// A DNS label: up to 63 lower-case letters, digits and `-`. Used for namespaces.
 pub(crate) fn is_dns_label(name: &str) -> bool {
     let inner = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'-';
     name.len() <= 63 && has_ends(name, is_lower) && name.bytes().all(inner)
 }
 
-/// A label that starts with a letter: Services.
+/// A DNS label that starts with a letter. Used for Services.
 pub(crate) fn is_service_name(name: &str) -> bool {
     is_dns_label(name) && name.starts_with(|first: char| first.is_ascii_lowercase())
 }
 
-/// Labels with dots between them, 253 letters at most: groups, names of most objects.
+/// A DNS subdomain: labels separated by dots, up to 253 characters. Used for groups and most object names.
 pub(crate) fn is_dns_subdomain(name: &str) -> bool {
     let label = |label: &str| {
         let inner = |letter: u8| is_lower(letter) || letter == b'-';
@@ -22,7 +20,7 @@ pub(crate) fn is_dns_subdomain(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(label)
 }
 
-/// A name, with a domain and `/` before it or not: keys of labels, names of conditions.
+/// A name with an optional DNS subdomain prefix and `/`. Used for label keys and condition names.
 pub(crate) fn is_qualified_name(name: &str) -> bool {
     match name.split_once('/') {
         Some((domain, name)) => is_dns_subdomain(domain) && is_label_text(name),
@@ -30,12 +28,12 @@ pub(crate) fn is_qualified_name(name: &str) -> bool {
     }
 }
 
-/// What a label may say: nothing, or what a name may be.
+/// A label value: empty, or a name of up to 63 characters.
 pub(crate) fn is_label_value(value: &str) -> bool {
     value.is_empty() || is_label_text(value)
 }
 
-/// One part of a path: names of roles.
+/// A single path segment. Used for role names.
 pub(crate) fn is_path_segment(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && !name.contains(['/', '%'])
 }
@@ -58,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_taken_as_the_api_server_takes_them() {
+    fn names_are_validated_as_in_the_api_server() {
         assert!(
             is_dns_label("kube-system") && is_dns_label("0") && !is_dns_label("") && !is_dns_label("a.b")
         );

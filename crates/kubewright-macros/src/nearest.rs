@@ -1,9 +1,8 @@
-//! The word that was meant: suggestions for errors.
+//! Spelling suggestions for errors.
 //!
-//! Owns how far a word may be from another to be taken for it. A suggestion that is wrong misleads, so a word that is
-//! far from everything gets none.
+//! A wrong suggestion is misleading, so a word without a similar candidate gets none.
 
-/// The candidate that `word` was meant to be, if one is near enough or begins with it.
+/// The candidate that is most similar to `word` or starts with it, if any is close enough.
 pub(crate) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let plain = plain(word);
     let limit = (plain.chars().count() / 3).max(1);
@@ -16,17 +15,17 @@ pub(crate) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c s
     ranked.min_by_key(|(rank, _)| *rank).map(|(_, candidate)| candidate)
 }
 
-/// `; did you mean ...?` behind an error, or nothing.
+/// The suffix `; did you mean ...?` of an error, or an empty string.
 pub(crate) fn did_you_mean<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> String {
     nearest(word, candidates).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
 }
 
-/// Letters only: `resourceNames` and `resource_names` are one word.
+/// Drops everything but letters, so that `resourceNames` equals `resource_names`.
 fn plain(word: &str) -> String {
     word.chars().filter(|letter| !matches!(letter, '_' | '-')).flat_map(char::to_lowercase).collect()
 }
 
-/// How many letters to add, drop, replace or exchange with their neighbour to make `other` of `one`.
+/// The number of insertions, deletions, substitutions and transpositions between two words.
 pub(crate) fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut before: Vec<usize> = Vec::new();
@@ -53,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_distance_counts_letters() {
+    fn distance_counts_single_letter_edits() {
         for (one, other, letters) in [
             ("", "", 0),
             ("", "ab", 2),
@@ -67,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_near_word_is_suggested() {
+    fn only_similar_words_are_suggested() {
         let verbs = ["get", "list", "watch", "delete", "deletecollection"];
         assert_eq!(nearest("lsit", verbs), Some("list"));
         assert_eq!(nearest("deletecollections", verbs), Some("deletecollection"));

@@ -1,7 +1,7 @@
 //! `object!`: Kubernetes objects whose fields are checked at compile time.
 //!
-//! Owns what the macro expands to: one JSON text with everything that is literal, and a call for each expression. So
-//! rustc has little to compile, however long the object is.
+//! Expands to one JSON string with all literals and one call per expression. This keeps compile times low for
+//! large objects.
 
 mod check;
 mod kind;
@@ -19,7 +19,7 @@ use self::syntax::Input;
 pub(crate) fn expand(input: TokenStream) -> TokenStream {
     parsed(input).unwrap_or_else(|error| {
         let error = error.to_compile_error();
-        // A block, since there may be several.
+        // A block, since there may be several errors.
         quote!({ #error })
     })
 }

@@ -1,6 +1,6 @@
-//! `#[rbac(...)]`: a right that the operator needs.
+//! `#[rbac(...)]`: an RBAC rule that the operator needs.
 //!
-//! Owns the keys of a rule and which of them go together. Roles are made of rules elsewhere.
+//! Checks the keys of a rule and their combinations. `kubewright-manifests` builds roles from the rules.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -39,12 +39,12 @@ impl Rule {
     fn read(tokens: TokenStream) -> Result<Self, Error> {
         let mut arguments = Arguments::read(tokens, &SHAPE)?;
         if arguments.is_empty() {
-            let what = "say what the operator may do: \
+            let what = "#[rbac] needs arguments: \
                         `#[rbac(groups = \"apps\", resources = \"deployments\", verbs = \"get, list, watch\")]`";
             return Err(Error::new(Span::call_site(), what));
         }
         let of_paths = arguments.key("urls").is_some();
-        check_company(&mut arguments);
+        check_combinations(&mut arguments);
         let groups = groups(&mut arguments);
         let resources = resources(&mut arguments, groups.as_deref());
         let resource_names = arguments.words("resource_names", false);
@@ -53,10 +53,10 @@ impl Rule {
         let namespace = arguments.text_like(
             "namespace",
             is_dns_label,
-            "namespace: letters in lower case, digits and `-`, 63 at most",
+            "namespace: use up to 63 lower-case letters, digits and `-`",
         );
         let role_name =
-            arguments.text_like("role_name", is_path_segment, "name of a role: it has no `/` and no `%`");
+            arguments.text_like("role_name", is_path_segment, "role name: it must not contain `/` or `%`");
         arguments.finish()?;
         Ok(Self {
             groups: groups.unwrap_or_default(),
@@ -95,32 +95,32 @@ impl Rule {
     }
 }
 
-/// Which keys need each other, and which cannot stand together.
-fn check_company(arguments: &mut Arguments) {
+/// Checks required and conflicting keys.
+fn check_combinations(arguments: &mut Arguments) {
     let key = |key| arguments.key(key);
     let (groups, resources, urls, verbs) = (key("groups"), key("resources"), key("urls"), key("verbs"));
     let (names, namespace) = (key("resource_names"), key("namespace"));
     if let (Some(urls), Some(_)) = (urls, resources) {
-        arguments.wrong(urls, "a rule is for resources or for urls: write two attributes");
+        arguments.wrong(urls, "a rule cannot have both resources and urls; write two attributes");
     } else if let (Some(_), Some(extra)) = (urls, groups.or(names)) {
-        arguments.wrong(extra, "urls have no groups and no names: leave it out");
+        arguments.wrong(extra, "not allowed with urls; remove it");
     } else if let (Some(resources), None) = (resources, groups) {
-        let what = "`groups` is missing: write `groups = \"apps\"`, or `groups = \"\"` for pods, services and the like";
+        let what = "`groups` is missing: write `groups = \"apps\"`, or `groups = \"\"` for the core group";
         arguments.wrong(resources, what);
     } else if let (None, None, Some(extra)) = (resources, urls, groups.or(names)) {
         arguments.wrong(extra, "`resources` is missing: write `resources = \"deployments\"`");
     } else if resources.is_none() && urls.is_none() {
-        arguments.wrong(Span::call_site(), "say what the verbs are for: `groups` and `resources`, or `urls`");
+        arguments.wrong(Span::call_site(), "a rule needs `groups` and `resources`, or `urls`");
     }
     if verbs.is_none() {
         arguments.wrong(Span::call_site(), "`verbs` is missing: write `verbs = \"get, list, watch\"`");
     }
     if let (Some(_), Some(namespace)) = (urls, namespace) {
-        arguments.wrong(namespace, "urls are in no namespace: only a ClusterRole can have them");
+        arguments.wrong(namespace, "urls are only allowed in a ClusterRole; remove `namespace`");
     }
 }
 
-/// API groups, the core group as the empty text.
+/// API groups. The core group is the empty string.
 pub(crate) fn groups(arguments: &mut Arguments) -> Option<Vec<String>> {
     let mut words = arguments.words("groups", true)?;
     check(arguments, &words, wrong_group);
@@ -132,7 +132,7 @@ pub(crate) fn groups(arguments: &mut Arguments) -> Option<Vec<String>> {
     Some(plain(Some(words)))
 }
 
-/// Resources; without groups only their letters are checked.
+/// Resources. Without groups only their syntax is checked.
 pub(crate) fn resources(arguments: &mut Arguments, groups: Option<&[String]>) -> Option<Vec<Word>> {
     let words = arguments.words("resources", false)?;
     let anywhere = ["*".to_owned()];
@@ -149,8 +149,8 @@ fn verbs(arguments: &mut Arguments, known: &[&'static str]) -> Option<Vec<Word>>
             return None;
         }
         let near = match did_you_mean(verb, known.iter().copied()) {
-            near if near.is_empty() && of_paths => format!("; urls have {}", known.join(", ")),
-            near if near.is_empty() => format!("; Kubernetes knows {}", known.join(", ")),
+            near if near.is_empty() && of_paths => format!("; expected one of {}", known.join(", ")),
+            near if near.is_empty() => format!("; expected one of {}", known.join(", ")),
             near => near,
         };
         Some(format!("unknown verb `{verb}`{near}"))
@@ -162,15 +162,15 @@ fn urls(arguments: &mut Arguments) -> Option<Vec<Word>> {
     let words = arguments.words("urls", false)?;
     check(arguments, &words, |url| {
         if url != "*" && !url.starts_with('/') {
-            return Some(format!("a path starts with `/`: write `/{url}`"));
+            return Some(format!("a path must start with `/`: write `/{url}`"));
         }
         let star = url.find('*').is_some_and(|at| at + 1 < url.len());
-        star.then(|| format!("`*` stands for the end of a path only: `{url}`"))
+        star.then(|| format!("`*` is only allowed at the end of a path: `{url}`"))
     });
     Some(words)
 }
 
-/// Tells what is wrong with each word.
+/// Records the error of each invalid word.
 pub(crate) fn check(arguments: &mut Arguments, words: &[Word], wrong: impl Fn(&str) -> Option<String>) {
     for word in words {
         if let Some(what) = wrong(&word.text) {
@@ -179,7 +179,7 @@ pub(crate) fn check(arguments: &mut Arguments, words: &[Word], wrong: impl Fn(&s
     }
 }
 
-/// Texts, without their places.
+/// The words without their spans.
 pub(crate) fn plain(words: Option<Vec<Word>>) -> Vec<String> {
     words.unwrap_or_default().into_iter().map(|word| word.text).collect()
 }

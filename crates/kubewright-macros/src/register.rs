@@ -1,13 +1,13 @@
-//! Where attributes that declare something may stand, and how what they declare gets into the program.
+//! Emits the registration of a declaration such as an RBAC rule.
 //!
-//! The item stays as it is. Beside it, or in the body of a function, stands a constant without a name that registers a
-//! function at link time: that function makes the declaration when the program is asked for it.
+//! The item is unchanged. An unnamed constant next to it, or in the body of a function, registers a function
+//! at link time. That function creates the declaration when the program asks for it.
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote};
 use syn::{Attribute, Error, Item, Type};
 
-/// The item with its registration. `declared` makes a `Declared` of the place that it is given.
+/// Returns the item with its registration. `declared` creates the `Declared` value for a source location.
 pub(crate) fn register(
     attribute: &str,
     item: TokenStream,
@@ -21,10 +21,10 @@ pub(crate) fn register(
         Ok(Item::Union(item)) => (item.ident.to_string(), item.attrs, false),
         Ok(Item::Trait(item)) => (item.ident.to_string(), item.attrs, false),
         Ok(Item::Mod(item)) => (item.ident.to_string(), item.attrs, false),
-        // A constant beside an associated one would be associated too, and the two kinds look the same.
+        // A constant is not supported: in an impl the registration would become an associated constant too.
         _ => {
             let what = format!(
-                "#[{attribute}] goes on an impl, a struct, an enum, a trait, a module or a function with a body"
+                "#[{attribute}] is only allowed on an impl, a struct, an enum, a trait, a module or a function with a body"
             );
             return refused(&Error::new(Span::call_site(), what), &item);
         }
@@ -57,24 +57,24 @@ pub(crate) fn submit(attributes: &[Attribute], declared: &TokenStream) -> TokenS
     }
 }
 
-/// What is wrong, and the item as it was: so nothing else is wrong because of that.
+/// The error and the unchanged item, so that there are no follow-up errors.
 pub(crate) fn refused(error: &Error, item: &TokenStream) -> TokenStream {
     let error = error.to_compile_error();
     quote!(#error #item)
 }
 
-/// A list of texts.
+/// A list of strings.
 pub(crate) fn texts<'t>(texts: impl IntoIterator<Item = &'t str>) -> TokenStream {
     let texts = texts.into_iter();
     quote!(::std::vec::Vec::from([#(::std::string::String::from(#texts)),*]))
 }
 
-/// A function may be a method, beside which a constant would belong to the impl: it goes inside.
+/// Inserts the registration into a function's body. Next to a method it would become part of the impl.
 fn into_body(function: TokenStream, registration: TokenStream) -> TokenStream {
     let mut tokens: Vec<TokenTree> = function.into_iter().collect();
     if let Some(TokenTree::Group(body)) = tokens.pop() {
         let inside = body.stream().into_iter().collect::<Vec<_>>();
-        // Attributes of the function itself come first: `#![...]`.
+        // Inner attributes `#![...]` of the function come first.
         let of_function = inside.chunks_exact(3).take_while(|chunk| is_inner_attribute(chunk)).count() * 3;
         let (first, rest) = inside.split_at(of_function);
         let stream = first.iter().cloned().chain(registration).chain(rest.iter().cloned()).collect();
@@ -93,7 +93,7 @@ fn is_inner_attribute(tokens: &[TokenTree]) -> bool {
     )
 }
 
-/// What an impl is for, without generics.
+/// The type name of an impl without generics.
 pub(crate) fn name_of(ty: &Type) -> String {
     match ty {
         Type::Path(path) => {
@@ -106,7 +106,7 @@ pub(crate) fn name_of(ty: &Type) -> String {
     }
 }
 
-/// The documentation of an item, to stand on another.
+/// The doc attributes of an item.
 pub(crate) fn documentation(attributes: &[Attribute]) -> impl Iterator<Item = &Attribute> {
     attributes.iter().filter(|attribute| attribute.path().is_ident("doc"))
 }

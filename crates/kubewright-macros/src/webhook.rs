@@ -42,8 +42,8 @@ const SHAPE: Shape = Shape {
         "configuration",
     ],
     foreign: &[
-        ("webhook_versions", "there is no other than v1"),
-        ("webhookVersions", "there is no other than v1"),
+        ("webhook_versions", "only v1 exists"),
+        ("webhookVersions", "only v1 exists"),
         ("patch", "write `namespace_selector`, `object_selector` or `match_conditions`"),
         ("operations", "write `verbs`"),
         ("validating", "write `mutating = false`"),
@@ -51,7 +51,7 @@ const SHAPE: Shape = Shape {
 };
 
 const OPERATIONS: &[&str] = &["create", "update", "delete", "connect", "*"];
-/// The most that the API server takes.
+/// Maximum number of match conditions in the API server.
 const CONDITIONS: usize = 64;
 
 /// The traits that a handler can implement.
@@ -147,7 +147,7 @@ fn declaration(place: &TokenStream, fields: &TokenStream) -> TokenStream {
 
 /// The fields of the declaration. What a handler of one kind leaves out follows from that kind.
 fn fields(mut arguments: Arguments, handler: Option<Handler>) -> Result<TokenStream, Error> {
-    check_company(&mut arguments, handler);
+    check_combinations(&mut arguments, handler);
     let mut fields = TokenStream::new();
     let mut text = |key: TokenStream, text: Option<String>| {
         fields.extend(text.map(|text| quote!(#key: ::std::string::String::from(#text),)));
@@ -162,11 +162,11 @@ fn fields(mut arguments: Arguments, handler: Option<Handler>) -> Result<TokenStr
     text(quote!(match_policy), choice(&mut arguments, "match_policy", &["exact", "equivalent"]));
     text(quote!(side_effects), choice(&mut arguments, "side_effects", &["none", "noneOnDryRun"]));
     text(quote!(reinvocation_policy), choice(&mut arguments, "reinvocation_policy", &["never", "ifNeeded"]));
-    let form = "name of a Service: letters in lower case, digits and `-`, a letter first";
+    let form = "Service name: use lower-case letters, digits and `-`, starting with a letter";
     text(quote!(service_name), word(arguments.text_like("service_name", is_service_name, form)));
-    let form = "namespace: letters in lower case, digits and `-`, 63 at most";
+    let form = "namespace: use up to 63 lower-case letters, digits and `-`";
     text(quote!(service_namespace), word(arguments.text_like("service_namespace", is_dns_label, form)));
-    let form = "name of a configuration: write a domain name in lower case";
+    let form = "configuration name: use a lower-case domain name";
     text(quote!(configuration), word(arguments.text_like("configuration", is_dns_subdomain, form)));
 
     let groups = groups(&mut arguments);
@@ -195,7 +195,7 @@ fn fields(mut arguments: Arguments, handler: Option<Handler>) -> Result<TokenStr
         [("namespace_selector", quote!(namespace_selector)), ("object_selector", quote!(object_selector))]
     {
         if let Some(selector) = arguments.value(key).and_then(|value| selector::read(&mut arguments, value)) {
-            // It was read here already.
+            // The selector was already parsed by this macro.
             fields.extend(quote!(#name: ::kubewright::serde_json::from_str(#selector).ok(),));
         }
     }
@@ -214,7 +214,7 @@ fn fields(mut arguments: Arguments, handler: Option<Handler>) -> Result<TokenStr
 }
 
 /// Checks which keys are required and which exclude each other.
-fn check_company(arguments: &mut Arguments, handler: Option<Handler>) {
+fn check_combinations(arguments: &mut Arguments, handler: Option<Handler>) {
     let typed = match handler {
         Some(Handler::Defaulter) => Some(("Defaulter", true)),
         Some(Handler::Validator) => Some(("Validator", false)),
@@ -249,13 +249,12 @@ fn check_company(arguments: &mut Arguments, handler: Option<Handler>) {
     }
     match (arguments.key("path"), arguments.key("url")) {
         (Some(_), Some(url)) => {
-            arguments
-                .wrong(url, "a webhook is on a `path` of the operator's Service or on a `url`, not on both");
+            arguments.wrong(url, "`path` and `url` are mutually exclusive");
         }
         (None, Some(_)) => {
             for key in ["service_name", "service_namespace", "service_port"] {
                 if let Some(extra) = arguments.key(key) {
-                    arguments.wrong(extra, "a webhook on a `url` has no Service: leave it out");
+                    arguments.wrong(extra, "not allowed with `url`; remove it");
                 }
             }
         }
@@ -263,19 +262,16 @@ fn check_company(arguments: &mut Arguments, handler: Option<Handler>) {
     }
     let validates = arguments.is_false("mutating") || handler == Some(Handler::Validator);
     if let (true, Some(policy)) = (validates, arguments.key("reinvocation_policy")) {
-        arguments.wrong(
-            policy,
-            "only a mutating webhook is asked again: leave it out, or write `mutating = true`",
-        );
+        arguments.wrong(policy, "only allowed for mutating webhooks; remove it, or write `mutating = true`");
     }
 }
 
 fn name(arguments: &mut Arguments) -> Option<Word> {
-    let form = "name of a webhook: write a domain name in lower case, as `mguestbook-v1.kb.io`";
+    let form = "webhook name: use a lower-case domain name such as `mguestbook-v1.kb.io`";
     let name = arguments.text_like("name", is_dns_subdomain, form)?;
     if name.text.split('.').count() < 3 {
         let what = format!(
-            "a webhook's name has three labels at least: write `{}.kb.io`",
+            "a webhook name must have at least three labels: write `{}.kb.io`",
             name.text.replace('.', "-")
         );
         arguments.wrong(name.span, what);
@@ -286,14 +282,12 @@ fn name(arguments: &mut Arguments) -> Option<Word> {
 fn path(arguments: &mut Arguments) -> Option<Word> {
     let path = arguments.text("path")?;
     if !path.text.starts_with('/') {
-        arguments.wrong(path.span, format!("a path starts with `/`: write `/{}`", path.text));
+        arguments.wrong(path.span, format!("a path must start with `/`: write `/{}`", path.text));
     } else if path.text.len() > 1
         && path.text.trim_end_matches('/').split('/').skip(1).any(|step| !is_dns_subdomain(step))
     {
-        let what = format!(
-            "the API server takes no such path: `{}`; write letters in lower case, digits, `-` and `.` between `/`",
-            path.text
-        );
+        let what =
+            format!("invalid path `{}`: use lower-case letters, digits, `-` and `.` between `/`", path.text);
         arguments.wrong(path.span, what);
     }
     Some(path)
@@ -302,11 +296,11 @@ fn path(arguments: &mut Arguments) -> Option<Word> {
 fn url(arguments: &mut Arguments) -> Option<Word> {
     let url = arguments.text("url")?;
     match url.text.strip_prefix("https://").map(|rest| rest.split('/').next().unwrap_or_default()) {
-        None => arguments.wrong(url.span, "the API server calls webhooks on `https://` only"),
+        None => arguments.wrong(url.span, "a webhook url must start with `https://`"),
         Some(host) if host.is_empty() || host.contains('@') || url.text.contains(['?', '#', ' ']) => {
             arguments.wrong(
                 url.span,
-                "a webhook's url is `https://host:port/path`, without user, query and fragment",
+                "a webhook url must have the form `https://host:port/path`, without user, query or fragment",
             );
         }
         Some(_) => {}
@@ -317,9 +311,9 @@ fn url(arguments: &mut Arguments) -> Option<Word> {
 fn versions(arguments: &mut Arguments) -> Option<Vec<Word>> {
     let words = arguments.words("versions", false)?;
     check(arguments, &words, |version| match version.rsplit_once('/') {
-        Some((_, version)) => Some(format!("a version is written without its group: `{version}`")),
+        Some((_, version)) => Some(format!("a version must not contain a group: write `{version}`")),
         None if version == "*" || is_service_name(version) => None,
-        None => Some(format!("`{version}` is no version: write one like `v1` or `v1beta1`")),
+        None => Some(format!("`{version}` is not a valid version such as `v1` or `v1beta1`")),
     });
     Some(words)
 }
@@ -327,41 +321,41 @@ fn versions(arguments: &mut Arguments) -> Option<Vec<Word>> {
 fn operations(arguments: &mut Arguments) -> Option<Vec<Word>> {
     let words = arguments.words("verbs", false)?;
     check(arguments, &words, |verb| match verb {
-        "patch" => Some("webhooks see a patch as an update; write `update`".to_owned()),
-        "get" | "list" | "watch" => {
-            Some(format!("webhooks are not asked about `{verb}`: reads pass them by"))
+        "patch" => Some("a patch is an update for webhooks; write `update`".to_owned()),
+        "get" | "list" | "watch" => Some(format!("`{verb}` is not allowed: webhooks do not intercept reads")),
+        "deletecollection" => {
+            Some("each deletion is a separate request for webhooks; write `delete`".to_owned())
         }
-        "deletecollection" => Some("webhooks see each deletion by itself; write `delete`".to_owned()),
         _ if OPERATIONS.contains(&verb) => None,
         _ => {
             let near = match did_you_mean(verb, OPERATIONS.iter().copied()) {
-                near if near.is_empty() => format!("; there are {}", OPERATIONS.join(", ")),
+                near if near.is_empty() => format!("; expected one of {}", OPERATIONS.join(", ")),
                 near => near,
             };
             Some(format!("unknown operation `{verb}`{near}"))
         }
     });
     if let (Some(all), 2..) = (words.iter().find(|word| word.text == "*"), words.len()) {
-        arguments.wrong(all.span, "`*` is every operation: it stands alone");
+        arguments.wrong(all.span, "`*` includes all operations; remove the others");
     }
     Some(words)
 }
 
-/// `v1` where nothing is said: every server of today sends it.
+/// Defaults to `v1`, which every supported API server sends.
 fn review_versions(arguments: &mut Arguments) -> Vec<String> {
     let Some(words) = arguments.words("admission_review_versions", false) else {
         return vec!["v1".to_owned()];
     };
     check(arguments, &words, |version| {
         (!matches!(version, "v1" | "v1beta1"))
-            .then(|| format!("unknown version of AdmissionReview `{version}`; there are v1 and v1beta1"))
+            .then(|| format!("unknown AdmissionReview version `{version}`; expected v1 or v1beta1"))
     });
     plain(Some(words))
 }
 
-/// Names and expressions.
+/// Names and expressions of match conditions.
 fn conditions(arguments: &mut Arguments) -> Vec<(String, String)> {
-    let form = "conditions are pairs of a name and an expression in CEL: `[(\"no-nodes\", \"request.userInfo...\")]`";
+    let form = "match conditions are pairs of a name and a CEL expression: `[(\"no-nodes\", \"request.userInfo...\")]`";
     let (items, whole) = match arguments.value("match_conditions") {
         None => return Vec::new(),
         Some(Value::List(items, span)) => (items, span),
@@ -371,7 +365,7 @@ fn conditions(arguments: &mut Arguments) -> Vec<(String, String)> {
         }
     };
     if items.len() > CONDITIONS {
-        arguments.wrong(whole, format!("the API server takes {CONDITIONS} conditions at most"));
+        arguments.wrong(whole, format!("at most {CONDITIONS} match conditions are allowed"));
     }
     let mut conditions: Vec<(String, String)> = Vec::new();
     for item in items {
@@ -386,13 +380,16 @@ fn conditions(arguments: &mut Arguments) -> Vec<(String, String)> {
         if !is_qualified_name(&name.text) {
             arguments.wrong(
                 name.span,
-                format!("`{}` is no name of a condition: write letters, digits, `-`, `_` and `.`", name.text),
+                format!(
+                    "`{}` is not a valid condition name: use letters, digits, `-`, `_` and `.`",
+                    name.text
+                ),
             );
         } else if conditions.iter().any(|(other, _)| *other == name.text) {
-            arguments.wrong(name.span, format!("two conditions are called `{}`", name.text));
+            arguments.wrong(name.span, format!("duplicate condition name `{}`", name.text));
         }
         if expression.text.trim().is_empty() {
-            arguments.wrong(expression.span, "a condition without an expression");
+            arguments.wrong(expression.span, "the condition has no expression");
         }
         conditions.push((name.text, expression.text));
     }

@@ -1,26 +1,26 @@
-//! CustomResourceDefinitions: from Rust types, and several versions in one.
+//! Generates CustomResourceDefinitions from Rust types and merges versions of a kind.
 //!
-//! [`of`] is the one way from a type to its definition; tests, the development loop and manifests all use it. What
-//! kube's derive knows of the kind (names, columns, subresources) is taken from there. The schema is made here, since
-//! kube's goes through types that lose keywords, and has every `Option` nullable.
+//! Tests, `kubewright dev` and `kubewright manifests` all use [`of`] to generate the CRD of a type. Names,
+//! printer columns and subresources come from kube's derive. The schema is generated here, because kube's
+//! schema types lose keywords and make every `Option` nullable.
 //!
 //! # Codes
 //!
-//! | code | what is wrong |
+//! | code | problem |
 //! |---|---|
-//! | KW101 | a marker stands at a type that it is not for |
-//! | KW102 | a marker names a field that is not there |
-//! | KW103 | a keyword that definitions do not know |
-//! | KW104 | a `None` is written as null, and the schema does not take null |
-//! | KW105 | an enum that no definition can hold |
-//! | KW106 | a type that holds itself |
-//! | KW107 | a type without values, or with null alone |
-//! | KW108 | something that a definition cannot check, or cannot say |
+//! | KW101 | a marker is on a type that it does not support |
+//! | KW102 | a marker names a field that does not exist |
+//! | KW103 | a keyword that CRD schemas do not support |
+//! | KW104 | a `None` is serialized as null, but the schema is not nullable |
+//! | KW105 | an enum that CRD schemas cannot represent |
+//! | KW106 | a recursive type |
+//! | KW107 | a type without values, or with null only |
+//! | KW108 | a constraint that CRD schemas cannot express |
 //! | KW109 | kube's derive panics |
-//! | KW110 | schemars drops a validator: found by `dropped_validators`, with the feature `sources` |
-//! | KW120 | not exactly one version is stored |
+//! | KW110 | schemars drops a validator: reported by `dropped_validators`, with the feature `sources` |
+//! | KW120 | not exactly one version is the storage version |
 //! | KW121 | a version is declared twice |
-//! | KW122 | versions do not agree in what they share |
+//! | KW122 | versions differ in a common property |
 
 mod describe;
 mod merge;

@@ -1,46 +1,45 @@
-//! What an operator's program prints of itself.
+//! The JSON report that an operator's program prints about itself.
 //!
-//! Owns the form of that text. Programs are built with another release than the tool that reads them, so the form has
-//! a number, and [`Declarations::read`] looks at it before anything else. What follows from the declarations is decided
-//! elsewhere.
+//! The program and the tool may be of different releases, so the format has a version number, which
+//! [`Declarations::read`] checks first.
 
 use serde::{Deserialize, Serialize};
 
 use crate::declare::{Declared, Handler, Item, Kind, Rule, Webhook};
 
-/// The form that this release writes and reads.
+/// The format version of this release.
 pub const FORMAT: u32 = 1;
 
-/// All that an operator declares, by attributes and by the controllers that it registered.
+/// Everything that an operator declares, by attributes and registered controllers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Declarations {
-    /// The form of the text: [`FORMAT`].
+    /// The format version: [`FORMAT`].
     pub format: u32,
-    /// What the program is called.
+    /// The name of the program.
     pub program: String,
-    /// Whether it can elect a leader.
+    /// Whether it supports leader election.
     #[serde(default)]
     pub leader_election: bool,
-    /// Where its lease is, if not in the operator's own namespace.
+    /// The namespace of its lease, if it is not the operator's namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leader_election_namespace: Option<String>,
-    /// Whether it asks the API server who may read its metrics.
+    /// Whether it authorizes metrics requests with the API server.
     #[serde(default)]
     pub secure_metrics: bool,
     /// Whether it records events.
     #[serde(default)]
     pub events: bool,
-    /// The namespaces that it watches; all where empty.
+    /// The watched namespaces; empty for all.
     #[serde(default)]
     pub namespaces: Vec<String>,
-    /// What attributes declare.
+    /// The declarations of attributes.
     #[serde(default)]
     pub declared: Vec<Declared>,
     /// Its controllers.
     #[serde(default)]
     pub controllers: Vec<ControllerDeclared>,
-    /// Kinds that are cached without a controller, such as those that only have an index.
+    /// Kinds that are cached without a controller, such as kinds with only an index.
     #[serde(default)]
     pub cached: Vec<Resource>,
     /// Admission webhooks that are registered with its manager.
@@ -65,63 +64,63 @@ pub struct ConversionDeclared {
     pub versions: Vec<String>,
 }
 
-/// A controller that the program registers.
+/// A registered controller.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ControllerDeclared {
-    /// Its name, as logs and metrics have it.
+    /// The name in logs and metrics.
     pub name: String,
-    /// The kind that it is for.
+    /// The reconciled kind.
     #[serde(rename = "for")]
     pub of: Resource,
-    /// Kinds whose objects belong to one of those.
+    /// Owned kinds.
     pub owns: Vec<Resource>,
-    /// Kinds that it watches for other reasons.
+    /// Other watched kinds.
     pub watches: Vec<Resource>,
     /// Finalizers that it adds to objects of its kind.
     pub finalizers: Vec<String>,
-    /// Whether it leaves the status of its kind alone.
+    /// Whether it does not write the status of its kind.
     pub without_status: bool,
 }
 
-/// A kind of objects, and how paths and rights name it.
+/// A kind and its resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Resource {
-    /// API group; the core group is the empty one.
+    /// The API group; empty for core.
     pub group: String,
-    /// API version.
+    /// The API version.
     pub version: String,
-    /// Kind.
+    /// The kind.
     pub kind: String,
-    /// Name in paths.
+    /// The plural name.
     pub plural: String,
-    /// Whether objects are in namespaces.
+    /// Whether it is namespaced.
     pub namespaced: bool,
 }
 
-/// Why a text is no list of declarations.
+/// Why the output of a program cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// Not JSON, or JSON of another shape.
+    /// Not JSON, or unexpected JSON.
     #[error(
-        "what the operator printed is not its declarations; does its `main` print anything on standard output \
+        "cannot parse the operator's declarations; does its `main` print to standard output \
          before `manager.run()`?"
     )]
     Shape(#[source] serde_json::Error),
     /// Written by another release.
     #[error(
-        "the operator prints its declarations in form {found}, and this tool reads form {FORMAT}; use the same \
-         release of the crate `kubewright` and of the command line (`cargo update -p kubewright`)"
+        "the operator prints declarations in format {found}, but this tool reads format {FORMAT}; use the same \
+         release of the `kubewright` crate and the command-line tool (`cargo update -p kubewright`)"
     )]
     Format {
-        /// The number in the text.
+        /// The format version in the output.
         found: u32,
     },
 }
 
 impl Declarations {
-    /// An operator that declares nothing.
+    /// An operator without declarations.
     pub fn new(program: impl Into<String>) -> Self {
         Self {
             format: FORMAT,
@@ -140,7 +139,7 @@ impl Declarations {
         }
     }
 
-    /// Reads what a program printed.
+    /// Parses the output of a program.
     pub fn read(text: &str) -> Result<Self, ReadError> {
         #[derive(Deserialize)]
         struct Numbered {
@@ -153,7 +152,7 @@ impl Declarations {
         serde_json::from_str(text).map_err(ReadError::Shape)
     }
 
-    /// The rights that attributes ask for.
+    /// The declared RBAC rules.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
         self.declared.iter().filter_map(|declared| match declared {
             Declared::Rule(rule) => Some(rule),
@@ -183,7 +182,7 @@ impl Declarations {
         })
     }
 
-    /// The versions of custom kinds.
+    /// The declared versions of custom resources.
     pub fn kinds(&self) -> impl Iterator<Item = &Kind> {
         self.declared.iter().filter_map(|declared| match declared {
             Declared::Kind(kind) => Some(kind),
@@ -191,7 +190,7 @@ impl Declarations {
         })
     }
 
-    /// Every kind that a controller is for, owns or watches, or that is cached without one.
+    /// All kinds that controllers reconcile, own or watch, or that are cached without a controller.
     pub fn resources(&self) -> impl Iterator<Item = &Resource> {
         let of_controllers = self.controllers.iter().flat_map(|controller| {
             std::iter::once(&controller.of).chain(&controller.owns).chain(&controller.watches)
@@ -199,7 +198,7 @@ impl Declarations {
         of_controllers.filter(|resource| !resource.plural.is_empty()).chain(&self.cached)
     }
 
-    /// The program as a whole, for findings that are of no item in particular.
+    /// The item for findings about the whole program.
     pub(crate) fn whole(&self) -> Item {
         Item { path: self.program.clone(), ..Item::default() }
     }
@@ -210,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_can_be_read_again() {
+    fn declarations_round_trip_as_json() {
         let mut declarations = Declarations::new("guestbook");
         declarations.leader_election = true;
         declarations.namespaces.push("team-a".into());
@@ -230,13 +229,13 @@ mod tests {
     }
 
     #[test]
-    fn another_form_is_told_before_its_fields_are_read() {
+    fn another_format_version_is_reported_before_its_fields_are_parsed() {
         let error = Declarations::read(r#"{"format": 2, "program": {"name": "guestbook"}}"#).unwrap_err();
-        insta::assert_snapshot!(error, @"the operator prints its declarations in form 2, and this tool reads form 1; use the same release of the crate `kubewright` and of the command line (`cargo update -p kubewright`)");
+        insta::assert_snapshot!(error, @"the operator prints declarations in format 2, but this tool reads format 1; use the same release of the `kubewright` crate and the command-line tool (`cargo update -p kubewright`)");
     }
 
     #[test]
-    fn other_output_of_the_program_is_told() {
+    fn other_output_of_the_program_is_an_error() {
         let error = Declarations::read("hello\n{}").unwrap_err();
         assert!(error.to_string().contains("standard output"), "{error}");
     }

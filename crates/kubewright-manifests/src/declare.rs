@@ -1,8 +1,6 @@
-//! What an operator declares, and where its attributes put it.
+//! Declarations of an operator.
 //!
-//! Owns the data that goes from an operator's program to the tool that writes manifests. An attribute emits a
-//! [`submit!`] of a [`Declaration`]; [`all`] finds those of the whole program. Nothing here decides what becomes of
-//! them.
+//! An attribute emits a [`submit!`] of a [`Declaration`]; [`all`] collects those of the whole program.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,19 +10,19 @@ pub use kubewright_apimachinery::webhook::{Declaration as Webhook, Item, MatchCo
 
 use crate::lint::Finding;
 
-/// Something declared anywhere in the program, made when it is asked for.
+/// A registered declaration. Its value is created on demand.
 pub struct Declaration(fn() -> Declared);
 
 inventory::collect!(Declaration);
 
 impl Declaration {
-    /// What an attribute registers.
+    /// Creates the registration that an attribute submits.
     pub const fn new(make: fn() -> Declared) -> Self {
         Self(make)
     }
 }
 
-/// Everything that attributes of this program declare, in an order of its own that does not depend on the linker's.
+/// All declarations of this program, sorted, because the linker's order is not stable.
 pub fn all() -> Vec<Declared> {
     let mut declared: Vec<Declared> =
         inventory::iter::<Declaration>.into_iter().map(|made| (made.0)()).collect();
@@ -32,7 +30,7 @@ pub fn all() -> Vec<Declared> {
     declared
 }
 
-/// One thing that is declared.
+/// A declaration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Declared {
@@ -47,7 +45,7 @@ pub enum Declared {
 }
 
 impl Declared {
-    /// Where it was declared.
+    /// The source location.
     pub fn item(&self) -> &Item {
         match self {
             Self::Rule(rule) => &rule.item,
@@ -58,25 +56,25 @@ impl Declared {
     }
 }
 
-/// A right that the operator needs.
+/// An RBAC rule that the operator needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Rule {
-    /// Where it was declared.
+    /// The source location.
     pub item: Item,
-    /// API groups; the core group is the empty one.
+    /// API groups; the core group is the empty string.
     pub groups: Vec<String>,
-    /// Plurals, with subresources as `pods/log`.
+    /// Plurals, also subresources such as `pods/log`.
     pub resources: Vec<String>,
-    /// Names of objects that it is restricted to.
+    /// Restricts the rule to objects with these names.
     pub resource_names: Vec<String>,
-    /// What may be done.
+    /// The verbs.
     pub verbs: Vec<String>,
-    /// Paths that are no resources.
+    /// Non-resource URLs.
     pub urls: Vec<String>,
     /// The namespace of the Role; empty for the ClusterRole.
     pub namespace: String,
-    /// The role that has the rule; empty for the operator's own.
+    /// The name of the role; empty for the operator's role.
     pub role_name: String,
 }
 
@@ -89,14 +87,14 @@ pub struct Handler {
     pub registration: String,
 }
 
-/// One version of a custom kind.
+/// One version of a custom resource.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Kind {
-    /// Where it was declared.
+    /// The source location.
     pub item: Item,
-    /// A CustomResourceDefinition with this version alone.
+    /// A CustomResourceDefinition with only this version.
     pub definition: Value,
-    /// What was found wrong with the type while its schema was made.
+    /// Findings about the type.
     pub findings: Vec<Finding>,
 }

@@ -1,7 +1,7 @@
-//! The files of a project that come from its declarations.
+//! The generated files of a project.
 //!
-//! A [`Plan`] is what should be on disk; [`Plan::against`] says what to do about what is. Nothing here reads or writes:
-//! the same declarations give the same bytes, so a second run has nothing to do.
+//! A [`Plan`] is the desired state of the files; [`Plan::against`] compares it with the disk. This module
+//! does no I/O. The same declarations give the same bytes, so a second run changes nothing.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,47 +13,47 @@ use crate::declarations::Declarations;
 use crate::lint::Finding;
 use crate::{rbac, webhook, yaml};
 
-/// Where definitions are.
+/// The directory of CRDs.
 pub const DEFINITIONS: &str = "config/crd/bases";
-/// Where the operator's roles are.
+/// The file of the operator's roles.
 pub const ROLES: &str = "config/rbac/role.yaml";
-/// Where the rights are that leader election needs.
+/// The file of the leader election role.
 pub const LEADER_ELECTION: &str = "config/rbac/leader_election_role.yaml";
-/// Where the rights are to ask who may read metrics.
+/// The file of the metrics authorization role.
 pub const METRICS_AUTH: &str = "config/rbac/metrics_auth_role.yaml";
-/// Where the right to read metrics is.
+/// The file of the metrics reader role.
 pub const METRICS_READER: &str = "config/rbac/metrics_reader_role.yaml";
-/// Where the permissions are that webhook certificates need.
+/// The file of the webhook certificates role.
 pub const WEBHOOK_CERTIFICATES: &str = "config/rbac/webhook_certificates_role.yaml";
-/// Where webhook configurations are.
+/// The file of webhook configurations.
 pub const WEBHOOKS: &str = "config/webhook/manifests.yaml";
-/// All files but definitions.
+/// All files except CRDs.
 pub const FIXED: &[&str] =
     &[ROLES, LEADER_ELECTION, METRICS_AUTH, METRICS_READER, WEBHOOK_CERTIFICATES, WEBHOOKS];
 
-/// The text of files, by their path from the root of the project, with `/` between names.
+/// File contents by path relative to the project root, with `/`.
 pub type Files = BTreeMap<String, String>;
 
-/// What should be on disk.
+/// The desired files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     files: Files,
 }
 
-/// What to do, so that it is.
+/// The difference between a plan and the disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Files to write, new or changed.
+    /// New or changed files.
     pub write: Files,
-    /// Paths of files that are as they should be.
+    /// Paths of unchanged files.
     pub unchanged: Vec<String>,
-    /// Paths of files that nothing declared produces. They are left alone unless their removal is asked for.
+    /// Paths of files that are no longer generated. They are only removed on request.
     pub stale: Vec<String>,
 }
 
 impl Plan {
-    /// Plans the files of an operator. `definitions` are its CustomResourceDefinitions with their file names; `header`
-    /// is a text that each file begins with, which becomes comments where it is none.
+    /// Plans the files of an operator. `definitions` are its CRDs with file names. `header` is the first text
+    /// of each file and is converted to comments if needed.
     pub fn new(declarations: &Declarations, definitions: &[(String, Value)], header: &str) -> Self {
         let mut files = Files::new();
         let mut add = |path: String, documents: &[Value]| {
@@ -77,13 +77,12 @@ impl Plan {
         Self { files }
     }
 
-    /// The files.
+    /// The planned files.
     pub fn files(&self) -> &Files {
         &self.files
     }
 
-    /// Compares with the files on disk. Only those that could have come from here are looked at: the rest of `disk`
-    /// may be there or not.
+    /// Compares the plan with the files on disk. Only considers paths that this module could have generated.
     pub fn against(&self, disk: &Files) -> Changes {
         let mut changes = Changes::default();
         for (path, text) in &self.files {
@@ -100,19 +99,19 @@ impl Plan {
 }
 
 impl Changes {
-    /// Nothing is to be written, and nothing is left over.
+    /// Whether there is nothing to write and nothing stale.
     pub fn is_empty(&self) -> bool {
         self.write.is_empty() && self.stale.is_empty()
     }
 
-    /// What is left over, for people.
+    /// Findings about stale files.
     pub fn findings(&self, declarations: &Declarations) -> Vec<Finding> {
         let finding = |path: &String| {
             let (message, help) = match path.as_str() {
-                ROLES => ("the operator declares no rights", "declare them with `#[rbac]`"),
+                ROLES => ("the operator declares no RBAC rules", "declare them with `#[rbac]`"),
                 WEBHOOKS => ("the operator declares no webhooks", "declare them with `#[webhook]`"),
                 LEADER_ELECTION | METRICS_AUTH | METRICS_READER | WEBHOOK_CERTIFICATES => {
-                    ("the operator does not need these rights", "leave it to be, if something else does")
+                    ("the operator does not need these permissions", "keep it if something else needs them")
                 }
                 _ => (
                     "no kind of the operator produces this file: it was renamed or removed, or is not in `crds!`, \

@@ -1,9 +1,9 @@
-//! From a compiled operator to the manifests that it needs.
+//! Generates the manifests of a compiled operator.
 //!
-//! Attributes register what they declare at link time ([`declare`]). The operator's program adds what its controllers
-//! own and watch, and prints it all as data, without a cluster ([`declarations`]). From that data come the files that
-//! people apply ([`files`]), and what is wrong with them ([`lint`]).
-//! Everything here is a function of the declarations and of the files on disk: no cluster, no clock, no order of maps.
+//! Attributes register declarations at link time ([`declare`]). The operator's program adds its controllers
+//! and prints everything as JSON, without a cluster ([`declarations`]). From this, [`files`] generates the
+//! manifests and [`lint`] reports problems. All functions are pure: they depend only on the declarations and
+//! the files on disk.
 
 pub mod crd;
 pub mod declarations;

@@ -1,8 +1,7 @@
-//! What is wrong with manifests, before a cluster says so.
+//! Lints manifests before they reach a cluster.
 //!
-//! Owns the findings: each has a code, the place in the operator's sources, the reason and the remedy. What a cluster
-//! would refuse is not decided here: the rules of the API server are run over what was generated, and their errors are
-//! traced back to what was declared.
+//! Each finding has a code, a source location, a reason and a fix. Runs the API server's validation on the
+//! generated objects and maps errors to the declarations.
 
 mod definitions;
 mod rules;
@@ -17,35 +16,35 @@ use serde_json::Value;
 use crate::declarations::Declarations;
 use crate::declare::Item;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Worth a look; the manifests are written.
+    /// A warning. The manifests are written.
     Warning,
-    /// A cluster would refuse it, or lose what was meant; nothing is written.
+    /// A cluster would reject the object or drop parts of it. Nothing is written.
     Error,
 }
 
-/// Something that is wrong.
+/// A problem with a declaration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// `KW` and three digits: docs/lints.md has a section for each.
+    /// `KW` and three digits. docs/lints.md documents each code.
     pub code: String,
-    /// How bad it is.
+    /// The severity.
     pub level: Level,
-    /// Where it comes from.
+    /// The source location.
     pub item: Item,
-    /// The field within it, as `spec.replicas`; empty for the whole.
+    /// The field, such as `spec.replicas`; empty for the whole item.
     pub field: String,
-    /// What is wrong, and why that matters.
+    /// The problem and its effect.
     pub message: String,
-    /// What to write instead.
+    /// The fix.
     pub help: String,
 }
 
 impl Finding {
-    /// Something that a cluster would refuse, or that loses what was meant.
+    /// Creates an error.
     pub fn error(
         code: impl Into<String>,
         item: &Item,
@@ -62,7 +61,7 @@ impl Finding {
         }
     }
 
-    /// Something that is worth a look.
+    /// Creates a warning.
     pub fn warning(
         code: impl Into<String>,
         item: &Item,
@@ -72,7 +71,7 @@ impl Finding {
         Self { level: Level::Warning, ..Self::error(code, item, message, help) }
     }
 
-    /// Names the field.
+    /// Sets the field.
     #[must_use]
     pub fn at(self, field: impl Into<String>) -> Self {
         Self { field: field.into(), ..self }
@@ -88,7 +87,7 @@ impl fmt::Display for Level {
     }
 }
 
-/// As people read it: `error[KW201] src/api/v1.rs:12 guestbook::v1::Guestbook spec.items: ...`, and the remedy below.
+/// For example `error[KW201] src/api/v1.rs:12 guestbook::v1::Guestbook spec.items: ...`, with the fix below.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}[{}]", self.level, self.code)?;
@@ -108,8 +107,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Looks at everything that an operator declares, and at the definitions that its kinds were merged into, with their
-/// file names. Findings are sorted by place, and none is there twice.
+/// Checks all declarations of an operator and its merged CRDs with file names. Findings are sorted by
+/// location and unique.
 pub fn check(declarations: &Declarations, definitions: &[(String, Value)]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = declarations.kinds().flat_map(|kind| kind.findings.clone()).collect();
     if declarations.declared.is_empty() && declarations.controllers.is_empty() {
@@ -122,7 +121,7 @@ pub fn check(declarations: &Declarations, definitions: &[(String, Value)]) -> Ve
     findings
 }
 
-/// Brings findings from several places into one order, and drops those that are there twice.
+/// Sorts findings and removes duplicates.
 pub fn sort(findings: &mut Vec<Finding>) {
     findings.sort_by(|one, other| {
         let key = |finding: &Finding| {
@@ -133,7 +132,7 @@ pub fn sort(findings: &mut Vec<Finding>) {
     findings.dedup();
 }
 
-/// The worst level of findings.
+/// The highest severity.
 pub fn worst(findings: &[Finding]) -> Option<Level> {
     findings.iter().map(|finding| finding.level).max()
 }
@@ -142,9 +141,9 @@ fn nothing_declared(declarations: &Declarations) -> Finding {
     Finding::error(
         "KW502",
         &declarations.whole(),
-        "the operator declares nothing: no kind, no right, no webhook and no controller. The linker drops a library \
-         that nothing refers to, and its attributes with it",
-        "refer to the library from main.rs, as the scaffold does, and register a controller before `manager.run()`",
+        "the operator declares nothing: no kind, RBAC rule, webhook or controller. The linker drops a library \
+         that is never referenced, including its attributes",
+        "reference the library in main.rs, as in the scaffold, and register a controller before `manager.run()`",
     )
 }
 

@@ -1,8 +1,8 @@
-//! Roles: from rights that are declared here and there to the few rules that grant them.
+//! Generates roles from RBAC rules.
 //!
-//! Owns [`normalise`], which follows controller-gen: rules are split by resource, those that differ in one respect alone
-//! become one, and everything is sorted. Whatever the order of the input, exactly the rights of the input are granted,
-//! in the same bytes.
+//! [`normalise`] follows controller-gen: rules are split by resource, rules that differ in only one property
+//! are merged, and everything is sorted. The output grants exactly the permissions of the input and does not
+//! depend on its order.
 
 mod bindings;
 mod implied;
@@ -25,12 +25,12 @@ pub use support::{
 };
 pub use usage::{Call, Unused, Usage};
 
-/// The role of the operator itself: kubebuilder's name, which its bindings have.
+/// kubebuilder's name of the operator's role.
 pub const MANAGER_ROLE: &str = "manager-role";
 
 pub(crate) const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
 
-/// A rule of a role. Resources and paths never stand in the same one.
+/// A rule of a role. It has either resources or URLs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PolicyRule {
     /// `apiGroups`.
@@ -46,7 +46,7 @@ pub struct PolicyRule {
 }
 
 impl PolicyRule {
-    /// The rules that a declared one becomes: one, or one for its resources and one for its paths.
+    /// Converts a declared rule, to two rules if it has both resources and URLs.
     pub fn of(rule: &Rule) -> Vec<Self> {
         let set = |list: &[String]| list.iter().cloned().collect::<BTreeSet<String>>();
         let whole = Self {
@@ -66,7 +66,7 @@ impl PolicyRule {
         vec![Self { urls: BTreeSet::new(), ..whole }, paths]
     }
 
-    /// As a role has it.
+    /// The rule as JSON.
     pub fn to_value(&self) -> Value {
         let mut value = Map::new();
         for (name, set) in [
@@ -83,13 +83,13 @@ impl PolicyRule {
         value.into()
     }
 
-    /// What controller-gen sorts rules by.
+    /// controller-gen's sort key.
     fn order(&self) -> String {
         let joined = |set: &BTreeSet<String>| set.iter().map(String::as_str).collect::<Vec<_>>().join("&");
         [&self.groups, &self.resources, &self.names, &self.urls].map(joined).join(" + ")
     }
 
-    /// `*` says it all: what stands beside it adds nothing.
+    /// Removes everything that a `*` already includes.
     fn without_what_a_wildcard_grants(mut self) -> Self {
         for set in [&mut self.groups, &mut self.resources, &mut self.urls, &mut self.verbs] {
             if set.contains("*") {
@@ -100,18 +100,18 @@ impl PolicyRule {
     }
 }
 
-/// The name that the API has for a group: people also write `core` for the one without a name.
+/// The API name of a group. `core` is an alias of the empty group.
 pub(crate) fn canonical_group(group: &str) -> &str {
     if group == "core" { "" } else { group }
 }
 
-/// Brings the rules of one role into controller-gen's form: few rules, sorted.
+/// Normalizes the rules of one role like controller-gen: few rules, sorted.
 ///
-/// controller-gen takes each step once. Then a rule that comes to stand for the same resources as another, because
-/// groups were merged, replaces it, and its rights are lost; here, steps repeat until nothing changes.
+/// controller-gen runs each step once. If merging groups makes two rules apply to the same resources, one
+/// replaces the other and its verbs are lost. Here the steps repeat until nothing changes.
 pub fn normalise(rules: impl IntoIterator<Item = PolicyRule>) -> Vec<PolicyRule> {
     let mut rules: BTreeSet<PolicyRule> = rules.into_iter().collect();
-    // It ends: taken apart by resource, a round has fewer rules than the one before, or changes nothing.
+    // Terminates, because each round either reduces the number of rules per resource or changes nothing.
     loop {
         let merged = merged(&rules);
         if merged == rules {
@@ -149,14 +149,14 @@ fn merged(rules: &BTreeSet<PolicyRule>) -> BTreeSet<PolicyRule> {
     rules
 }
 
-/// Every right that an operator needs, declared or implied, with the namespace of its Role: where the operator watches
-/// certain namespaces alone, what is in namespaces is granted in those.
+/// All rules of an operator, declared or implied, with the namespace of their Role. If the operator watches
+/// specific namespaces, namespaced resources are granted in those.
 pub fn rules(declarations: &Declarations) -> Vec<Rule> {
     let all = declarations.rules().cloned().chain(implied_rules(declarations));
     all.flat_map(|rule| scope::placed(&rule, declarations)).collect()
 }
 
-/// The roles that grant rules: ClusterRoles first, then Roles by namespace, each by name.
+/// The roles with these rules: ClusterRoles first, then Roles by namespace, sorted by name.
 pub fn roles(rules: &[Rule]) -> Vec<Value> {
     let mut by_role: BTreeMap<(&str, &str), Vec<PolicyRule>> = BTreeMap::new();
     for rule in rules {

@@ -1,7 +1,6 @@
-//! Markers: what a field or a type says about its schema and neither schemars nor kube has an attribute for.
+//! Markers for schema keywords that neither schemars nor kube supports as attributes.
 //!
-//! A marker is a function, and stands in schemars' `transform` attribute, so the compiler checks its name and what it
-//! is given:
+//! A marker is a function in schemars' `transform` attribute, so the compiler checks its name and arguments:
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -21,9 +20,9 @@
 //! }
 //! ```
 //!
-//! A marker writes its keywords at once, so they are in every schema that schemars makes. Whether the marker fits what
-//! it stands at is known only when the whole schema is there; a note under a key of ours says what it wants, and
-//! [`crd::of`](crate::crd::of) takes the notes out again and tells what does not fit.
+//! A marker adds its keywords immediately, so they are in every schema of schemars. It also adds a note about
+//! the types that it supports, under a private key. [`crd::of`](crate::crd::of) removes the notes and reports
+//! markers that do not match.
 
 mod format;
 pub(crate) mod note;
@@ -45,12 +44,12 @@ const LIST: &[&str] = &["array"];
 const OBJECT: &[&str] = &["object"];
 const ANY: &[&str] = &[];
 
-/// One marker: a [`Transform`] for schemars' attribute of that name.
+/// A marker: a [`Transform`] for schemars' attribute `transform`.
 #[derive(Clone, Debug)]
-#[must_use = "a marker does something in #[schemars(transform = ...)] only"]
+#[must_use = "a marker only has an effect in #[schemars(transform = ...)]"]
 pub struct Marker {
     name: &'static str,
-    /// The types that it fits; none for all.
+    /// The supported types; empty for all.
     on: &'static [&'static str],
     set: Vec<(&'static str, Value)>,
 }
@@ -83,27 +82,27 @@ impl Transform for Marker {
     }
 }
 
-/// `minimum`: the least that a number may be.
+/// `minimum` of a number.
 pub fn minimum(least: impl Numeric) -> Marker {
     Marker::new("minimum", NUMBERS, "minimum", least.to_json())
 }
 
-/// `maximum`: the most that a number may be.
+/// `maximum` of a number.
 pub fn maximum(most: impl Numeric) -> Marker {
     Marker::new("maximum", NUMBERS, "maximum", most.to_json())
 }
 
-/// `minimum` with `exclusiveMinimum`: a number is above this.
+/// `minimum` with `exclusiveMinimum`.
 pub fn exclusive_minimum(bound: impl Numeric) -> Marker {
     Marker::new("exclusive_minimum", NUMBERS, "minimum", bound.to_json()).and("exclusiveMinimum", true)
 }
 
-/// `maximum` with `exclusiveMaximum`: a number is below this.
+/// `maximum` with `exclusiveMaximum`.
 pub fn exclusive_maximum(bound: impl Numeric) -> Marker {
     Marker::new("exclusive_maximum", NUMBERS, "maximum", bound.to_json()).and("exclusiveMaximum", true)
 }
 
-/// `multipleOf`: a number is a multiple of this.
+/// `multipleOf` of a number.
 pub fn multiple_of(of: impl Numeric) -> Marker {
     Marker::new("multiple_of", NUMBERS, "multipleOf", of.to_json())
 }
@@ -118,12 +117,12 @@ pub fn max_length(most: u64) -> Marker {
     Marker::new("max_length", STRING, "maxLength", most)
 }
 
-/// `pattern`: a regular expression that a string has a match of, in RE2's syntax.
+/// `pattern` of a string: a regular expression in RE2 syntax.
 pub fn pattern(expression: &str) -> Marker {
     Marker::new("pattern", STRING, "pattern", expression)
 }
 
-/// `format` of a string or a number, as the API server knows it.
+/// `format` of a string or number.
 pub fn format(format: Format) -> Marker {
     Marker::new("format", format.fits(), "format", format.name())
 }
@@ -138,17 +137,17 @@ pub fn max_items(most: u64) -> Marker {
     Marker::new("max_items", LIST, "maxItems", most)
 }
 
-/// `minProperties`: how many entries a map has at least.
+/// `minProperties` of a map.
 pub fn min_properties(least: u64) -> Marker {
     Marker::new("min_properties", OBJECT, "minProperties", least)
 }
 
-/// `maxProperties`: how many entries a map has at most.
+/// `maxProperties` of a map.
 pub fn max_properties(most: u64) -> Marker {
     Marker::new("max_properties", OBJECT, "maxProperties", most)
 }
 
-/// `enum`: the values that there are. A Rust enum says it better.
+/// `enum`: the allowed values. Prefer a Rust enum.
 pub fn enumeration<V: Into<Value>>(values: impl IntoIterator<Item = V>) -> Marker {
     let values: Vec<Value> = values.into_iter().map(Into::into).collect();
     let on = match values.first() {
@@ -159,7 +158,7 @@ pub fn enumeration<V: Into<Value>>(values: impl IntoIterator<Item = V>) -> Marke
     Marker::new("enumeration", on, "enum", values)
 }
 
-/// `nullable`: the field may be there with nothing in it, which is not the same as its absence.
+/// `nullable`: the field may be null, which differs from being absent.
 pub fn nullable() -> Marker {
     Marker::new("nullable", ANY, "nullable", true)
 }
@@ -174,7 +173,7 @@ pub fn example(example: impl Into<Value>) -> Marker {
     Marker::new("example", ANY, "example", example)
 }
 
-/// `externalDocs`: where more is written about it.
+/// `externalDocs`: a link to more documentation.
 pub fn external_docs(url: &str, description: &str) -> Marker {
     let mut docs = json!({ "url": url });
     if !description.is_empty() {
@@ -183,60 +182,60 @@ pub fn external_docs(url: &str, description: &str) -> Marker {
     Marker::new("external_docs", ANY, "externalDocs", docs)
 }
 
-/// `x-kubernetes-preserve-unknown-fields`: what the schema does not know is kept.
+/// `x-kubernetes-preserve-unknown-fields`: keeps fields that are not in the schema.
 pub fn preserve_unknown_fields() -> Marker {
     Marker::new("preserve_unknown_fields", ANY, "x-kubernetes-preserve-unknown-fields", true)
 }
 
-/// `x-kubernetes-map-type: atomic` on a struct or a map: whoever applies it owns it whole.
+/// `x-kubernetes-map-type: atomic` on a struct or map: a field manager owns it as a whole.
 pub fn atomic_struct() -> Marker {
     Marker::new("atomic_struct", OBJECT, "x-kubernetes-map-type", "atomic")
 }
 
-/// `x-kubernetes-list-type: atomic`: whoever applies a list owns it whole.
+/// `x-kubernetes-list-type: atomic`: a field manager owns the list as a whole.
 pub fn list_atomic() -> Marker {
     Marker::new("list_atomic", LIST, "x-kubernetes-list-type", "atomic")
 }
 
-/// `x-kubernetes-list-type: set`: each value is in a list once, and owned on its own.
+/// `x-kubernetes-list-type: set`: items are unique scalars, each with its own field manager.
 pub fn list_set() -> Marker {
     Marker::new("list_set", LIST, "x-kubernetes-list-type", "set")
 }
 
-/// `x-kubernetes-list-type: map`: the items of a list are told apart by these fields, and owned one by one.
+/// `x-kubernetes-list-type: map`: items are identified by these keys, each with its own field manager.
 pub fn list_map<'a>(keys: impl IntoIterator<Item = &'a str>) -> Marker {
     let keys: Vec<&str> = keys.into_iter().collect();
     Marker::new("list_map", LIST, "x-kubernetes-list-type", "map").and("x-kubernetes-list-map-keys", keys)
 }
 
-/// `x-kubernetes-validations`: one more rule in CEL. As kube's `#[x_kube(validation = ...)]`, and it also works on
+/// `x-kubernetes-validations`: adds a CEL rule. Like kube's `#[x_kube(validation = ...)]`, but also works on
 /// enums and inside [`items`].
 pub fn validation(rule: impl Into<Rule>) -> impl Transform {
     let rule = serde_json::to_value(rule.into()).unwrap_or_default();
     move |schema: &mut Schema| add_rule(schema.ensure_object(), rule.clone())
 }
 
-/// A field that stays what it is once it is set: `k8s:immutable`.
+/// A field that cannot change after it is set: `k8s:immutable`.
 pub fn immutable() -> impl Transform {
     validation(Rule::new("self == oldSelf").message("field is immutable"))
 }
 
-/// Of these fields, named as in JSON, at most one is set.
+/// At most one of these fields, by JSON name, may be set.
 pub fn at_most_one_of<'a>(fields: impl IntoIterator<Item = &'a str>) -> impl Transform {
     one_of("at_most_one_of", fields, "<= 1", "at most one of the fields in", "may be set")
 }
 
-/// Of these fields, named as in JSON, exactly one is set. An externally tagged enum says it better.
+/// Exactly one of these fields, by JSON name, must be set. Prefer an externally tagged enum.
 pub fn exactly_one_of<'a>(fields: impl IntoIterator<Item = &'a str>) -> impl Transform {
     one_of("exactly_one_of", fields, "== 1", "exactly one of the fields in", "must be set")
 }
 
-/// Of these fields, named as in JSON, at least one is set.
+/// At least one of these fields, by JSON name, must be set.
 pub fn at_least_one_of<'a>(fields: impl IntoIterator<Item = &'a str>) -> impl Transform {
     one_of("at_least_one_of", fields, ">= 1", "at least one of the fields in", "must be set")
 }
 
-/// The rule and its message are controller-gen's, letter by letter.
+/// The rule and the message equal those of controller-gen.
 fn one_of<'a>(
     name: &'static str,
     fields: impl IntoIterator<Item = &'a str>,
@@ -267,11 +266,11 @@ fn add_rule(map: &mut Map<String, Value>, rule: Value) {
     }
 }
 
-/// `x-kubernetes-embedded-resource`: a whole object of any kind, with `apiVersion`, `kind` and `metadata`.
+/// `x-kubernetes-embedded-resource`: a complete object of any kind, with `apiVersion`, `kind` and `metadata`.
 pub fn embedded_resource() -> impl Transform {
     |schema: &mut Schema| {
         let map = schema.ensure_object();
-        // A map says this, and the API server forbids it here.
+        // Set by a map, but the API server forbids it here.
         map.remove("additionalProperties");
         map.insert("type".to_owned(), "object".into());
         map.insert("x-kubernetes-embedded-resource".to_owned(), true.into());
@@ -281,31 +280,31 @@ pub fn embedded_resource() -> impl Transform {
     }
 }
 
-/// Any object: nothing is said of what is in it, whatever the Rust type says (`Schemaless` and
-/// `PreserveUnknownFields` in one). A field of `serde_json::Value` needs no marker, and takes any JSON.
+/// Any object, regardless of the Rust type (controller-gen's `Schemaless` and `PreserveUnknownFields`). A
+/// field of type `serde_json::Value` needs no marker and accepts any JSON.
 pub fn any() -> impl Transform {
     |schema: &mut Schema| {
         replace(schema, json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true }));
     }
 }
 
-/// `x-kubernetes-int-or-string`, whatever the Rust type says. `IntOrString` and `Quantity` need no marker.
+/// `x-kubernetes-int-or-string`, regardless of the Rust type. `IntOrString` and `Quantity` need no marker.
 pub fn int_or_string() -> impl Transform {
     |schema: &mut Schema| replace(schema, union::int_or_string())
 }
 
-/// Makes of an enum that has a tag within its variants what a definition can hold: `#[serde(tag = "type")]` on the
-/// enum, this beside it. Without it kube's own generator panics.
+/// Makes an internally tagged enum (`#[serde(tag = "type")]`) a structural schema. Without it, kube's
+/// generator panics.
 pub fn union() -> impl Transform {
     |schema: &mut Schema| union::flatten(schema.ensure_object())
 }
 
-/// A marker for the items of a list and not for the list: `items:*`.
+/// Applies a marker to the items of a list: controller-gen's `items:*`.
 pub fn items(marker: impl Transform) -> impl Transform {
     within("items", "items", LIST, marker)
 }
 
-/// A marker for the values of a map and not for the map.
+/// Applies a marker to the values of a map.
 pub fn values(marker: impl Transform) -> impl Transform {
     within("values", "additionalProperties", OBJECT, marker)
 }
@@ -327,7 +326,7 @@ fn within(
     }
 }
 
-/// Leaves of a schema what people read, and says the rest anew.
+/// Replaces a schema, except for its title and description.
 fn replace(schema: &mut Schema, with: Value) {
     let map = schema.ensure_object();
     map.retain(|key, _| {

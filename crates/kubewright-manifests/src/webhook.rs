@@ -1,7 +1,7 @@
-//! Webhook configurations, as controller-gen writes them.
+//! Generates webhook configurations like controller-gen.
 //!
-//! What was declared is passed on, in the API's words, even where it makes no sense: the API server's rules are applied
-//! by the [linter](crate::lint), which can say where it was declared.
+//! Invalid declarations are written as declared. The [linter](crate::lint) applies the API server's
+//! validation and reports the source location.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use serde_json::{Map, Value, json};
 use crate::declare::Webhook;
 use crate::rbac::canonical_group;
 
-/// The usual name of the configuration of mutating webhooks.
+/// The default name of the mutating webhook configuration.
 pub const MUTATING: &str = "mutating-webhook-configuration";
-/// The usual name of the configuration of validating webhooks.
+/// The default name of the validating webhook configuration.
 pub const VALIDATING: &str = "validating-webhook-configuration";
-/// The Service in front of the operator's webhook server.
+/// The Service of the operator's webhook server.
 pub const SERVICE: &str = "webhook-service";
-/// Its namespace, which kustomize replaces.
+/// The namespace of the Service, which kustomize replaces.
 pub const NAMESPACE: &str = "system";
 
-/// The configurations that webhooks go into: mutating ones first, then by name; in each, webhooks by name.
+/// The webhook configurations: mutating ones first, then by name. Webhooks are sorted by name.
 pub fn configurations<'a>(webhooks: impl IntoIterator<Item = &'a Webhook>) -> Vec<Value> {
     let mut by_configuration: BTreeMap<(bool, &str), Vec<&Webhook>> = BTreeMap::new();
     for webhook in webhooks {
@@ -107,7 +107,7 @@ pub fn conversion(endpoint: Endpoint<'_>) -> Value {
     })
 }
 
-/// The name of the configuration that a webhook goes into.
+/// The name of a webhook's configuration.
 pub(crate) fn configuration(webhook: &Webhook) -> &str {
     match (webhook.configuration.as_str(), webhook.mutating) {
         ("", true) => MUTATING,
@@ -144,7 +144,7 @@ fn to_value(webhook: &Webhook) -> Value {
     value.into()
 }
 
-/// The runtime understands `v1`, and nothing else is left in a cluster.
+/// Defaults to `v1`, the only version that the runtime and current clusters support.
 fn review_versions(webhook: &Webhook) -> Value {
     if webhook.admission_review_versions.is_empty() {
         json!(["v1"])
@@ -184,7 +184,7 @@ fn rules(webhook: &Webhook) -> Value {
     }])
 }
 
-/// A word as the API writes it. One that it does not know is left as it is, for the API to refuse.
+/// A value in the API's spelling. Unknown values are kept, so that the API server rejects them.
 fn word(given: &str, known: &[&str]) -> Value {
     let known = known.iter().copied().find(|known| known.eq_ignore_ascii_case(given));
     known.unwrap_or(given).into()

@@ -1,14 +1,14 @@
-//! YAML as controller-gen prints it.
+//! Writes YAML like controller-gen.
 //!
-//! Owns the text of every manifest: keys sorted, lists not indented, no line folded, strings quoted only where a
-//! reader of YAML 1.1 (the Kubernetes tools are such readers) would take them for something else, and texts of several
-//! lines as blocks. The same value is always the same bytes, whatever order its maps are in.
+//! Keys are sorted, lists are not indented, lines are not folded, strings are quoted only if YAML 1.1 (which
+//! Kubernetes tools use) would not parse them as strings, and multi-line strings are blocks. The same value
+//! gives the same bytes, regardless of map order.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-/// The text of a document, with the line `---` before it.
+/// A document, starting with the line `---`.
 pub fn document(value: &Value) -> String {
     let mut text = String::from("---\n");
     match value {
@@ -22,12 +22,12 @@ pub fn document(value: &Value) -> String {
     text
 }
 
-/// Several documents in one text.
+/// Several documents.
 pub fn documents<'a>(values: impl IntoIterator<Item = &'a Value>) -> String {
     values.into_iter().map(document).collect()
 }
 
-/// `started` says that the first line has its indentation already: it follows `- `.
+/// Writes the fields of a map. `started` means that the first line follows `- ` and is already indented.
 fn fields(text: &mut String, map: &Map<String, Value>, indent: usize, started: bool) {
     let mut sorted: Vec<_> = map.iter().collect();
     sorted.sort_by_key(|(name, _)| *name);
@@ -76,14 +76,14 @@ fn pad(text: &mut String, indent: usize) {
     text.extend(std::iter::repeat_n(' ', indent));
 }
 
-/// A scalar, or something empty. `indent` is that of a block's lines.
+/// Writes a scalar or an empty collection. `indent` is that of block lines.
 fn inline(text: &mut String, value: &Value, indent: usize) {
     match value {
         Value::String(string) if is_block(string) => block(text, string, indent),
         Value::String(string) => scalar(text, string),
         Value::Array(_) => text.push_str("[]"),
         Value::Object(_) => text.push_str("{}"),
-        // JSON's words for the others are YAML's as well.
+        // Other scalars are the same in JSON and YAML.
         other => _ = write!(text, "{other}"),
     }
 }
@@ -121,14 +121,14 @@ fn double_quoted(text: &mut String, string: &str) {
     text.push('"');
 }
 
-/// Whether a text of several lines can be a block: its first line tells the indentation, and at most one line end is
-/// at its end.
+/// Whether a multi-line string can be a block: its first line determines the indentation, and it ends with at
+/// most one newline.
 fn is_block(string: &str) -> bool {
     string.contains('\n')
         && !string.starts_with([' ', '\t', '\n'])
         && !string.ends_with("\n\n")
         && string.chars().all(|c| c == '\n' || is_printable(c))
-        // A last line of spaces would be taken for the end of the block.
+        // A last line of spaces would count as the end of the block.
         && string.trim_end_matches('\n').lines().last().is_some_and(|line| !line.trim().is_empty())
 }
 
@@ -143,13 +143,13 @@ fn block(text: &mut String, string: &str, indent: usize) {
     }
 }
 
-/// What YAML lets stand in a text as it is, less what readers have been seen to trip over.
+/// Characters that need no escape, without some that parsers handle incorrectly.
 fn is_printable(c: char) -> bool {
     !matches!(c, '\u{0}'..='\u{8}' | '\u{a}'..='\u{1f}' | '\u{7f}'..='\u{a0}' | '\u{2028}' | '\u{2029}' | '\u{feff}')
         && !matches!(c, '\u{fffe}' | '\u{ffff}')
 }
 
-/// Whether a string needs no quotes for its looks.
+/// Whether the syntax of a string requires no quotes.
 fn is_plain(string: &str) -> bool {
     let mut chars = string.chars();
     let starts = match chars.next() {
@@ -166,7 +166,7 @@ fn is_plain(string: &str) -> bool {
         && !string.ends_with([':', ' '])
 }
 
-/// Whether YAML 1.1 would read a string as null, a boolean, a number or a time.
+/// Whether YAML 1.1 would parse a string as null, a boolean, a number or a time.
 fn is_not_a_string(string: &str) -> bool {
     const WORDS: [&str; 14] =
         ["", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n", "<<", "=", ".nan"];
@@ -175,7 +175,7 @@ fn is_not_a_string(string: &str) -> bool {
     WORDS.contains(&lower.as_str()) || unsigned == ".inf" || is_number(unsigned) || is_time(string)
 }
 
-/// Of a number without its sign, in lower case.
+/// Whether `text`, in lower case and without sign, is a number.
 fn is_number(text: &str) -> bool {
     let text = text.replace('_', "");
     let all = |digits: &str, radix| !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));
@@ -189,7 +189,7 @@ fn is_number(text: &str) -> bool {
         return false;
     }
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    // Hours, minutes and seconds are one number in YAML 1.1.
+    // YAML 1.1 has base-60 numbers such as `1:30:00`.
     let mut sixties = whole.split(':');
     let first = sixties.next().unwrap_or_default();
     let digits = |part: &str| part.chars().all(|c| c.is_ascii_digit());
@@ -199,7 +199,7 @@ fn is_number(text: &str) -> bool {
         && sixties.all(|part| !part.is_empty() && part.len() <= 2 && digits(part))
 }
 
-/// `2024-01-01`, or anything that starts so and goes on with a time of day.
+/// `2024-01-01`, also followed by a time of day.
 fn is_time(string: &str) -> bool {
     let mut parts = string.splitn(3, '-');
     let (Some(year), Some(month), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {

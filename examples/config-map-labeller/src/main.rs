@@ -1,14 +1,15 @@
 //! An operator that labels every ConfigMap with the number of its keys.
 //!
-//! It has no kind of its own, so there is nothing to install. Its tests run it as a program against the embedded API
-//! server. The same program runs against any cluster that a kubeconfig leads to; it writes a label, and nothing else:
+//! It has no CRD, so there is nothing to install. The tests run it as a program against the embedded API
+//! server. It also runs against any cluster in a kubeconfig, and only writes this label:
 //!
 //! ```console
 //! KUBECONFIG=~/.kube/config cargo run -p config-map-labeller -- --namespace default
 //! kubectl get configmaps --label-columns config-map-labeller.example.com/keys
 //! ```
 //!
-//! Without a cluster, `cargo run -- apiserver --kubeconfig labeller.kubeconfig` in another terminal is one.
+//! If you have no cluster, start one with `cargo run -- apiserver --kubeconfig labeller.kubeconfig` in
+//! another terminal.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kubewright::prelude::*;

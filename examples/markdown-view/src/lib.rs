@@ -1,6 +1,7 @@
-//! Serves Markdown pages: a MarkdownView has a ConfigMap with its pages, a Deployment of viewers and a Service.
+//! Serves Markdown pages: each MarkdownView owns a ConfigMap with its pages, a Deployment of viewers and a
+//! Service.
 //!
-//! The operator as a library, so that tests can import it.
+//! A library, so that tests can import the operator.
 
 pub mod api;
 pub mod controllers;

@@ -1,4 +1,4 @@
-//! The operator as a program.
+//! The operator binary.
 
 use kubewright::prelude::*;
 

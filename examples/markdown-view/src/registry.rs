@@ -1,4 +1,4 @@
-//! Every kind and every controller of this operator. `kubewright create` and `kubewright delete` write this file.
+//! Registers all kinds and controllers. `kubewright create` and `kubewright delete` edit this file.
 
 use kubewright::{Manager, RegisterError};
 
@@ -6,7 +6,7 @@ use crate::{api, controllers};
 
 kubewright::crds!(api::v1::MarkdownView);
 
-/// Gives the manager all controllers.
+/// Registers all controllers with the manager.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     controllers::markdown_view::register(manager)?;
     Ok(())

@@ -1,7 +1,7 @@
-//! Downloads everything that the later steps read from a package registry, so that they run without a network.
+//! Downloads every registry package that later steps need, so that they run offline.
 //!
-//! Only packages for this machine's platform are downloaded. That is what a machine has that ran nothing but
-//! `cargo build`, so a test that needs a package of another platform fails here too.
+//! Downloads packages for the current platform only, like `cargo build`. A test that needs a package of
+//! another platform therefore fails here too.
 
 use std::path::Path;
 

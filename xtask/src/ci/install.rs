@@ -1,8 +1,8 @@
-//! Installs missing tools on a Debian machine.
+//! Installs missing tools on Debian.
 //!
-//! Packages come from the mirror that apt is configured with. apt's lists and archives stay below `target/tools` and are
-//! removed afterwards, so that no apt state of the machine changes besides the installed packages. Only packages that
-//! are installed on the system need root; programs below `target/tools` do not.
+//! Packages come from the mirror in apt's configuration. apt's lists and archives are kept in `target/tools`
+//! and removed afterwards, so the only change to the system is the installed packages. System packages need
+//! root; programs in `target/tools` do not.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use super::tools::{self, Local, Missing, Source};
 
-/// What this machine can install with.
+/// The installers that this machine has.
 #[derive(Debug, Clone, Copy)]
 pub struct Machine {
     /// apt-get and dpkg-deb exist.
@@ -24,7 +24,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Looks at this machine. Asks for no password.
+    /// Probes this machine without prompting for a password.
     pub fn probe() -> Self {
         let succeeds = |program: &str, args: &[&str]| {
             let mut command = Command::new(program);
@@ -44,7 +44,7 @@ fn is_root() -> bool {
     output.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
-/// Installs every missing tool; `machine` must be able to.
+/// Installs every missing tool with the installers of `machine`.
 pub(super) fn install(root: &Path, machine: Machine, missing: &[Missing]) -> Result<()> {
     debug_assert!(machine.apt || machine.rustup);
     for tool in missing {
@@ -84,11 +84,12 @@ pub(super) fn install(root: &Path, machine: Machine, missing: &[Missing]) -> Res
     Ok(())
 }
 
-/// Takes kubectl from the first Debian release that has a new enough one that runs here; it may need a newer libc.
+/// Installs kubectl from the first Debian release whose package is new enough and runs here. A newer release
+/// may need a newer libc.
 fn kubectl(root: &Path, apt: &Apt) -> Result<()> {
     let mirror = mirror()?;
     let keyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
-    // Without that file apt uses the keys of /etc/apt.
+    // Without this file, apt uses the keys in /etc/apt.
     let signed = if Path::new(keyring).exists() { format!("[signed-by={keyring}] ") } else { String::new() };
     for suite in ["trixie", "sid"] {
         eprintln!("ci: downloading kubectl from Debian {suite}");
@@ -114,14 +115,14 @@ fn kubectl(root: &Path, apt: &Apt) -> Result<()> {
             Err(error) => eprintln!("ci: {error:#}"),
         }
     }
-    bail!("Debian has no kubectl 1.32 or newer that runs on this machine: install one by hand")
+    bail!("no kubectl 1.32 or newer from Debian runs on this machine; install one manually")
 }
 
-/// The mirror of Debian's main archive, from apt's own configuration.
+/// The mirror of Debian's main archive, from apt's configuration.
 fn mirror() -> Result<String> {
     let targets = ["indextargets", "--no-release-info", "--format", "$(REPO_URI)"];
     let archive = ["Identifier: Packages", "Component: main", "Origin: Debian", "Label: Debian"];
-    // The origin of a repository is known only after `apt-get update`.
+    // The origin of a repository is unknown before `apt-get update`.
     for filter in [&archive[..], &archive[..2]] {
         let output = Command::new("apt-get").args(targets).args(filter).output().context("start apt-get")?;
         let found = String::from_utf8_lossy(&output.stdout);
@@ -130,10 +131,10 @@ fn mirror() -> Result<String> {
             return Ok(mirror);
         }
     }
-    bail!("apt's sources name no Debian mirror: install kubectl 1.32 or newer by hand")
+    bail!("no Debian mirror in apt's sources; install kubectl 1.32 or newer manually")
 }
 
-/// apt-get with lists and archives of its own.
+/// apt-get with its own lists and archives.
 struct Apt {
     scratch: PathBuf,
 }
@@ -167,7 +168,7 @@ impl Apt {
             .args(["-qq", "-o"])
             .arg(format!("Dir::State::lists={}", self.scratch.join("lists").display()));
         command.arg("-o").arg(format!("Dir::Cache={}", self.scratch.join("cache").display()));
-        // apt's own user cannot enter a checkout below a home directory.
+        // apt's sandbox user cannot read a checkout in a home directory.
         command.args(["-o", "Acquire::Languages=none", "-o", "APT::Sandbox::User=root"]);
         command
     }
@@ -186,7 +187,8 @@ fn unpack(download: &mut Command, folder: &Path) -> Result<()> {
     run(download.current_dir(folder))?;
     let mut files = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path()));
     let package = files.find(|file| file.extension().is_some_and(|it| it == "deb"));
-    let package = package.with_context(|| format!("apt-get left no package in {}", folder.display()))?;
+    let package =
+        package.with_context(|| format!("apt-get downloaded no package to {}", folder.display()))?;
     run(Command::new("dpkg-deb").arg("-x").arg(package).arg(folder))
 }
 
@@ -194,12 +196,12 @@ fn unpack(download: &mut Command, folder: &Path) -> Result<()> {
 fn adopt(root: &Path, program: &Path) -> Result<()> {
     let bin = tools::bin(root);
     fs::create_dir_all(&bin).with_context(|| format!("create {}", bin.display()))?;
-    let name = program.file_name().context("a program has a name")?;
+    let name = program.file_name().context("program path has no file name")?;
     fs::rename(program, bin.join(name))
         .with_context(|| format!("move {} to target/tools/bin", program.display()))
 }
 
-/// Runs a command; its output is printed only if it fails.
+/// Runs a command and prints its output only on failure.
 fn run(command: &mut Command) -> Result<()> {
     let shown = super::line(command);
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("start `{shown}`"))?;

@@ -1,6 +1,7 @@
-//! Reads what `cargo test` prints: how many tests passed, which failed, and the command that runs each of those alone.
+//! Parses the output of `cargo test`: the number of passed tests, the failed tests, and the command that
+//! reruns each of them.
 //!
-//! Lines are handed over one by one while they are shown; nothing is held back.
+//! Lines are parsed one at a time while they are printed.
 
 /// The results of one or more `cargo test` runs.
 #[derive(Debug, Default)]
@@ -10,13 +11,13 @@ pub struct Report {
     ignored: usize,
     /// Each failed test with the command that runs it alone.
     pub failures: Vec<Failure>,
-    /// Names of tests that failed in the binary that runs now.
+    /// Names of tests that failed in the current binary.
     pending: Vec<String>,
-    /// The closing line of the binary that runs now. The captured output of a failed test can contain other ones.
+    /// The result line of the current binary. The captured output of a failed test may contain others.
     closing: Option<[usize; 3]>,
 }
 
-/// Something that failed.
+/// A failed test or step.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The name of the test or step.
@@ -40,7 +41,7 @@ impl Report {
         } else if let Some(target) = line.strip_prefix("error: ").and_then(rerun) {
             let mut names = std::mem::take(&mut self.pending);
             if names.is_empty() {
-                // The binary ended before its tests did, or a doc test does not compile.
+                // The binary crashed, or a doc test does not compile.
                 self.failures.push(Failure { name: target.into(), command: format!("cargo test {target}") });
             }
             names.sort();
@@ -51,7 +52,7 @@ impl Report {
         }
     }
 
-    /// Counts the last binary in.
+    /// Adds the results of the last binary.
     pub fn finish(&mut self) {
         if let Some([passed, failed, ignored]) = self.closing.take() {
             self.passed += passed;
@@ -60,7 +61,7 @@ impl Report {
         }
     }
 
-    /// `2400 passed, 0 failed`, or nothing if no test ran.
+    /// `2400 passed, 0 failed`, or `None` if no test ran.
     pub fn closing_line(&self) -> Option<String> {
         let Self { passed, failed, ignored, .. } = self;
         let skipped = if *ignored == 0 { String::new() } else { format!(", {ignored} skipped") };
@@ -68,12 +69,13 @@ impl Report {
     }
 }
 
-/// `-p xtask --lib` of ``test failed, to rerun pass `-p xtask --lib` ``.
+/// `-p xtask --lib` from ``test failed, to rerun pass `-p xtask --lib` ``.
 fn rerun(error: &str) -> Option<&str> {
     error.split_once("to rerun pass `")?.1.split_once('`').map(|(target, _)| target)
 }
 
-/// Passed, failed and ignored of `ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s`.
+/// Passed, failed and ignored from `ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished
+/// in 0.00s`.
 fn counts(result: &str) -> Option<[usize; 3]> {
     let (_, counts) = result.split_once(". ")?;
     let mut numbers = counts.split("; ").map(|count| count.split(' ').next()?.parse().ok());
@@ -124,13 +126,13 @@ error: test failed, to rerun pass `-p three --test it`
 ";
 
     #[test]
-    fn counts_are_the_sum_of_the_closing_lines() {
+    fn counts_are_the_sum_of_all_result_lines() {
         assert_eq!(report(FAILED).closing_line().as_deref(), Some("2 passed, 3 failed, 1 skipped"));
         assert_eq!(report("no test ran").closing_line(), None);
     }
 
     #[test]
-    fn every_failed_test_has_the_command_that_runs_it_alone() {
+    fn every_failed_test_has_a_command_that_reruns_it() {
         let commands: Vec<_> = report(FAILED).failures.into_iter().map(|failure| failure.command).collect();
         assert_eq!(
             commands,
@@ -144,7 +146,7 @@ error: test failed, to rerun pass `-p three --test it`
     }
 
     #[test]
-    fn colours_do_not_hide_results() {
+    fn colored_output_is_parsed() {
         let report = report(
             "test a ... \u{1b}[31mFAILED\u{1b}[0m\n\
              test result: \u{1b}[31mFAILED\u{1b}[0m. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; x\n\

@@ -1,7 +1,7 @@
-//! The programs that the checks call, beyond Rust and a C compiler.
+//! Programs that the checks call, in addition to Rust and a C compiler.
 //!
-//! Owns the list of programs, their oldest versions and how each one is installed. Probing is a pure function of what the
-//! programs print; [`super::install`] does the installing.
+//! Lists the programs, their minimum versions and how to install them. Probing is a pure function of the
+//! programs' output; [`super::install`] does the installation.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -14,20 +14,20 @@ use serde_json::Value;
 
 use super::install;
 
-/// The oldest kubectl whose requests and output the tests know.
+/// The minimum version of kubectl. The tests expect its requests and output.
 const KUBECTL: (u32, u32) = (1, 32);
 
-/// Runs a program and returns its standard output, or nothing if the program is missing or fails.
+/// Runs a program and returns its standard output, or `None` if the program is missing or fails.
 pub type Probe<'a> = &'a dyn Fn(&str, &[&str]) -> Option<String>;
 
 /// A program that the checks call.
 #[derive(Debug)]
 pub struct Tool {
-    /// The name that messages use.
+    /// The name in messages.
     pub name: &'static str,
     /// How `cargo xtask ci` installs it.
     pub source: Source,
-    /// Returns why the program cannot be used, or nothing if it can.
+    /// Returns why the program cannot be used, or `None` if it can.
     problem: fn(Probe<'_>) -> Option<String>,
 }
 
@@ -45,16 +45,16 @@ pub enum Source {
 /// Programs that are unpacked below `target/tools`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Local {
-    /// From a newer Debian release than most machines run.
+    /// From a newer Debian release than the machine's.
     Kubectl,
-    /// Installing its package would also start a service.
+    /// Unpacked only, because installing the package starts a service.
     Etcd,
 }
 
 /// A tool that is missing or too old.
 #[derive(Debug)]
 pub struct Missing {
-    /// The tool.
+    /// The missing tool.
     pub tool: &'static Tool,
     /// Why it cannot be used.
     pub problem: String,
@@ -119,7 +119,7 @@ fn kubectl(probe: Probe<'_>) -> Option<String> {
     }
 }
 
-/// Major and minor of `kubectl version --client --output=json`.
+/// Major and minor version from `kubectl version --client --output=json`.
 fn kubectl_version(answer: &str) -> Option<(u32, u32)> {
     let answer: Value = serde_json::from_str(answer).ok()?;
     let version = answer["clientVersion"]["gitVersion"].as_str()?;
@@ -133,7 +133,7 @@ pub fn missing(probe: Probe<'_>) -> Vec<Missing> {
     TOOLS.iter().filter_map(problem).collect()
 }
 
-/// The tools that this machine lacks, with `target/tools/bin` on `PATH`.
+/// The tools that are missing on this machine, with `target/tools/bin` on `PATH`.
 pub fn missing_here(root: &Path) -> Result<Vec<Missing>> {
     let path = path(root)?;
     Ok(missing(&|program, args| {
@@ -143,7 +143,7 @@ pub fn missing_here(root: &Path) -> Result<Vec<Missing>> {
     }))
 }
 
-/// Installs what is missing, or fails with the commands to type.
+/// Installs missing tools, or fails with the commands to run.
 pub fn ensure_installed(root: &Path) -> Result<()> {
     let missing = missing_here(root)?;
     if missing.is_empty() {
@@ -158,11 +158,11 @@ pub fn ensure_installed(root: &Path) -> Result<()> {
     let left = missing_here(root)?;
     let names: Vec<String> =
         left.iter().map(|missing| format!("{} {}", missing.tool.name, missing.problem)).collect();
-    ensure!(left.is_empty(), "after the installation, {}", names.join(", "));
+    ensure!(left.is_empty(), "after installation, {}", names.join(", "));
     Ok(())
 }
 
-/// What `missing` means for this machine, one line per way of installing.
+/// Describes how `missing` will be installed, one line per installer.
 pub fn plan(missing: &[Missing], machine: install::Machine) -> Vec<String> {
     if missing.is_empty() {
         return vec!["all tools are installed".into()];
@@ -187,7 +187,7 @@ pub fn plan(missing: &[Missing], machine: install::Machine) -> Vec<String> {
     lines
 }
 
-/// What the user must install before the checks can run; nothing if `cargo xtask ci` can install all of it.
+/// Instructions for tools that `cargo xtask ci` cannot install on this machine.
 fn by_hand(missing: &[Missing], machine: install::Machine) -> Vec<String> {
     let mut lines = Vec::new();
     let components = names(missing, |source| matches!(source, Source::Rustup(_)));
@@ -221,7 +221,7 @@ pub(super) fn packages(missing: &[Missing]) -> Vec<&'static str> {
     packages.copied().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// The `PATH` of every step: programs below `target/tools` come first.
+/// The `PATH` of every step. Programs in `target/tools` come first.
 pub fn path(root: &Path) -> Result<OsString> {
     let old = env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(bin(root)).chain(env::split_paths(&old));
@@ -229,7 +229,7 @@ pub fn path(root: &Path) -> Result<OsString> {
         .context("add target/tools/bin to PATH; does the checkout's path contain a colon?")
 }
 
-/// The folder of the programs that [`Source::Local`] installs.
+/// The directory of programs installed by [`Source::Local`].
 pub fn bin(root: &Path) -> std::path::PathBuf {
     crate::target_dir(root).join("tools/bin")
 }
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_debian_machine_lists_everything_that_it_installs() {
+    fn an_empty_debian_machine_installs_every_tool() {
         insta::assert_snapshot!(plan(&nothing_installed(), DEBIAN).join("\n"), @"
         installs with apt-get: chromium chromium-driver git make procps python3 python3-pip
         installs into target/tools: kubectl, etcd
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn without_root_the_packages_are_named_in_a_command_to_type() {
+    fn without_root_the_error_contains_the_apt_command() {
         let machine = Machine { root: false, ..DEBIAN };
         assert_eq!(
             plan(&nothing_installed(), machine),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn without_root_an_old_kubectl_is_replaced_below_target() {
+    fn without_root_an_old_kubectl_is_replaced_in_target() {
         let missing = with_kubectl("v1.20.2");
         assert_eq!(missing[0].problem, "1.20 is older than 1.32");
         let machine = Machine { root: false, ..DEBIAN };
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn without_apt_and_rustup_every_tool_is_named() {
+    fn without_apt_and_rustup_the_error_lists_every_tool() {
         let machine = Machine { apt: false, root: true, rustup: false };
         insta::assert_snapshot!(plan(&nothing_installed(), machine).join("\n"), @"
         tools are missing; install with your Rust toolchain: rustfmt, clippy

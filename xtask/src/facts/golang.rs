@@ -1,7 +1,7 @@
-//! Reads Go struct declarations: field order, pointers and `json` tags.
+//! Parses Go struct declarations: field order, pointers and `json` tags.
 //!
-//! A schema does not tell whether a field is a pointer or is left out when empty, and both decide what the
-//! API server writes back. Only `type X struct` blocks and their tags are understood; nothing else is parsed.
+//! OpenAPI schemas do not contain pointers and `omitempty`, and both determine the server's output. Parses
+//! `type X struct` blocks and their tags only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,21 +9,21 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-/// How Go writes one field.
+/// A field of a Go struct.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GoField {
     pub(crate) json: String,
-    /// Its type, without a pointer's `*`.
+    /// The type without the pointer's `*`.
     pub(crate) ty: String,
     pub(crate) pointer: bool,
     pub(crate) omit_empty: bool,
     pub(crate) omit_zero: bool,
-    /// Number in protobuf, if the field has one.
+    /// The protobuf field number, if any.
     pub(crate) number: Option<u32>,
 }
 
 impl GoField {
-    /// Whether it is written even if empty. A struct that is no pointer is never left out as empty.
+    /// Whether the field is written when empty. `omitempty` has no effect on a struct that is not a pointer.
     pub(crate) fn always(&self, structure: bool) -> bool {
         !self.omit_zero && (!self.omit_empty || (structure && !self.pointer))
     }
@@ -31,11 +31,11 @@ impl GoField {
 
 enum Member {
     Field(GoField),
-    /// An embedded struct: flat in JSON, a message of its own in protobuf if it has a number.
+    /// An embedded struct. JSON flattens it; protobuf has a nested message if it has a number.
     Inline(String, Option<u32>),
 }
 
-/// Every struct of the packages, by our name for it (`core.v1.Container`).
+/// All structs by short name, such as `core.v1.Container`.
 pub(crate) struct Structs(BTreeMap<String, Vec<Member>>);
 
 impl Structs {
@@ -58,14 +58,14 @@ impl Structs {
         read_package(&machinery.join("version"), "version", &mut structs)?;
         let extensions = sources.join("k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1");
         read_package(&extensions, "apiextensions.v1", &mut structs)?;
-        // kube-aggregator is no Debian package: its five small types are written down here.
+        // kube-aggregator is not packaged in Debian, so its five types are listed here.
         for (name, text) in AGGREGATOR {
             structs.insert(format!("apiregistration.v1.{name}"), text.lines().filter_map(member).collect());
         }
         Ok(Self(structs))
     }
 
-    /// The fields of `name` in Go's order, embedded structs flattened as JSON does.
+    /// The fields of `name` in Go's order, with embedded structs flattened as in JSON.
     pub(crate) fn fields(&self, name: &str) -> Vec<GoField> {
         let package = &name[..name.rfind('.').map_or(0, |dot| dot + 1)];
         let mut fields = Vec::new();
@@ -96,8 +96,8 @@ impl Structs {
         self.0.contains_key(&qualify(package, &field.ty))
     }
 
-    /// Lines of `protobuf.txt`: a message, then `field:number` and, for embedded messages, `@Type:number`.
-    /// Only packages that `types` has are of interest.
+    /// Lines of `protobuf.txt`: the message, then `field:number`, and `@Type:number` for embedded messages.
+    /// Covers only packages in `types`.
     pub(crate) fn messages(&self, types: &str) -> String {
         let packages: BTreeSet<&str> = types
             .lines()
@@ -106,8 +106,7 @@ impl Structs {
             .collect();
         let mut text = String::from(
             "# Protobuf numbers of Kubernetes v1.36, derived by `cargo xtask facts`.\n\
-             # A message, its fields as JSON calls them with their numbers, and with `@` the messages whose fields\n\
-             # JSON shows as its own.\n",
+             # A message, its JSON field names with their numbers, and with `@` embedded messages that JSON flattens.\n",
         );
         for (name, members) in &self.0 {
             let package = &name[..name.rfind('.').map_or(0, |dot| dot + 1)];
@@ -214,7 +213,7 @@ fn read_package(folder: &Path, package: &str, structs: &mut BTreeMap<String, Vec
     Ok(())
 }
 
-/// One line of a struct, if it declares something that JSON shows.
+/// Parses one line of a struct. Returns `None` if the line declares nothing that JSON contains.
 fn member(line: &str) -> Option<Member> {
     let (declaration, tags) = line.trim().split_once('`')?;
     let tag = tags.split_once("json:\"")?.1.split_once('"')?.0;
@@ -248,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pointer_and_its_tags_are_read() {
+    fn pointers_and_tags_are_parsed() {
         let Some(Member::Field(field)) =
             member("Port *int32 `json:\"port,omitempty\" protobuf:\"varint,3\"`")
         else {
@@ -268,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_embedded_struct_is_inline_and_a_hidden_field_is_nothing() {
+    fn embedded_structs_are_inline_and_hidden_fields_are_skipped() {
         assert!(
             matches!(member("VolumeSource `json:\",inline\" protobuf:\"bytes,2,opt,name=volumeSource\"`"), Some(Member::Inline(of, Some(2))) if of == "VolumeSource")
         );

@@ -1,7 +1,7 @@
-//! Derives `openapi.txt`: what a published schema says and `types.txt` leaves out.
+//! Generates `openapi.txt`: schema properties that `types.txt` does not contain.
 //!
-//! Defaults and enums come from a running server, as those of `types.txt` do. What follows from a field's other
-//! facts is not written down again.
+//! Defaults and enums come from a running server, as in `types.txt`. Properties that follow from other facts
+//! of a field are omitted.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,10 +13,9 @@ use super::golang::{GoField, Structs};
 use super::types::{is_structure, is_zero, served_schemas, short};
 
 const HEADER: &str = "\
-# What types.txt leaves out of published schemas, because no other rule needs it; derived by `cargo xtask facts` from
-# the schemas of a kube-apiserver v1.36, read by src/openapi/schema.rs. A type, a field, and either `zero` (the default is
-# the zero value, which does not follow from the field's marks) or `enum` with the values of a list's or map's elements,
-# or of a field named `kind`.
+# Schema properties that types.txt does not contain; derived by `cargo xtask facts` from the schemas of kube-apiserver
+# v1.36 and read by src/openapi/schema.rs. A type, a field, and either `zero` (the default is the zero value, which does
+# not follow from the field's marks) or `enum` with the values of list or map elements, or of a field named `kind`.
 ";
 
 pub(crate) fn derive(definitions: &Value, served: &Value, go: &Structs) -> Result<String> {
@@ -41,7 +40,7 @@ pub(crate) fn derive(definitions: &Value, served: &Value, go: &Structs) -> Resul
     Ok(text)
 }
 
-/// What is to be said of a field, given how it is served and how Go writes it.
+/// The entry of a field, from its served schema and its Go declaration.
 fn mark(field: &str, served: &Value, go: Option<&GoField>, structure: bool) -> Option<String> {
     let own = if field == "kind" { &served["enum"] } else { &Value::Null };
     let elements = [&served["items"]["enum"], &served["additionalProperties"]["enum"], own];
@@ -66,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zero_default_is_told_where_go_may_leave_the_field_out() {
+    fn a_zero_default_is_recorded_if_go_may_omit_the_field() {
         let served = json!({ "type": "string", "default": "" });
         assert_eq!(mark("f", &served, Some(&go(false, true)), false).as_deref(), Some("zero"));
         assert_eq!(mark("f", &served, Some(&go(true, false)), false).as_deref(), Some("zero"));
@@ -76,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn enums_are_told_that_have_no_place_in_the_types() {
+    fn enums_missing_from_types_txt_are_recorded() {
         let list = json!({ "type": "array", "items": { "enum": ["A", "B"], "default": "" } });
         assert_eq!(mark("f", &list, None, false).as_deref(), Some("enum\tA|B"));
         let map = json!({ "type": "object", "additionalProperties": { "enum": ["A"] } });

@@ -1,7 +1,7 @@
-//! Derives `parameters.txt`: the query parameters that options kinds stand for.
+//! Generates `parameters.txt`: the query parameters of options kinds such as ListOptions.
 //!
-//! A parameter is a field of the kind's Go struct, its text is the one that Go's generated docs have. A running
-//! server tells only the names; they must be the same.
+//! A parameter is a field of the kind's Go struct. Its description comes from Go's generated docs. The names
+//! must equal those of a running server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ const HEADER: &str = "\
 # `cargo xtask facts`. The format is described in src/openapi/parameters.rs.
 ";
 
-/// Where the kinds are declared, and the kinds.
+/// Packages and the options kinds that they declare.
 const OPTIONS: [(&str, &[&str]); 2] = [
     (
         "meta.v1",
@@ -38,14 +38,14 @@ const OPTIONS: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// The parameter that the HTTP layer takes, which is of no options kind.
+/// The only parameter without an options kind; the HTTP layer handles it.
 const OF_NO_KIND: &str = "pretty";
 
-/// What Go's generated docs say of fields: by type and field.
+/// Field descriptions from Go's generated docs, by type and field.
 pub(crate) struct Docs(BTreeMap<(String, String), String>);
 
 impl Docs {
-    /// Reads the docs of the packages in [`OPTIONS`].
+    /// Parses the docs of the packages in [`OPTIONS`].
     pub(crate) fn read(sources: &Path) -> Result<Self> {
         let mut docs = BTreeMap::new();
         for (package, folder) in
@@ -59,7 +59,7 @@ impl Docs {
     }
 }
 
-/// Reads `var map_Kind = map[string]string{`, then `"field": "text",` a line.
+/// Parses `var map_Kind = map[string]string{`, followed by lines of `"field": "text",`.
 fn parse(package: &str, text: &str) -> BTreeMap<(String, String), String> {
     let mut docs = BTreeMap::new();
     let mut kind = None;
@@ -71,7 +71,7 @@ fn parse(package: &str, text: &str) -> BTreeMap<(String, String), String> {
             kind = None;
         } else if let Some(kind) = &kind
             && let Some((field, text)) = line.trim().trim_end_matches(',').split_once(':')
-            // Go's quoting is JSON's as far as these texts go.
+            // For these texts, Go's quoting equals JSON's.
             && let (Ok(field), Ok(text)) = (serde_json::from_str(field), serde_json::from_str(text))
         {
             docs.insert((kind.clone(), field), text);
@@ -90,10 +90,10 @@ pub(crate) fn derive(served: &Value, go: &Structs, docs: &Docs) -> Result<String
             let mut fields = go.fields(&name);
             fields.retain(|field| !matches!(field.json.as_str(), "kind" | "apiVersion"));
             fields.sort_by(|a, b| a.json.cmp(&b.json));
-            // A struct cannot be said in a query.
+            // A query parameter cannot hold a struct.
             for field in fields.into_iter().filter(|field| !go.is_struct(&name, field)) {
                 let doc = docs.0.get(&(name.clone(), field.json.clone()));
-                let doc = doc.with_context(|| format!("no doc of {name}.{}", field.json))?;
+                let doc = doc.with_context(|| format!("no documentation for {name}.{}", field.json))?;
                 writeln!(text, "\t{}\t{}\t{}", field.json, query_type(&field), escape(doc))?;
                 names.insert(field.json);
             }
@@ -104,7 +104,8 @@ pub(crate) fn derive(served: &Value, go: &Structs, docs: &Docs) -> Result<String
     Ok(text)
 }
 
-/// A list is a parameter that may be repeated, and is told as one of its elements; all named types are strings.
+/// The OpenAPI type of a parameter. A list is a repeatable parameter of its element type; named types are
+/// strings.
 fn query_type(field: &GoField) -> &'static str {
     match field.ty.trim_start_matches("[]") {
         "bool" => "boolean",
@@ -117,7 +118,7 @@ fn escape(text: &str) -> String {
     text.replace('\\', r"\\").replace('\n', r"\n").replace('\t', r"\t")
 }
 
-/// The names of all query parameters that a running server takes.
+/// The names of all query parameters of a running server.
 fn served_names(served: &Value) -> BTreeSet<String> {
     let documents = served.as_object().into_iter().flatten();
     let operations = documents.flat_map(|(_, of)| of["operations"].as_object().into_iter().flatten());
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn docs_are_read_by_type_and_field() {
+    fn docs_are_parsed_by_type_and_field() {
         let text = "var map_Pod = map[string]string{\n\t\"\":     \"A \\\"pod\\\".\",\n\t\"spec\": \"Its:\\n\\nspec\",\n}\n\n\
                     func (Pod) SwaggerDoc() map[string]string {\n\t\"x\": \"y\",\n}\n";
         let docs: Vec<_> = parse("core.v1", text).into_iter().collect();
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_stays_on_its_line() {
+    fn a_description_is_written_on_one_line() {
         assert_eq!(escape("a\n\tb\\n"), r"a\n\tb\\n");
     }
 }

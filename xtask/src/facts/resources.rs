@@ -1,7 +1,7 @@
-//! Turns a server's own discovery, table columns and first objects into `resources.txt`, `columns.txt` and
-//! `bootstrap.txt`.
+//! Generates `resources.txt`, `columns.txt` and `bootstrap.txt` from a server's discovery documents, table
+//! columns and bootstrap objects.
 //!
-//! The order of groups and resources is the server's own; it is what clients are shown.
+//! Groups and resources keep the server's order, because clients see it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -80,7 +80,7 @@ fn string(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// The table columns of each resource, a line each, below a line that names the resources that share them.
+/// The table columns, one per line, below a line with the resources that share them.
 pub(crate) fn columns(tables: &Value) -> Result<String> {
     let mut shared: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (path, columns) in tables.as_object().context("no tables")? {
@@ -102,8 +102,8 @@ pub(crate) fn columns(tables: &Value) -> Result<String> {
         shared.into_iter().map(|(body, paths)| (paths.join(" "), body)).collect();
     blocks.sort();
     let mut text = String::from(
-        "# Columns of the Tables that a kube-apiserver v1.36 answers, derived by `cargo xtask facts`.\n\
-         # A line of resource paths, then a line a column: name, type, format, priority, description.\n",
+        "# Table columns of kube-apiserver v1.36, derived by `cargo xtask facts`.\n\
+         # A line of resource paths, then one line per column: name, type, format, priority, description.\n",
     );
     for (paths, body) in blocks {
         writeln!(text, "{paths}")?;
@@ -112,24 +112,23 @@ pub(crate) fn columns(tables: &Value) -> Result<String> {
     Ok(text)
 }
 
-/// The columns of kinds that have none of their own, limit ranges among them: custom resources need their texts.
+/// The columns of kinds without their own, such as LimitRange. Custom resources use the same descriptions.
 pub(crate) fn standard_columns(columns: &str) -> Result<String> {
     let mut lines = columns.lines();
     lines.find(|line| line.starts_with("api/v1/limitranges")).context("no columns of limitranges")?;
-    let mut text = String::from(
-        "# The columns of kinds without columns of their own, derived by `cargo xtask facts`.\n",
-    );
+    let mut text =
+        String::from("# Table columns of kinds without their own columns, derived by `cargo xtask facts`.\n");
     for line in lines.take_while(|line| line.starts_with('\t')) {
         writeln!(text, "{line}")?;
     }
     Ok(text)
 }
 
-/// The objects that are there right after the start, a line each: resource path, then compact JSON.
+/// The objects that exist after startup, one per line: resource path, then compact JSON.
 pub(crate) fn bootstrap(objects: &Value) -> Result<String> {
     let mut text = String::from(
-        "# Objects that a fresh kube-apiserver v1.36 holds, derived by `cargo xtask facts`.\n\
-         # A resource path and the object; uid, resourceVersion and times are set at the start.\n",
+        "# Objects in a new cluster of kube-apiserver v1.36, derived by `cargo xtask facts`.\n\
+         # A resource path and the object; uid, resourceVersion and times are set at startup.\n",
     );
     for (path, items) in objects.as_object().context("no objects")? {
         for item in items.as_array().into_iter().flatten() {
@@ -139,7 +138,7 @@ pub(crate) fn bootstrap(objects: &Value) -> Result<String> {
                     meta.remove(set_by_server);
                 }
             }
-            // Computed anew on each request, never stored.
+            // Computed on each request, never stored.
             if path != "api/v1/componentstatuses" {
                 writeln!(
                     text,
@@ -152,15 +151,15 @@ pub(crate) fn bootstrap(objects: &Value) -> Result<String> {
     Ok(text)
 }
 
-/// The rules of the ClusterRoles among those objects that are the sum of others, a line each: name, then compact
+/// The rules of aggregated ClusterRoles among the bootstrap objects, one role per line: name, then compact
 /// JSON.
 pub(crate) fn aggregated(objects: &Value) -> Result<String> {
     let mut roles = objects["apis/rbac.authorization.k8s.io/v1/clusterroles"]
         .as_array()
-        .context("no ClusterRoles among the first objects")?
+        .context("no ClusterRoles in bootstrap-objects.json")?
         .clone();
     roles.sort_by_key(|role| role["metadata"]["name"].to_string());
-    // Sums of sums take several rounds.
+    // A ClusterRole may aggregate other aggregated ClusterRoles, so this takes several rounds.
     loop {
         let before = roles.clone();
         for role in &mut roles {
@@ -173,17 +172,17 @@ pub(crate) fn aggregated(objects: &Value) -> Result<String> {
         }
     }
     let mut text = String::from(
-        "# Rules of the ClusterRoles in bootstrap.txt that are the sum of others, derived by `cargo xtask facts`.\n\
-         # A name and the rules that a cluster's controller writes into it.\n",
+        "# Rules of the aggregated ClusterRoles in bootstrap.txt, derived by `cargo xtask facts`.\n\
+         # A name and the rules that the aggregation controller writes.\n",
     );
     for role in roles.iter().filter(|role| role["aggregationRule"].is_object()) {
-        let name = role["metadata"]["name"].as_str().context("a ClusterRole without a name")?;
+        let name = role["metadata"]["name"].as_str().context("ClusterRole has no name")?;
         writeln!(text, "{name} {}", role["rules"])?;
     }
     Ok(text)
 }
 
-/// The rules of what a role selects, each once.
+/// The deduplicated rules of the ClusterRoles that `role` selects.
 fn sum(roles: &[Value], role: &Value) -> Value {
     let mut rules: Vec<Value> = Vec::new();
     let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array();

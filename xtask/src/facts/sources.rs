@@ -1,8 +1,8 @@
-//! Fetches the registry packages that facts come from, once, into `target/facts`.
+//! Downloads the registry packages that the facts are generated from, once, to `target/facts`.
 //!
-//! PyPI's `kubernetes-validate` has every type with list and merge keys; Debian's Go libraries of Kubernetes
-//! have what no schema tells: which fields are pointers and which are left out when empty. Package clients
-//! are used as the machine has them set up; no address stands here.
+//! PyPI's `kubernetes-validate` has every type with list types and merge keys. Debian's Go packages of
+//! Kubernetes have what schemas lack: pointers and `omitempty`. pip and apt use the configuration of the
+//! machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,23 +11,23 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-/// Version of the PyPI package. It carries the schemas of every minor from 1.25 on.
+/// Version of the PyPI package. It contains the schemas of every minor version since 1.25.
 const VALIDATE: &str = "kubernetes-validate==1.37.0";
 
-/// Debian packages with Kubernetes' Go types, and the minor that they must be of.
+/// Debian packages with the Go types of Kubernetes.
 const GO_PACKAGES: [&str; 3] =
     ["golang-k8s-api-dev", "golang-k8s-apimachinery-dev", "golang-k8s-apiextensions-apiserver-dev"];
 
-/// What the packages hold, unpacked.
+/// The unpacked packages.
 pub struct Sources {
-    /// `$defs` of the PyPI package: OpenAPI name to schema.
+    /// `$defs` of the PyPI package: schemas by OpenAPI name.
     pub definitions: Value,
-    /// Folder that holds `k8s.io/api` and its neighbours.
+    /// Directory that contains `k8s.io/api` and the other Go packages.
     pub go: PathBuf,
 }
 
 impl Sources {
-    /// Downloads and unpacks both packages below `cache`, or uses what an earlier run left there.
+    /// Downloads and unpacks both packages to `cache`, or reuses an earlier download.
     pub fn fetch(cache: &Path) -> Result<Self> {
         Ok(Self { definitions: definitions(cache)?, go: go_sources(&cache.join("go"))? })
     }
@@ -60,7 +60,7 @@ pub fn definitions(cache: &Path) -> Result<Value> {
     Ok(schemas["$defs"].take())
 }
 
-/// Debian's Go sources of Kubernetes, from the newest suite of the mirror that apt is set up with.
+/// Debian's Go sources of Kubernetes, from the newest suite of the configured apt mirror.
 fn go_sources(folder: &Path) -> Result<PathBuf> {
     let sources = folder.join("root/usr/share/gocode/src");
     if sources.join("k8s.io/apiextensions-apiserver").is_dir() {
@@ -79,10 +79,10 @@ fn go_sources(folder: &Path) -> Result<PathBuf> {
             "Origin: Debian",
             "Label: Debian",
         ]),
-        "this chore reads Debian packages: run it on a Debian machine after `apt-get update`",
+        "this command reads Debian packages; run it on Debian after `apt-get update`",
     )?;
     let Some(mirror) = targets.lines().next() else {
-        bail!("apt knows no Debian mirror: run `apt-get update` first");
+        bail!("no Debian mirror in apt's configuration; run `apt-get update` first");
     };
     fs::write(folder.join("sources.list"), format!("deb {mirror} sid main\n"))?;
     let at = |sub: &str| folder.join(sub).display().to_string();
@@ -100,14 +100,14 @@ fn go_sources(folder: &Path) -> Result<PathBuf> {
         }
         command
     };
-    run(apt().arg("update"), "check apt's network set-up")?;
-    run(apt().arg("download").args(GO_PACKAGES), "the suite may have moved on: see `apt-cache policy`")?;
+    run(apt().arg("update"), "check apt's network configuration")?;
+    run(apt().arg("download").args(GO_PACKAGES), "the version may have changed; see `apt-cache policy`")?;
     for entry in fs::read_dir(folder.join("debs"))? {
         let deb = entry?.path();
         let name = deb.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if !name.contains(&format!("_0.{}.", &super::KUBERNETES_MINOR[2..])) {
             bail!(
-                "{name} is not of Kubernetes {}: review the new facts before taking them",
+                "{name} is not Kubernetes {}; review the new facts before accepting them",
                 super::KUBERNETES_MINOR
             );
         }

@@ -1,8 +1,7 @@
-//! Turns schemas into the lines of `types.txt`.
+//! Generates the lines of `types.txt` from schemas.
 //!
-//! The format is described where it is read, in `kubewright_apimachinery::types`. A line is a function of the
-//! PyPI schema, plus what a running server adds (defaults, enums) and what Go's structs add (order, pointers,
-//! what is written when empty).
+//! `kubewright_apimachinery::types` documents the format. A line combines the PyPI schema with defaults and
+//! enums of a running server, and with order, pointers and `omitempty` of Go's structs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,10 +13,10 @@ use super::golang::{GoField, Structs};
 
 const HEADER: &str = "\
 # Types of Kubernetes v1.36, derived by `cargo xtask facts`; the format is described in src/types.rs.
-# Reviewed text: change the chore, not this file.
+# Generated and reviewed: change the generator, not this file.
 ";
 
-/// Leaf types that are letters in the table.
+/// Leaf types and their letters in the table.
 const LEAVES: [(&str, &str); 7] = [
     ("io.k8s.apimachinery.pkg.api.resource.Quantity", "q"),
     ("io.k8s.apimachinery.pkg.util.intstr.IntOrString", "x"),
@@ -28,7 +27,7 @@ const LEAVES: [(&str, &str); 7] = [
     ("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON", "j"),
 ];
 
-/// OpenAPI package prefixes and the shorter ones of the table.
+/// OpenAPI package prefixes and their short forms in the table.
 const PREFIXES: [(&str, &str); 5] = [
     ("io.k8s.api.", ""),
     ("io.k8s.apimachinery.pkg.apis.", ""),
@@ -57,8 +56,8 @@ pub(crate) fn derive(definitions: &Value, served: &Value, go: &Structs) -> Resul
     Ok(text)
 }
 
-/// What the PyPI package says of every field, `type -> field -> facts`, in the table's own notation and
-/// without what the package does not know (pointers, defaults, enums).
+/// The fields of every type according to the PyPI package, `type -> field -> facts`, in the notation of the
+/// table. The package has no pointers, defaults or enums.
 pub fn facts_of_definitions(definitions: &Value) -> Result<BTreeMap<String, BTreeMap<String, String>>> {
     let mut types = BTreeMap::new();
     for (openapi, schema) in definitions.as_object().context("$defs is not an object")? {
@@ -76,7 +75,7 @@ pub fn facts_of_definitions(definitions: &Value) -> Result<BTreeMap<String, BTre
     Ok(types)
 }
 
-/// The schemas of all documents of a running server, by OpenAPI name.
+/// The schemas of all OpenAPI documents of a running server, by OpenAPI name.
 pub(super) fn served_schemas(served: &Value) -> BTreeMap<&str, &Value> {
     let documents = served.as_object().into_iter().flatten();
     documents
@@ -91,7 +90,7 @@ fn line(name: &str, schema: &Value, served: Option<&Value>, go: &[GoField]) -> R
         line.push_str(" @atomic");
     }
     for gvk in schema["x-kubernetes-group-version-kind"].as_array().into_iter().flatten() {
-        // Options are listed once per group; only a kind's own group is a fact about the type.
+        // Options kinds list every group. Only a kind's own group is a fact about the type.
         if gvk["kind"] == name.rsplit('.').next().unwrap_or_default() && group_matches(name, gvk) {
             write!(line, " @kind={}/{}", text(&gvk["group"]), text(&gvk["version"]))?;
         }
@@ -100,7 +99,7 @@ fn line(name: &str, schema: &Value, served: Option<&Value>, go: &[GoField]) -> R
         write!(line, " @unions={unions}")?;
     }
     let Some(properties) = schema["properties"].as_object() else {
-        // An object without properties is an empty struct; no type at all is any JSON.
+        // An object without properties is an empty struct. A schema without a type accepts any JSON.
         if schema["type"].is_null() {
             line.push_str(" @any");
         }
@@ -132,7 +131,7 @@ fn line(name: &str, schema: &Value, served: Option<&Value>, go: &[GoField]) -> R
     Ok(line)
 }
 
-/// Type, required, list type and patch strategy of a field: what every schema of it must agree on.
+/// Type, required, list type and patch strategy of a field. All schemas must agree on them.
 fn core_facts(schema: &Value, package: &str, required: bool) -> Result<String> {
     let mut facts = type_text(schema, package)?;
     if required {
@@ -193,7 +192,7 @@ fn type_text(schema: &Value, package: &str) -> Result<String> {
     })
 }
 
-/// Whether the field is a struct in Go.
+/// Whether the field is a Go struct.
 pub(super) fn is_structure(schema: &Value) -> bool {
     reference(schema).is_some()
 }
@@ -223,7 +222,7 @@ pub(super) fn short(openapi: &str) -> Result<String> {
     let found = PREFIXES
         .iter()
         .find_map(|(long, short)| openapi.strip_prefix(long).map(|rest| format!("{short}{rest}")));
-    found.with_context(|| format!("no short name for {openapi}"))
+    found.with_context(|| format!("no short prefix for {openapi}"))
 }
 
 fn package(name: &str) -> &str {

@@ -1,7 +1,7 @@
-//! Which crate may depend on which.
+//! Allowed dependencies between the crates.
 //!
-//! Owns the one table of edges that ARCHITECTURE.md draws. Edges go downward only; what a crate must never
-//! contain is checked over its whole closure, not only over the line in its manifest.
+//! Owns the table of edges in ARCHITECTURE.md. Dependencies point downward only. Forbidden packages are
+//! searched in the whole dependency tree of a crate, not only in its manifest.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::{Files, Violation, Workspace};
 
 const APISERVER: &str = "kubewright-apiserver";
 
-/// The crates that do no I/O and read no clock.
+/// Crates that do no I/O and read no clock.
 const PURE: &[&str] = &[
     "kubewright-apimachinery",
     "kubewright-structured-merge",
@@ -23,7 +23,7 @@ const PURE: &[&str] = &[
     "kubewright-apiextensions",
 ];
 
-/// Who may depend on whom of ours.
+/// Allowed dependencies between our crates.
 const EDGES: &[(&str, &[&str])] = &[
     (
         "kubewright-cli",
@@ -77,17 +77,17 @@ const EDGES: &[(&str, &[&str])] = &[
     ("kubewright-sync", &[]),
 ];
 
-/// What an example may depend on: what an operator's author does.
+/// Examples use the same crates as an operator.
 const EXAMPLES: &[&str] = &["kubewright"];
 
-/// Chores and measurements look at everything, and nothing looks at them.
+/// Members without restrictions. No other crate may depend on them.
 const FREE: &[&str] =
     &["kubewright-bench", "kubewright-bench-ours", "kubewright-bench-peer", "kubewright-bench-work", "xtask"];
 
-/// Who may know the command line.
+/// Crates that may depend on clap.
 const KNOWS_CLAP: &[&str] = &["kubewright-cli", "kubewright", "kubewright-bench", "xtask"];
 
-/// The members whose whole closure is looked at.
+/// Members whose whole dependency tree is checked.
 pub(super) const GUARDED: &[&str] = &[
     "kubewright-apimachinery",
     "kubewright-structured-merge",
@@ -97,15 +97,14 @@ pub(super) const GUARDED: &[&str] = &[
     APISERVER,
 ];
 
-/// Crates that do I/O, or exist only to do it.
+/// Crates that do I/O.
 const IO: &[&str] =
     &["tokio", "hyper", "reqwest", "ureq", "async-std", "smol", "mio", "socket2", "rustls", "kube-client"];
 
 /// Clients of the Kubernetes API.
 const CLIENTS: &[&str] = &["kube", "kube-client", "kube-runtime"];
 
-/// What of the standard library is I/O, a clock or a thread: whole modules, and names in others. `std::net` also
-/// has addresses, which are only values.
+/// Modules of `std` that do I/O, read a clock or start threads. Of `std::net` only some types are impure.
 const IMPURE_MODULES: &[&str] = &["env", "fs", "os", "process", "thread"];
 const IMPURE_NAMES: &[&[&str]] = &[
     &["Instant", ":", ":", "now"],
@@ -177,19 +176,23 @@ fn edge(workspace: &Workspace, member: &Member, dependency: &Dependency, allowed
     match allowed {
         Allowed::Everything => None,
         Allowed::Only(below) if below.contains(&dependency.name.as_str()) => None,
-        Allowed::Only([]) => Some((what, "it may depend on none of ours: move the code down".into())),
-        Allowed::Only(below) => Some((what, format!("of ours it may depend on {} only", below.join(", ")))),
+        Allowed::Only([]) => {
+            Some((what, "it may not depend on other workspace crates; move the code down".into()))
+        }
+        Allowed::Only(below) => {
+            Some((what, format!("of the workspace crates it may only depend on {}", below.join(", "))))
+        }
     }
 }
 
-/// A test may look up, at a crate that looks down at this one. With a version that could never be published:
-/// each would have to be first.
+/// Checks a dev-dependency on a crate that depends on this one. With a version, neither crate could be
+/// published first.
 fn upward_for_tests(workspace: &Workspace, member: &Member, dependency: &Dependency) -> Option<Wrong> {
     workspace.member(&dependency.name)?;
     (dependency.versioned && is_upward(member, &dependency.name)).then(|| {
         (
             format!("the tests of `{}` depend upward on `{}` with a version", member.name, dependency.name),
-            "name it by `path` alone".into(),
+            "use `path` without a version".into(),
         )
     })
 }
@@ -198,7 +201,7 @@ fn is_upward(member: &Member, dependency: &str) -> bool {
     below(dependency).contains(member.name.as_str())
 }
 
-/// Everything that `name` may come to depend on, by the table.
+/// The transitive dependencies that the table allows for `name`.
 fn below(name: &str) -> BTreeSet<&'static str> {
     let edges = |name: &str| EDGES.iter().find(|(from, _)| *from == name).map_or(&[][..], |(_, to)| to);
     let mut found = BTreeSet::new();
@@ -211,8 +214,7 @@ fn below(name: &str) -> BTreeSet<&'static str> {
     found
 }
 
-/// A unit test that uses a crate above its own has two copies of its own: the one under test and the one that
-/// the crate above was built with.
+/// Reports unit tests that use a crate above their own. They would link two copies of their own crate.
 fn seen_twice(member: &Member, key: &str, files: &Files, violations: &mut Vec<Violation>) {
     let name = key.replace('-', "_");
     let src = format!("{}/src/", member.folder);
@@ -221,8 +223,8 @@ fn seen_twice(member: &Member, key: &str, files: &Files, violations: &mut Vec<Vi
         violations.extend(tokens.find(&[&name]).map(|line| Violation {
             path: path.to_owned(),
             line,
-            what: format!("`{name}` lies above `{}` and is used in src/", member.name),
-            fix: "move the test to tests/: here it would see its own crate twice".into(),
+            what: format!("`{name}` depends on `{}` and is used in its src/", member.name),
+            fix: "move the test to tests/, since a unit test would link its own crate twice".into(),
         }));
     }
 }
@@ -232,7 +234,7 @@ fn clap(member: &Member, dependency: &Dependency) -> Option<Wrong> {
     (is_clap && !KNOWS_CLAP.contains(&member.name.as_str())).then(|| {
         (
             format!("`{}` depends on `{}`", member.name, dependency.name),
-            format!("only {} read command lines: take options as a struct", KNOWS_CLAP.join(", ")),
+            format!("only {} parse command lines; take options as a struct", KNOWS_CLAP.join(", ")),
         )
     })
 }
@@ -240,7 +242,7 @@ fn clap(member: &Member, dependency: &Dependency) -> Option<Wrong> {
 fn closure(member: &Member, manifest: &Manifest<'_>, violations: &mut Vec<Violation>) {
     let (banned, rule) = match member.name.as_str() {
         name if PURE.contains(&name) => (IO, "it does no I/O"),
-        APISERVER => (CLIENTS, "unmodified clients are its proof, so it contains none"),
+        APISERVER => (CLIENTS, "the API server must not contain a Kubernetes client"),
         _ => return,
     };
     for name in banned.iter().filter(|name| member.closure.contains(**name)) {
@@ -248,7 +250,7 @@ fn closure(member: &Member, manifest: &Manifest<'_>, violations: &mut Vec<Violat
             path: member.manifest(),
             line: manifest.dependency_line(name),
             what: format!("`{}` contains `{name}`", member.name),
-            fix: format!("{rule}: `cargo tree -p {} -e normal,build -i {name}` shows the way", member.name),
+            fix: format!("{rule}: `cargo tree -p {} -e normal,build -i {name}` shows the path", member.name),
         });
     }
 }
@@ -257,22 +259,22 @@ fn impure(member: &Member, files: &Files, violations: &mut Vec<Violation>) {
     let src = format!("{}/src/", member.folder);
     for (path, text) in files.written("rs").filter(|(path, _)| path.starts_with(&src)) {
         let tokens = Tokens::of(text).unwrap_or_default().before_tests();
-        let mut tell = |line, what: String| {
+        let mut report = |line, what: String| {
             violations.push(Violation {
                 path: path.to_owned(),
                 line,
                 what,
-                fix: format!("`{}` is pure: take the value as a parameter", member.name),
+                fix: format!("`{}` must be pure; take the value as a parameter", member.name),
             });
         };
         for (module, line) in tokens.paths_below("std") {
             if IMPURE_MODULES.contains(&module) {
-                tell(line, format!("`std::{module}`"));
+                report(line, format!("`std::{module}`"));
             }
         }
         for name in IMPURE_NAMES {
             for line in tokens.find(name) {
-                tell(line, format!("`{}`", name.concat()));
+                report(line, format!("`{}`", name.concat()));
             }
         }
     }

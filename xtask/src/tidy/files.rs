@@ -1,6 +1,6 @@
-//! The files of a checkout: what git tracks and what it would track.
+//! The files of a checkout that git tracks or would track.
 //!
-//! Owns the list and the texts. Ignored files are not there, so that a link to one counts as dead.
+//! Ignored files are not included, so a link to one counts as dead.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,12 +9,12 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
-/// Every file of a checkout by its path from the root, with `/`; the text where it is text.
+/// Files by path relative to the root, with `/`. The content is `None` for binary files.
 #[derive(Debug, Default)]
 pub struct Files(BTreeMap<String, Option<String>>);
 
 impl Files {
-    /// Reads the files below `root`: what git lists, or everything but build output where git does not know it.
+    /// Reads the files below `root` that git lists. Without git, reads everything except build output.
     pub fn read(root: &Path) -> Result<Self> {
         let paths = match from_git(root) {
             Some(paths) => paths,
@@ -23,7 +23,7 @@ impl Files {
         let mut files = BTreeMap::new();
         for path in paths {
             let full = root.join(&path);
-            // Git also lists what was deleted a moment ago, and links to folders.
+            // Git also lists deleted files and symlinks to directories.
             if full.is_file() {
                 let bytes = fs::read(&full).with_context(|| format!("read {}", full.display()))?;
                 files.insert(path, String::from_utf8(bytes).ok());
@@ -37,7 +37,7 @@ impl Files {
         self.0.iter().filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?)))
     }
 
-    /// Paths and texts of the files with this extension that people wrote: test data and templates are not.
+    /// Paths and texts of files with this extension, without test data and templates.
     pub fn written(&self, extension: &str) -> impl Iterator<Item = (&str, &str)> {
         let generated = |part: &str| matches!(part, "testdata" | "templates");
         self.texts().filter(move |(path, _)| {
@@ -51,7 +51,7 @@ impl Files {
         self.0.get(path)?.as_deref()
     }
 
-    /// Whether there is a file or a folder of this name; the root is the empty name.
+    /// Whether a file or directory exists. The empty path is the root.
     pub fn has(&self, path: &str) -> bool {
         let below = format!("{path}/");
         path.is_empty()
@@ -61,7 +61,7 @@ impl Files {
 }
 
 fn from_git(root: &Path) -> Option<Vec<String>> {
-    // A folder inside somebody else's checkout must not ask that one: it may be ignored there.
+    // A directory inside another checkout must not use that repository's list, which may ignore it.
     if !root.join(".git").exists() {
         return None;
     }
@@ -80,7 +80,7 @@ fn from_disk(root: &Path) -> Result<Vec<String>> {
             let entry = entry.with_context(|| format!("list {}", full.display()))?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
-            let kind = entry.file_type().with_context(|| format!("look at {path}"))?;
+            let kind = entry.file_type().with_context(|| format!("get the file type of {path}"))?;
             if !kind.is_dir() {
                 found.push(path);
             } else if name != "target" && name != ".git" {
@@ -93,7 +93,7 @@ fn from_disk(root: &Path) -> Result<Vec<String>> {
 
 #[cfg(test)]
 impl Files {
-    /// Files that exist only in a test.
+    /// In-memory files for tests.
     pub(crate) fn planted(files: &[(&str, &str)]) -> Self {
         Self(files.iter().map(|(path, text)| ((*path).to_owned(), Some((*text).to_owned()))).collect())
     }
@@ -104,14 +104,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_there_if_a_file_is_in_it() {
+    fn a_directory_exists_if_it_contains_a_file() {
         let files = Files::planted(&[("docs/adr/0001.md", ""), ("docs-old.md", "")]);
         assert!(files.has("docs") && files.has("docs/adr") && files.has("docs/adr/0001.md") && files.has(""));
         assert!(!files.has("doc") && !files.has("docs/adr/0001") && !files.has("docs-old"));
     }
 
     #[test]
-    fn what_git_ignores_is_not_listed_and_what_is_new_is() {
+    fn ignored_files_are_not_listed_and_untracked_files_are() {
         let checkout = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| fs::write(checkout.path().join(path), text).unwrap();
         write(".gitignore", "ignored.rs\n");
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn without_git_the_disk_is_walked_past_build_output() {
+    fn without_git_all_files_but_build_output_are_listed() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("target/debug")).unwrap();
         fs::create_dir_all(folder.path().join("src")).unwrap();
@@ -133,6 +133,6 @@ mod tests {
         fs::write(folder.path().join("logo.png"), [0xff, 0xfe]).unwrap();
         let files = Files::read(folder.path()).unwrap();
         assert_eq!(files.texts().map(|(path, _)| path).collect::<Vec<_>>(), ["src/lib.rs"]);
-        assert!(files.has("logo.png"), "a link to a picture is not dead");
+        assert!(files.has("logo.png"), "links to images are valid");
     }
 }

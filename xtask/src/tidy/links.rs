@@ -1,7 +1,6 @@
-//! No link between the Markdown files of this repository is dead.
+//! Checks that links between Markdown files point to tracked files and existing headings.
 //!
-//! Owns what a link's target means: a file that git tracks, and a heading in it. Links to the web are not
-//! followed, since a check must not depend on the weather.
+//! Links to websites are not followed, so the check works offline.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +26,7 @@ pub(super) fn check(files: &Files, violations: &mut Vec<Violation>) {
                 path: (*path).to_owned(),
                 line: link.line,
                 what: format!("the link `[{}]` is not defined", link.target),
-                fix: "add its target at the end of the file".into(),
+                fix: "define it at the end of the file".into(),
             });
         }
     }
@@ -43,25 +42,26 @@ fn follow(
         return Ok(());
     }
     if target.starts_with('/') {
-        return Err(("starts at the root of a web site", "write it relative to the file"));
+        return Err(("starts at the root of a website", "make it relative to the file"));
     }
     let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
     let path = match path {
         "" => from.to_owned(),
-        path => resolve(from, path).ok_or(("leaves the repository", "link what lies inside"))?,
+        path => resolve(from, path).ok_or(("leaves the repository", "link to a file in the repository"))?,
     };
     if !files.has(&path) {
-        return Err(("leads to nothing", "mend it, or add the file"));
+        return Err(("points to a missing file", "fix it, or add the file"));
     }
     match pages.get(path.as_str()) {
         Some(page) if !anchor.is_empty() && !page.anchors.iter().any(|found| found == anchor) => {
-            Err(("leads to no heading", "use the heading's words, small, with hyphens"))
+            Err(("points to a missing heading", "write the heading in lower case with hyphens"))
         }
         _ => Ok(()),
     }
 }
 
-/// The path from the root that `target` means in the file `from`, or nothing if it leads out.
+/// Resolves `target` in the file `from` to a path relative to the root. Returns `None` if it leaves the
+/// repository.
 fn resolve(from: &str, target: &str) -> Option<String> {
     let mut parts: Vec<_> = from.split('/').collect();
     parts.pop();
@@ -79,7 +79,7 @@ fn resolve(from: &str, target: &str) -> Option<String> {
 struct Page {
     anchors: Vec<String>,
     links: Vec<Link>,
-    /// Links by a name that the page does not define.
+    /// Reference links without a definition.
     undefined: Vec<Link>,
 }
 
@@ -95,7 +95,7 @@ impl Page {
         let mut undefined = Vec::new();
         let line = |offset: usize| text[..offset].matches('\n').count() + 1;
         let callback = |link: BrokenLink<'_>| {
-            // A word in brackets alone is mostly only that.
+            // A single word in brackets is usually not a link.
             if matches!(link.link_type, LinkType::Reference | LinkType::Collapsed) {
                 undefined.push(Link { target: link.reference.to_string(), line: line(link.span.start) });
             }
@@ -129,7 +129,7 @@ impl Page {
         page
     }
 
-    /// Names a heading as GitHub and mdBook do.
+    /// Adds the anchor of a heading, named as GitHub and mdBook do.
     fn anchor(&mut self, heading: &str) {
         let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
         let slug = kept.collect::<String>().to_lowercase().replace(' ', "-");
@@ -144,7 +144,7 @@ impl Page {
     }
 }
 
-/// The values of an attribute in a piece of HTML.
+/// The values of an attribute in an HTML fragment.
 fn attribute<'a>(html: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     let start = format!(" {name}=\"");
     let starts: Vec<_> = html.match_indices(&start).map(|(at, _)| at + start.len()).collect();
@@ -155,7 +155,7 @@ fn attribute<'a>(html: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
 mod tests {
     use super::*;
 
-    fn told(files: &[(&str, &str)]) -> String {
+    fn reported(files: &[(&str, &str)]) -> String {
         let mut violations = Vec::new();
         check(&Files::planted(files), &mut violations);
         violations.sort();
@@ -163,31 +163,31 @@ mod tests {
     }
 
     #[test]
-    fn living_links_are_followed_to_files_folders_and_headings() {
+    fn valid_links_to_files_directories_and_headings_pass() {
         let readme = "# A `cargo` Command: what?\n\n[self](#a-cargo-command-what) [web](https://example.com/x)\n\
                       [adr](docs/adr/) ![logo](logo.svg) [page](docs/a.md#twice-1) [ref][r] [word]\n\n[r]: docs/a.md\n\
                       <a href=\"docs/a.md\">x</a>\n";
         let page = "# Twice\n## Twice\n[up](../README.md) <a id=\"here\"></a> [here](#here) `[x](nowhere)`\n\n\
                     ```\n[x](nowhere)\n```\n";
         let files = [("README.md", readme), ("docs/a.md", page), ("docs/adr/0001.md", ""), ("logo.svg", "")];
-        assert_eq!(told(&files), "");
+        assert_eq!(reported(&files), "");
     }
 
     #[test]
-    fn dead_links_are_told_with_file_and_line() {
+    fn dead_links_are_reported_with_file_and_line() {
         let readme =
             "[gone](docs/b.md)\n[no heading](docs/a.md#nothing)\n\n| a |\n|---|\n| [table](x.png) |\n";
         let page =
             "[out](../../secret.md)\n[root](/README.md)\n[own](#none)\n[undefined][x]\n\n[y]: gone.md\n[y]\n";
-        insta::assert_snapshot!(told(&[("README.md", readme), ("docs/a.md", page)]), @"
-        README.md:1: the link `docs/b.md` leads to nothing; mend it, or add the file
-        README.md:2: the link `docs/a.md#nothing` leads to no heading; use the heading's words, small, with hyphens
-        README.md:6: the link `x.png` leads to nothing; mend it, or add the file
-        docs/a.md:1: the link `../../secret.md` leaves the repository; link what lies inside
-        docs/a.md:2: the link `/README.md` starts at the root of a web site; write it relative to the file
-        docs/a.md:3: the link `#none` leads to no heading; use the heading's words, small, with hyphens
-        docs/a.md:4: the link `[x]` is not defined; add its target at the end of the file
-        docs/a.md:7: the link `gone.md` leads to nothing; mend it, or add the file
+        insta::assert_snapshot!(reported(&[("README.md", readme), ("docs/a.md", page)]), @"
+        README.md:1: the link `docs/b.md` points to a missing file; fix it, or add the file
+        README.md:2: the link `docs/a.md#nothing` points to a missing heading; write the heading in lower case with hyphens
+        README.md:6: the link `x.png` points to a missing file; fix it, or add the file
+        docs/a.md:1: the link `../../secret.md` leaves the repository; link to a file in the repository
+        docs/a.md:2: the link `/README.md` starts at the root of a website; make it relative to the file
+        docs/a.md:3: the link `#none` points to a missing heading; write the heading in lower case with hyphens
+        docs/a.md:4: the link `[x]` is not defined; define it at the end of the file
+        docs/a.md:7: the link `gone.md` points to a missing file; fix it, or add the file
         ");
     }
 }

@@ -1,7 +1,7 @@
-//! Nothing banned is in `Cargo.lock`, and all of it comes from the default registry.
+//! Checks that `Cargo.lock` contains no banned crates and only crates from the default registry.
 //!
-//! `deny.toml` owns the list of bans, for cargo-deny and for this check alike. A fresh machine has no
-//! cargo-deny, and these two rules are too important to be checked sometimes.
+//! The bans are those of `deny.toml`. cargo-deny may be missing on a fresh machine, so these two rules are
+//! also checked here.
 
 use toml::de::{DeTable, DeValue};
 
@@ -10,34 +10,34 @@ use super::{Files, Violation};
 const LOCK: &str = "Cargo.lock";
 const BANS: &str = "deny.toml";
 
-/// How cargo names the default registry in a lock file, whatever mirror stands in for it.
+/// The source of crates from the default registry in a lock file, also if a mirror replaces it.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 pub(super) fn check(files: &Files, violations: &mut Vec<Violation>) {
     let bans = files.text(BANS).map(bans).unwrap_or_default();
     let mut name = "";
     for (number, line) in files.text(LOCK).unwrap_or_default().lines().enumerate() {
-        let mut tell =
+        let mut report =
             |what, fix| violations.push(Violation { path: LOCK.into(), line: number + 1, what, fix });
         if let Some(value) = value(line, "name") {
             name = value;
             if let Some((_, reason)) = bans.iter().find(|(banned, _)| banned == name) {
-                let fix = format!("`cargo tree --workspace --target all -i {name}` shows who brings it");
-                tell(format!("`{name}` is banned: {reason}"), fix);
+                let fix = format!("`cargo tree --workspace --target all -i {name}` shows the dependents");
+                report(format!("`{name}` is banned: {reason}"), fix);
             }
         }
         if let Some(source) = value(line, "source").filter(|source| *source != REGISTRY) {
-            tell(format!("`{name}` comes from {source}"), "use a release from the default registry".into());
+            report(format!("`{name}` comes from {source}"), "use a release from the default registry".into());
         }
     }
 }
 
-/// The value of a line `key = "value"`; cargo writes its lock files with one such line a key.
+/// The value of a line `key = "value"`. cargo writes each key of a lock file on its own line.
 fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     line.strip_prefix(key)?.strip_prefix(" = \"")?.strip_suffix('"')
 }
 
-/// Names and reasons of what `deny.toml` bans.
+/// Names and reasons of the crates banned by `deny.toml`.
 fn bans(text: &str) -> Vec<(String, String)> {
     let Ok(root) = DeTable::parse(text) else { return Vec::new() };
     let list = root.get_ref().get("bans").and_then(|bans| bans.get_ref().get("deny"));
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_banned_or_comes_from_elsewhere_is_told() {
+    fn banned_crates_and_other_sources_are_reported() {
         let lock = format!(
             "[[package]]\nname = \"good\"\nsource = \"{REGISTRY}\"\n\n[[package]]\nname = \"ours\"\n\n\
              [[package]]\nname = \"openssl\"\nsource = \"{REGISTRY}\"\n\n\
@@ -61,15 +61,15 @@ mod tests {
         let deny = "[bans]\ndeny = [{ crate = \"openssl\", reason = \"TLS is rustls\" }]\n";
         let mut violations = Vec::new();
         check(&Files::planted(&[("Cargo.lock", &lock), ("deny.toml", deny)]), &mut violations);
-        let told: Vec<_> = violations.iter().map(ToString::to_string).collect();
-        insta::assert_snapshot!(told.join("\n"), @"
-        Cargo.lock:9: `openssl` is banned: TLS is rustls; `cargo tree --workspace --target all -i openssl` shows who brings it
+        let reported: Vec<_> = violations.iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(reported.join("\n"), @"
+        Cargo.lock:9: `openssl` is banned: TLS is rustls; `cargo tree --workspace --target all -i openssl` shows the dependents
         Cargo.lock:14: `forked` comes from git+https://example.com/forked#1; use a release from the default registry
         ");
     }
 
     #[test]
-    fn the_bans_of_this_repository_are_read() {
+    fn the_bans_in_deny_toml_are_parsed() {
         let deny = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../deny.toml")).unwrap();
         assert!(bans(&deny).iter().any(|(name, reason)| name == "aws-lc-sys" && !reason.is_empty()));
     }

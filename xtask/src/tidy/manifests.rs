@@ -1,42 +1,42 @@
-//! Every crate inherits from the workspace: one version, one edition, one set of lints, one place for versions.
+//! Checks that every crate inherits package fields, lints and dependency versions from the workspace.
 //!
-//! Owns the reading of a `Cargo.toml` with line numbers. What the values mean is cargo's business.
+//! Parses `Cargo.toml` with line numbers. cargo itself validates the values.
 
 use toml::de::{DeTable, DeValue};
 
 use super::{Files, Violation, Workspace};
 
-/// The fields of `[package]` that stand in the workspace.
+/// Fields of `[package]` that must be inherited.
 const INHERITED: &[&str] = &["version", "edition", "rust-version", "license"];
 
 pub(super) fn check(workspace: &Workspace, files: &Files, violations: &mut Vec<Violation>) {
     for member in &workspace.members {
         let path = member.manifest();
         let manifest = Manifest::parse(files.text(&path).unwrap_or_default());
-        let mut tell = |line, what, fix| violations.push(Violation { path: path.clone(), line, what, fix });
+        let mut report = |line, what, fix| violations.push(Violation { path: path.clone(), line, what, fix });
         for field in INHERITED {
             if !manifest.inherits("package", field) {
                 let line = manifest.line(&["package", field]).unwrap_or(manifest.package_line());
-                let what = format!("`{field}` does not come from the workspace");
-                tell(line, what, format!("write `{field}.workspace = true`"));
+                let what = format!("`{field}` is not inherited from the workspace");
+                report(line, what, format!("write `{field}.workspace = true`"));
             }
         }
         if manifest.table(&["lints"]).is_none_or(|lints| !is_true(lints, "workspace")) {
             let line = manifest.line(&["lints"]).unwrap_or(manifest.package_line());
-            tell(
+            report(
                 line,
-                "the lints do not come from the workspace".into(),
+                "the lints are not inherited from the workspace".into(),
                 "add `[lints] workspace = true`".into(),
             );
         }
         for dependency in &manifest.dependencies {
             let looks_up = dependency.for_tests && dependency.path_alone;
             if !dependency.inherits && !looks_up {
-                tell(
+                report(
                     dependency.line,
-                    format!("`{}` does not come from the workspace", dependency.key),
+                    format!("`{}` is not inherited from the workspace", dependency.key),
                     format!(
-                        "name it in the root's [workspace.dependencies] and write `{}.workspace = true`",
+                        "add it to [workspace.dependencies] of the root and write `{}.workspace = true`",
                         dependency.key
                     ),
                 );
@@ -45,7 +45,7 @@ pub(super) fn check(workspace: &Workspace, files: &Files, violations: &mut Vec<V
     }
 }
 
-/// A manifest with the lines of what it says.
+/// A manifest with line numbers.
 pub(super) struct Manifest<'a> {
     text: &'a str,
     root: DeTable<'a>,
@@ -61,7 +61,7 @@ struct Entry {
 }
 
 impl<'a> Manifest<'a> {
-    /// Reads what cargo has read before: a text that is not TOML is taken for an empty manifest.
+    /// Parses a manifest. Invalid TOML gives an empty one, because cargo has already reported it.
     pub(super) fn parse(text: &'a str) -> Self {
         let root = DeTable::parse(text).map(toml::Spanned::into_inner).unwrap_or_default();
         let mut manifest = Self { text, root, dependencies: Vec::new() };
@@ -79,7 +79,7 @@ impl<'a> Manifest<'a> {
         self.line(&["package"]).unwrap_or(1)
     }
 
-    /// The line of a dependency by the name that the manifest gives it, or of `[package]` if it is not named.
+    /// The line of a dependency by its key in the manifest, or of `[package]` if there is none.
     pub(super) fn dependency_line(&self, key: &str) -> usize {
         self.dependencies
             .iter()

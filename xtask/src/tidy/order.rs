@@ -1,12 +1,12 @@
-//! The API server and the runtime wake tasks in a fixed order.
+//! Forbids `tokio::sync::watch` in the API server and the runtime.
 //!
-//! Tests with a fixed seed compare whole traces. `tokio::sync::watch` wakes its receivers in random order, so the crates
-//! between a request and a reconcile must not use it. Their tests may.
+//! It wakes its receivers in random order, and tests with a fixed seed compare whole traces. Tests may use
+//! it.
 
 use super::rust::Tokens;
 use super::{Files, Violation};
 
-/// The crates that a seeded test runs through.
+/// Crates that run in seeded tests.
 const ORDERED: &[&str] = &[
     "kubewright-apiserver",
     "kubewright-runtime",
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_of_tokio_is_found_in_every_spelling() {
+    fn tokio_watch_is_found_in_every_form_of_path() {
         let text = "//! X\nuse tokio::sync::watch;\nuse tokio::sync::{mpsc, watch::Sender};\n\
                     fn a(_: tokio::sync::watch::Receiver<u8>) {}\nuse std::sync::Arc;\nuse crate::watch;\n";
         assert_eq!(lines("crates/kubewright-runtime/src/a.rs", text), [2, 3, 4]);

@@ -1,11 +1,10 @@
-//! No file names the machine that it was written on.
+//! Checks that no file contains paths or package hosts of the machine that it was written on.
 //!
-//! Owns the lists of folders and hosts. They are put together from pieces, so that this file does not break
-//! its own rule.
+//! The forbidden names are concatenated from parts, so that this file does not violate its own rule.
 
 use super::{Files, Violation};
 
-/// Folders that exist on one machine only.
+/// Directories of a single machine.
 const FOLDERS: &[&str] = &[
     concat!("/", "work", "/"),
     concat!("/", "root", "/"),
@@ -14,7 +13,7 @@ const FOLDERS: &[&str] = &[
     concat!("/", "Users", "/"),
 ];
 
-/// Hosts of package registries and their mirrors. Which one to use is the machine's own setting.
+/// Hosts of package registries and mirrors. They belong in the machine's configuration.
 const HOSTS: &[&str] = &[
     concat!("index.", "crates.io"),
     concat!("static.", "crates.io"),
@@ -31,20 +30,20 @@ const HOSTS: &[&str] = &[
 pub(super) fn check(files: &Files, violations: &mut Vec<Violation>) {
     for (path, text) in files.texts() {
         for (number, line) in text.lines().enumerate() {
-            let mut tell = |what: String, fix: &str| {
+            let mut report = |what: String, fix: &str| {
                 violations.push(Violation { path: path.to_owned(), line: number + 1, what, fix: fix.into() });
             };
             for folder in FOLDERS.iter().filter(|folder| names_folder(line, folder)) {
-                tell(format!("a path of one machine, `{folder}`"), "write it relative to the checkout");
+                report(format!("the machine-specific path `{folder}`"), "make it relative to the checkout");
             }
             for host in HOSTS.iter().filter(|host| line.contains(**host)) {
-                tell(format!("the registry host `{host}`"), "use what the machine is set up with");
+                report(format!("the registry host `{host}`"), "use the machine's configuration");
             }
         }
     }
 }
 
-/// Whether `folder` begins a path in `line`, rather than lying inside a longer one.
+/// Whether an absolute path in `line` starts with `folder`.
 fn names_folder(line: &str, folder: &str) -> bool {
     let inside =
         |before: char| before.is_alphanumeric() || matches!(before, '_' | '-' | '.' | '~' | '}' | ')' | '*');
@@ -56,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_path_from_the_root_names_a_machine() {
+    fn only_absolute_paths_are_machine_specific() {
         for line in ["cd {}main", "\"{}x\"", "{}", "file://{}x", "(see {}x)"] {
             assert!(names_folder(&line.replace("{}", FOLDERS[0]), FOLDERS[0]), "{line}");
         }

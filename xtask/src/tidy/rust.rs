@@ -1,59 +1,58 @@
-//! Every Rust file says what it is for, is short enough to read, and hides nothing from the checks.
+//! Checks the header, the length and forbidden constructs of every Rust file.
 //!
-//! Owns [`Tokens`], so that words in comments and strings never count. Test data is exempt: it is written by
-//! programs.
+//! Works on [`Tokens`], so comments and strings never match. Test data is exempt, because it is generated.
 
 use proc_macro2::{Delimiter, LexError, TokenStream, TokenTree};
 
 use super::{Files, Violation};
 
-/// How many lines a file may have before its tests.
+/// Maximum number of lines before the tests.
 const LONGEST: usize = 600;
 
-/// What may not stand in a source, and what to write instead.
+/// Forbidden tokens, their display name and the fix.
 const FORBIDDEN: &[(&[&str], &str, &str)] = &[
-    (&["#", "[", "ignore"], "`#[ignore]`", "make the test pass, or delete it"),
+    (&["#", "[", "ignore"], "`#[ignore]`", "fix the test, or delete it"),
     (&["#", "[", "allow"], "`#[allow]`", "write `#[expect(lint, reason = \"...\")]`"),
     (&["#", "!", "[", "allow"], "`#![allow]`", "write `#![expect(lint, reason = \"...\")]`"),
-    (&["todo", "!"], "`todo!`", "write the code, or leave out what needs it"),
-    (&["unimplemented", "!"], "`unimplemented!`", "write the code, or leave out what needs it"),
+    (&["todo", "!"], "`todo!`", "implement it, or remove the caller"),
+    (&["unimplemented", "!"], "`unimplemented!`", "implement it, or remove the caller"),
     (&["dbg", "!"], "`dbg!`", "remove it, or use tracing"),
 ];
 
 pub(super) fn check(files: &Files, violations: &mut Vec<Violation>) {
     for (path, text) in files.written("rs") {
-        let mut tell = |line, what: String, fix: &str| {
+        let mut report = |line, what: String, fix: &str| {
             violations.push(Violation { path: path.to_owned(), line, what, fix: fix.into() });
         };
         let first = text.lines().position(|line| !line.trim().is_empty()).unwrap_or_default();
         if !text.lines().nth(first).unwrap_or_default().starts_with("//!") {
-            tell(
+            report(
                 first + 1,
                 "the file does not open with `//!`".into(),
-                "say what it owns and what it must not do",
+                "describe what it owns and its invariant",
             );
         }
         let tokens = match Tokens::of(text) {
             Ok(tokens) => tokens,
             Err(error) => {
                 let line = error.span().start().line.max(1);
-                tell(line, "this is not Rust".into(), "mend it, or put it below templates/ or testdata/");
+                report(line, "not valid Rust".into(), "fix it, or move it to templates/ or testdata/");
                 continue;
             }
         };
         for (words, what, fix) in FORBIDDEN {
             for line in tokens.find(words) {
-                tell(line, (*what).into(), fix);
+                report(line, (*what).into(), fix);
             }
         }
         for (word, line) in tokens.conditional_attributes() {
             if let Some((_, what, fix)) = FORBIDDEN.iter().find(|(words, ..)| words[1..] == ["[", word]) {
-                tell(line, format!("{what} in `cfg_attr`"), fix);
+                report(line, format!("{what} in `cfg_attr`"), fix);
             }
         }
         let lines = tokens.first_test_line().map_or(text.lines().count(), |line| line - 1);
         if lines > LONGEST {
-            tell(
+            report(
                 LONGEST + 1,
                 format!("{lines} lines before the tests, more than {LONGEST}"),
                 "split it by noun",
@@ -62,7 +61,7 @@ pub(super) fn check(files: &Files, violations: &mut Vec<Violation>) {
     }
 }
 
-/// The words and signs of a source in their order, groups opened up; what a literal says is left out.
+/// The tokens of a source in order, with groups flattened. The content of literals is dropped.
 #[derive(Debug, Default)]
 pub(super) struct Tokens(Vec<Token>);
 
@@ -72,7 +71,7 @@ struct Token {
     line: usize,
 }
 
-/// How a module of unit tests begins.
+/// Start of a module of unit tests.
 const TESTS: &[&str] = &["#", "[", "cfg", "(", "test", ")", "]", "mod"];
 
 impl Tokens {
@@ -82,19 +81,19 @@ impl Tokens {
         Ok(tokens)
     }
 
-    /// The lines on which `words` begin.
+    /// The lines where the sequence `words` starts.
     pub(super) fn find<'a>(&'a self, words: &'a [&str]) -> impl Iterator<Item = usize> + 'a {
         self.positions(words).map(|at| self.0[at].line)
     }
 
-    /// What stands before the first module of unit tests.
+    /// The tokens before the first module of unit tests.
     pub(super) fn before_tests(mut self) -> Self {
         let end = self.first_test_position().unwrap_or(self.0.len());
         self.0.truncate(end);
         self
     }
 
-    /// The modules that paths name directly below `root`, as `std::fs` and `std::{fs, net}` do.
+    /// The modules directly below `root` in paths such as `std::fs` and `std::{fs, net}`.
     pub(super) fn paths_below<'a>(&'a self, root: &'a str) -> impl Iterator<Item = (&'a str, usize)> {
         let start = [root, ":", ":"];
         let starts: Vec<_> = self.positions(&start).map(|at| at + start.len()).collect();
@@ -175,7 +174,7 @@ impl Tokens {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> Vec<String> {
+    fn reported(text: &str) -> Vec<String> {
         let mut violations = Vec::new();
         check(&Files::planted(&[("src/lib.rs", text)]), &mut violations);
         violations.sort();
@@ -183,48 +182,48 @@ mod tests {
     }
 
     #[test]
-    fn words_in_comments_and_strings_do_not_count() {
+    fn comments_and_strings_do_not_match() {
         assert_eq!(
-            told("//! No `#[allow(x)]`.\n// todo!()\n/* #[ignore] */\nconst X: &str = \"dbg!(\";\n"),
+            reported("//! No `#[allow(x)]`.\n// todo!()\n/* #[ignore] */\nconst X: &str = \"dbg!(\";\n"),
             [""; 0]
         );
-        assert_eq!(told("//! X\nconst X: &str = r#\"#[allow(x)]\"#;\nfn todo() {}\n"), [""; 0]);
+        assert_eq!(reported("//! X\nconst X: &str = r#\"#[allow(x)]\"#;\nfn todo() {}\n"), [""; 0]);
     }
 
     #[test]
-    fn what_hides_something_is_found_in_every_spelling() {
+    fn forbidden_attributes_and_macros_are_found_in_every_form() {
         let text = "//! X\n#![allow(x)]\n#[ allow(y)]\n#[test]\n#[ignore = \"slow\"]\nfn a() {\n    todo!();\n    \
                     std::unimplemented![];\n    dbg!(1);\n}\n#[cfg_attr(miri, ignore)]\nfn b() {}\n";
-        insta::assert_snapshot!(told(text).join("\n"), @r#"
+        insta::assert_snapshot!(reported(text).join("\n"), @r#"
         src/lib.rs:2: `#![allow]`; write `#![expect(lint, reason = "...")]`
         src/lib.rs:3: `#[allow]`; write `#[expect(lint, reason = "...")]`
-        src/lib.rs:5: `#[ignore]`; make the test pass, or delete it
-        src/lib.rs:7: `todo!`; write the code, or leave out what needs it
-        src/lib.rs:8: `unimplemented!`; write the code, or leave out what needs it
+        src/lib.rs:5: `#[ignore]`; fix the test, or delete it
+        src/lib.rs:7: `todo!`; implement it, or remove the caller
+        src/lib.rs:8: `unimplemented!`; implement it, or remove the caller
         src/lib.rs:9: `dbg!`; remove it, or use tracing
-        src/lib.rs:11: `#[ignore]` in `cfg_attr`; make the test pass, or delete it
+        src/lib.rs:11: `#[ignore]` in `cfg_attr`; fix the test, or delete it
         "#);
     }
 
     #[test]
-    fn the_header_may_follow_empty_lines_but_nothing_else() {
-        assert_eq!(told("\n\n//! X\n"), [""; 0]);
-        insta::assert_snapshot!(told("\n// A comment.\n//! X\n").join("\n"), @"src/lib.rs:2: the file does not open with `//!`; say what it owns and what it must not do");
-        insta::assert_snapshot!(told("").join("\n"), @"src/lib.rs:1: the file does not open with `//!`; say what it owns and what it must not do");
+    fn only_empty_lines_may_precede_the_header() {
+        assert_eq!(reported("\n\n//! X\n"), [""; 0]);
+        insta::assert_snapshot!(reported("\n// A comment.\n//! X\n").join("\n"), @"src/lib.rs:2: the file does not open with `//!`; describe what it owns and its invariant");
+        insta::assert_snapshot!(reported("").join("\n"), @"src/lib.rs:1: the file does not open with `//!`; describe what it owns and its invariant");
     }
 
     #[test]
-    fn tests_in_the_file_do_not_count_for_its_length() {
+    fn unit_tests_do_not_count_toward_the_length() {
         let code = format!("//! X\n{}", "fn a() {}\n".repeat(599));
         let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", "// line\n".repeat(100));
-        assert_eq!(told(&format!("{code}{tests}")), [""; 0]);
-        insta::assert_snapshot!(told(&format!("{code}fn b() {{}}\n{tests}")).join("\n"), @"src/lib.rs:601: 601 lines before the tests, more than 600; split it by noun");
-        // Declaring tests that lie elsewhere shortens nothing.
-        assert_eq!(told(&format!("//! X\n#[cfg(test)]\nmod tests;\n{code}")).len(), 1);
+        assert_eq!(reported(&format!("{code}{tests}")), [""; 0]);
+        insta::assert_snapshot!(reported(&format!("{code}fn b() {{}}\n{tests}")).join("\n"), @"src/lib.rs:601: 601 lines before the tests, more than 600; split it by noun");
+        // A declaration of tests in another file does not end the count.
+        assert_eq!(reported(&format!("//! X\n#[cfg(test)]\nmod tests;\n{code}")).len(), 1);
     }
 
     #[test]
-    fn modules_are_found_below_a_root_in_both_spellings() {
+    fn modules_are_found_in_plain_and_grouped_paths() {
         let tokens =
             Tokens::of("use std::{fs::File, collections::{self, net}, env};\nlet x = std::process::id();");
         let found: Vec<_> = tokens.as_ref().unwrap().paths_below("std").map(|(module, _)| module).collect();
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_programs_wrote_is_not_looked_at() {
+    fn test_data_is_not_checked() {
         let mut violations = Vec::new();
         check(&Files::planted(&[("tests/testdata/gen.rs", "#[allow(x)]")]), &mut violations);
         assert_eq!(violations, []);

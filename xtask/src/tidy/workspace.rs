@@ -1,7 +1,4 @@
-//! The crates of a workspace and what they depend on, as cargo sees them.
-//!
-//! Owns the two calls of cargo: `metadata` for what the manifests say, `tree` for what that comes to. Knows no
-//! rule.
+//! The crates of a workspace and their dependencies, from `cargo metadata` and `cargo tree`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,45 +10,45 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 /// The members of a workspace.
 #[derive(Debug, Default)]
 pub struct Workspace {
-    /// In the order of cargo's list.
+    /// In the order of `cargo metadata`.
     pub members: Vec<Member>,
 }
 
-/// One crate of ours.
+/// A workspace crate.
 #[derive(Debug)]
 pub struct Member {
     /// The name of the package.
     pub name: String,
-    /// Its folder from the root, with `/`.
+    /// The directory relative to the root, with `/`.
     pub folder: String,
-    /// What its manifest names.
+    /// The direct dependencies.
     pub dependencies: Vec<Dependency>,
-    /// The names of all packages that end up in it, dev-dependencies aside; empty unless it was asked for.
+    /// All transitive dependencies except dev-dependencies. Empty unless requested in [`Workspace::load`].
     pub closure: BTreeSet<String>,
 }
 
-/// One line of a manifest's dependencies.
+/// A dependency in a manifest.
 #[derive(Debug)]
 pub struct Dependency {
     /// The name of the package.
     pub name: String,
-    /// The name that the manifest gives it, mostly the same.
+    /// The key in the manifest. Differs from the name if the dependency is renamed.
     pub key: String,
     /// Normal, build or development.
     pub kind: DependencyKind,
-    /// Whether a version is asked for, be it beside a path.
+    /// Whether it has a version requirement.
     pub versioned: bool,
 }
 
 impl Member {
-    /// The path of the manifest from the root.
+    /// The path of the manifest relative to the root.
     pub fn manifest(&self) -> String {
         if self.folder.is_empty() { "Cargo.toml".into() } else { format!("{}/Cargo.toml", self.folder) }
     }
 }
 
 impl Workspace {
-    /// Asks cargo for the workspace at `root`; the closure only of the members named in `closures`.
+    /// Loads the workspace at `root`, with transitive dependencies of the members in `closures`.
     pub fn load(root: &Path, closures: &[&str]) -> Result<Self> {
         let metadata = MetadataCommand::new()
             .current_dir(root)
@@ -61,7 +58,7 @@ impl Workspace {
             .with_context(|| format!("read the workspace at {}", root.display()))?;
         let mut members = Vec::new();
         for package in metadata.workspace_packages() {
-            let folder = package.manifest_path.parent().context("a manifest lies in no folder")?;
+            let folder = package.manifest_path.parent().context("manifest path has no parent")?;
             let folder = folder.strip_prefix(&metadata.workspace_root).unwrap_or(folder);
             let name = package.name.to_string();
             let closure =
@@ -82,14 +79,14 @@ impl Workspace {
         Ok(Self { members })
     }
 
-    /// The member of this name.
+    /// The member with this name.
     pub fn member(&self, name: &str) -> Option<&Member> {
         self.members.iter().find(|member| member.name == name)
     }
 }
 
-/// Everything that ends up in `package`: `cargo tree` and not the whole graph of `cargo metadata`, since that
-/// one mixes in the features that other members switch on.
+/// The transitive dependencies of `package`. `cargo metadata` would include features that other members
+/// enable; `cargo tree` does not.
 fn closure(root: &Path, package: &str) -> Result<BTreeSet<String>> {
     let mut tree = Command::new("cargo");
     tree.args(["tree", "--all-features", "--edges", "normal,build", "--prefix", "none", "--format", "{p}"]);

@@ -1,4 +1,4 @@
-//! Compares the table of facts with the packages that it was derived from.
+//! Compares the tables of facts with the package that they are generated from.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use kubewright_apimachinery::types::{self as facts, Field, FieldType, Merge};
 
 #[test]
-fn every_fact_of_a_type_is_what_the_package_says() {
+fn every_fact_about_a_type_equals_the_package() {
     let cache = xtask::target_dir(&xtask::repo_root().unwrap()).join("facts");
     let definitions = xtask::facts::definitions(&cache).unwrap_or_else(|error| panic!("{error:#}"));
     let package = xtask::facts::facts_of_definitions(&definitions).unwrap();
@@ -30,7 +30,7 @@ fn every_fact_of_a_type_is_what_the_package_says() {
     assert!(table.len() > 750, "{} types", table.len());
 }
 
-/// What both sides know of a field, written as the table writes it.
+/// The facts of a field that both sides have, in the notation of the table.
 fn notation(field: &Field, type_name: &str) -> String {
     let package = &type_name[..=type_name.rfind('.').unwrap()];
     let mut text = type_notation(&field.ty, package, &field.enum_values);

@@ -1,19 +1,19 @@
-//! Every chore explains itself.
+//! The help of every command.
 
 use std::process::Command;
 
 #[test]
-fn the_help_of_every_chore_has_examples() {
-    for chore in [&[][..], &["ci"], &["tidy"], &["bench"], &["facts"], &["soak"]] {
-        let output = Command::new(env!("CARGO_BIN_EXE_xtask")).args(chore).arg("--help").output().unwrap();
+fn the_help_of_every_command_has_examples() {
+    for command in [&[][..], &["ci"], &["tidy"], &["bench"], &["facts"], &["soak"], &["prose"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_xtask")).args(command).arg("--help").output().unwrap();
         let help = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{chore:?}");
+        assert!(output.status.success(), "{command:?}");
         assert!(help.contains("\nExamples:\n  cargo xtask "), "{help}");
     }
 }
 
 #[test]
-fn a_step_that_does_not_exist_is_answered_with_those_that_do() {
+fn an_unknown_step_is_rejected_with_the_valid_ones() {
     let unknown = ["ci", "--only", "nextest"];
     let output = Command::new(env!("CARGO_BIN_EXE_xtask")).args(unknown).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -1,4 +1,4 @@
-//! The chores, tried from outside: on workspaces with planted violations, and as a program.
+//! Runs the commands as a program and on workspaces with deliberate violations.
 
 mod facts;
 mod help;

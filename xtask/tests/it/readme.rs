@@ -1,4 +1,4 @@
-//! What README promises about the commands is what they are.
+//! The commands in README.md are those that CI runs.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ fn read(path: &str) -> String {
 }
 
 #[test]
-fn the_first_test_command_in_the_readme_is_the_one_that_ci_runs() {
+fn ci_runs_the_first_test_command_of_the_readme() {
     let readme = read("README.md");
     let tests = |line: &&str| line.starts_with("cargo test") || line.starts_with("cargo xtask");
     let command = readme.lines().map(str::trim).find(tests).expect("README gives a test command");
@@ -19,7 +19,7 @@ fn the_first_test_command_in_the_readme_is_the_one_that_ci_runs() {
 }
 
 #[test]
-fn the_first_command_in_the_readme_is_the_one_that_ci_runs() {
+fn ci_runs_the_first_command_of_the_readme() {
     let readme = read("README.md");
     let command = readme.lines().find(|line| line.starts_with("cargo ")).expect("README gives a command");
     assert_eq!(command, "cargo run -- dev examples/markdown-view");

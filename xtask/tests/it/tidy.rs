@@ -1,4 +1,4 @@
-//! `cargo xtask tidy` on workspaces with planted violations, and on this one.
+//! `cargo xtask tidy` on workspaces with deliberate violations, and on this repository.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// A small workspace that breaks no rule, until a test plants something.
+/// A small workspace without violations, to which tests add files.
 struct Planted(TempDir);
 
 impl Planted {
@@ -56,7 +56,6 @@ kubewright-runtime = { path = "crates/kubewright-runtime", version = "0.1.0" }
         self
     }
 
-    /// A crate of ours.
     fn write_crate(&self, name: &str, dependencies: &str) -> &Self {
         self.write_member(&format!("crates/{name}"), name, dependencies)
     }
@@ -71,51 +70,51 @@ kubewright-runtime = { path = "crates/kubewright-runtime", version = "0.1.0" }
         self.write(&format!("{folder}/src/lib.rs"), "//! Planted.\n")
     }
 
-    /// A crate of somebody else, as if it came from a registry.
+    /// Adds a third-party crate, as if it came from a registry.
     fn write_foreign(&self, name: &str, dependencies: &str) -> &Self {
         let manifest = format!("[package]\nname = \"{name}\"\nversion = \"1.0.0\"\n\n{dependencies}");
         self.write(&format!("vendor/{name}/Cargo.toml"), &manifest);
         self.write(&format!("vendor/{name}/src/lib.rs"), "//! Planted.\n")
     }
 
-    /// What tidy says, one violation a line.
-    fn told(&self) -> String {
+    /// All violations, one per line.
+    fn violations(&self) -> String {
         let violations = xtask::tidy::check(self.0.path()).unwrap();
         violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     }
 }
 
 #[test]
-fn a_workspace_that_keeps_the_rules_has_no_violations() {
-    assert_eq!(Planted::new().told(), "");
+fn a_workspace_that_follows_the_rules_has_no_violations() {
+    assert_eq!(Planted::new().violations(), "");
 }
 
 #[test]
-fn an_edge_that_goes_up_is_told_at_its_line() {
+fn an_upward_dependency_is_reported_at_its_line() {
     let planted = Planted::new();
     planted.write_crate("kubewright-apimachinery", "[build-dependencies]\nkubewright-cli.workspace = true\n");
     planted.write_crate("kubewright-cli", "");
     planted.write_crate("kubewright-runtime", "[dependencies]\nkubewright-cli.workspace = true\n");
-    insta::assert_snapshot!(planted.told(), @"
-    crates/kubewright-apimachinery/Cargo.toml:12: `kubewright-apimachinery` depends on `kubewright-cli`; it may depend on none of ours: move the code down
-    crates/kubewright-runtime/Cargo.toml:12: `kubewright-runtime` depends on `kubewright-cli`; of ours it may depend on kubewright-apimachinery, kubewright-structured-merge, kubewright-sync only
+    insta::assert_snapshot!(planted.violations(), @"
+    crates/kubewright-apimachinery/Cargo.toml:12: `kubewright-apimachinery` depends on `kubewright-cli`; it may not depend on other workspace crates; move the code down
+    crates/kubewright-runtime/Cargo.toml:12: `kubewright-runtime` depends on `kubewright-cli`; of the workspace crates it may only depend on kubewright-apimachinery, kubewright-structured-merge, kubewright-sync
     ");
 }
 
 #[test]
-fn a_crate_that_the_table_does_not_know_is_told_to_enter_it() {
+fn a_crate_missing_from_the_table_is_reported() {
     let planted = Planted::new();
     planted.write_crate("kubewright-util", "");
-    insta::assert_snapshot!(planted.told(), @"crates/kubewright-util/Cargo.toml:1: `kubewright-util` is not in the table of edges; add it to xtask/src/tidy/edges.rs and ARCHITECTURE.md, or make it a module");
+    insta::assert_snapshot!(planted.violations(), @"crates/kubewright-util/Cargo.toml:1: `kubewright-util` is not in the table of edges; add it to xtask/src/tidy/edges.rs and ARCHITECTURE.md, or make it a module");
 }
 
 #[test]
-fn tests_may_look_up_by_path_and_from_outside_only() {
+fn upward_dev_dependencies_need_a_path_and_integration_tests() {
     let planted = Planted::new();
     let by_path = "[dev-dependencies]\nkubewright-runtime = { path = \"../kubewright-runtime\" }\n";
     planted.write_crate("kubewright-apimachinery", by_path);
     planted.write("crates/kubewright-apimachinery/tests/it/main.rs", "//! X\nuse kubewright_runtime as _;\n");
-    assert_eq!(planted.told(), "");
+    assert_eq!(planted.violations(), "");
 
     planted
         .write_crate("kubewright-apimachinery", "[dev-dependencies]\nkubewright-runtime.workspace = true\n");
@@ -123,9 +122,9 @@ fn tests_may_look_up_by_path_and_from_outside_only() {
         "crates/kubewright-apimachinery/src/lib.rs",
         "//! X\n#[cfg(test)]\nmod tests {\n    use kubewright_runtime as _;\n}\n",
     );
-    insta::assert_snapshot!(planted.told(), @"
-    crates/kubewright-apimachinery/Cargo.toml:12: the tests of `kubewright-apimachinery` depend upward on `kubewright-runtime` with a version; name it by `path` alone
-    crates/kubewright-apimachinery/src/lib.rs:4: `kubewright_runtime` lies above `kubewright-apimachinery` and is used in src/; move the test to tests/: here it would see its own crate twice
+    insta::assert_snapshot!(planted.violations(), @"
+    crates/kubewright-apimachinery/Cargo.toml:12: the tests of `kubewright-apimachinery` depend upward on `kubewright-runtime` with a version; use `path` without a version
+    crates/kubewright-apimachinery/src/lib.rs:4: `kubewright_runtime` depends on `kubewright-apimachinery` and is used in its src/; move the test to tests/, since a unit test would link its own crate twice
     ");
 }
 
@@ -133,25 +132,25 @@ fn tests_may_look_up_by_path_and_from_outside_only() {
 fn an_example_depends_on_the_facade_alone() {
     let planted = Planted::new();
     planted.write_member("examples/long", "long", "[dependencies]\nkubewright-runtime.workspace = true\n");
-    insta::assert_snapshot!(planted.told(), @"examples/long/Cargo.toml:12: `long` depends on `kubewright-runtime`; of ours it may depend on kubewright only");
+    insta::assert_snapshot!(planted.violations(), @"examples/long/Cargo.toml:12: `long` depends on `kubewright-runtime`; of the workspace crates it may only depend on kubewright");
 }
 
 #[test]
-fn the_command_line_is_known_to_few() {
+fn only_some_crates_may_depend_on_clap() {
     let planted = Planted::new();
     planted.write_foreign("clap", "");
     planted.write_crate("kubewright-runtime", "[dependencies]\nclap.workspace = true\n");
     planted.write_crate("kubewright-cli", "[dependencies]\nclap.workspace = true\n");
-    insta::assert_snapshot!(planted.told(), @"crates/kubewright-runtime/Cargo.toml:12: `kubewright-runtime` depends on `clap`; only kubewright-cli, kubewright, kubewright-bench, xtask read command lines: take options as a struct");
+    insta::assert_snapshot!(planted.violations(), @"crates/kubewright-runtime/Cargo.toml:12: `kubewright-runtime` depends on `clap`; only kubewright-cli, kubewright, kubewright-bench, xtask parse command lines; take options as a struct");
 }
 
 #[test]
-fn what_does_io_is_found_behind_other_crates_too() {
+fn crates_that_do_io_are_found_among_transitive_dependencies() {
     let planted = Planted::new();
     planted.write_foreign("tokio", "");
     planted.write_foreign("innocent", "[dependencies]\ntokio = { path = \"../tokio\" }\n");
     planted.write_crate("kubewright-apimachinery", "[dependencies]\ninnocent.workspace = true\n");
-    insta::assert_snapshot!(planted.told(), @"crates/kubewright-apimachinery/Cargo.toml:1: `kubewright-apimachinery` contains `tokio`; it does no I/O: `cargo tree -p kubewright-apimachinery -e normal,build -i tokio` shows the way");
+    insta::assert_snapshot!(planted.violations(), @"crates/kubewright-apimachinery/Cargo.toml:1: `kubewright-apimachinery` contains `tokio`; it does no I/O: `cargo tree -p kubewright-apimachinery -e normal,build -i tokio` shows the path");
 }
 
 #[test]
@@ -159,25 +158,25 @@ fn the_api_server_contains_no_client() {
     let planted = Planted::new();
     planted.write_foreign("kube-client", "");
     planted.write_crate("kubewright-apiserver", "[dependencies]\nkube-client.workspace = true\n");
-    insta::assert_snapshot!(planted.told(), @"crates/kubewright-apiserver/Cargo.toml:12: `kubewright-apiserver` contains `kube-client`; unmodified clients are its proof, so it contains none: `cargo tree -p kubewright-apiserver -e normal,build -i kube-client` shows the way");
+    insta::assert_snapshot!(planted.violations(), @"crates/kubewright-apiserver/Cargo.toml:12: `kubewright-apiserver` contains `kube-client`; the API server must not contain a Kubernetes client: `cargo tree -p kubewright-apiserver -e normal,build -i kube-client` shows the path");
 }
 
 #[test]
-fn the_pure_crate_reads_no_disk_and_no_clock_outside_its_tests() {
+fn a_pure_crate_reads_no_disk_and_no_clock_outside_its_tests() {
     let planted = Planted::new();
     planted.write(
         "crates/kubewright-apimachinery/src/lib.rs",
         "//! X\nuse std::{fs, net::IpAddr};\nfn now() {\n    std::time::SystemTime::now();\n}\n\
          #[cfg(test)]\nmod tests {\n    use std::env;\n}\n",
     );
-    insta::assert_snapshot!(planted.told(), @"
-    crates/kubewright-apimachinery/src/lib.rs:2: `std::fs`; `kubewright-apimachinery` is pure: take the value as a parameter
-    crates/kubewright-apimachinery/src/lib.rs:4: `SystemTime::now`; `kubewright-apimachinery` is pure: take the value as a parameter
+    insta::assert_snapshot!(planted.violations(), @"
+    crates/kubewright-apimachinery/src/lib.rs:2: `std::fs`; `kubewright-apimachinery` must be pure; take the value as a parameter
+    crates/kubewright-apimachinery/src/lib.rs:4: `SystemTime::now`; `kubewright-apimachinery` must be pure; take the value as a parameter
     ");
 }
 
 #[test]
-fn a_crate_that_does_not_inherit_is_told_what_to_write() {
+fn a_crate_that_does_not_inherit_is_reported_with_the_fix() {
     let planted = Planted::new();
     planted.write(
         "crates/kubewright-runtime/Cargo.toml",
@@ -194,25 +193,25 @@ kubewright-apimachinery = { path = "../kubewright-apimachinery" }
 kubewright-cli = { path = "../kubewright-cli", version = "0.1.0", optional = true }
 "#,
     );
-    insta::assert_snapshot!(planted.told(), @"
-    crates/kubewright-runtime/Cargo.toml:1: `rust-version` does not come from the workspace; write `rust-version.workspace = true`
-    crates/kubewright-runtime/Cargo.toml:1: the lints do not come from the workspace; add `[lints] workspace = true`
-    crates/kubewright-runtime/Cargo.toml:3: `version` does not come from the workspace; write `version.workspace = true`
-    crates/kubewright-runtime/Cargo.toml:8: `kubewright-apimachinery` does not come from the workspace; name it in the root's [workspace.dependencies] and write `kubewright-apimachinery.workspace = true`
-    crates/kubewright-runtime/Cargo.toml:11: `kubewright-cli` does not come from the workspace; name it in the root's [workspace.dependencies] and write `kubewright-cli.workspace = true`
-    crates/kubewright-runtime/Cargo.toml:11: `kubewright-runtime` depends on `kubewright-cli`; of ours it may depend on kubewright-apimachinery, kubewright-structured-merge, kubewright-sync only
+    insta::assert_snapshot!(planted.violations(), @"
+    crates/kubewright-runtime/Cargo.toml:1: `rust-version` is not inherited from the workspace; write `rust-version.workspace = true`
+    crates/kubewright-runtime/Cargo.toml:1: the lints are not inherited from the workspace; add `[lints] workspace = true`
+    crates/kubewright-runtime/Cargo.toml:3: `version` is not inherited from the workspace; write `version.workspace = true`
+    crates/kubewright-runtime/Cargo.toml:8: `kubewright-apimachinery` is not inherited from the workspace; add it to [workspace.dependencies] of the root and write `kubewright-apimachinery.workspace = true`
+    crates/kubewright-runtime/Cargo.toml:11: `kubewright-cli` is not inherited from the workspace; add it to [workspace.dependencies] of the root and write `kubewright-cli.workspace = true`
+    crates/kubewright-runtime/Cargo.toml:11: `kubewright-runtime` depends on `kubewright-cli`; of the workspace crates it may only depend on kubewright-apimachinery, kubewright-structured-merge, kubewright-sync
     ");
 }
 
 #[test]
-fn a_machine_and_its_registries_are_not_named() {
+fn machine_paths_and_registry_hosts_are_reported() {
     let planted = Planted::new();
     let folder = ["", "work", "main"].join("/");
     let host = ["https://pypi", "org/simple"].join(".");
     planted.write("docs/map.md", &format!("# The map\n\ncd {folder}\ncurl {host}\n"));
-    // The text says which, so only the places are compared here.
-    let told = planted.told();
-    let places: Vec<_> = told.lines().map(|line| line.split(": ").next().unwrap_or_default()).collect();
+    // The message contains the forbidden name, so only the locations are compared.
+    let violations = planted.violations();
+    let places: Vec<_> = violations.lines().map(|line| line.split(": ").next().unwrap_or_default()).collect();
     assert_eq!(places, ["docs/map.md:3", "docs/map.md:4"]);
 }
 
@@ -224,11 +223,11 @@ fn the_program_prints_every_violation_and_fails() {
     let (status, stdout, stderr) = tidy(planted.0.path());
     assert_eq!(status, Some(1));
     insta::assert_snapshot!(stdout, @"
-    README.md:3: the link `docs/gone.md` leads to nothing; mend it, or add the file
-    crates/kubewright-cli/src/lib.rs:1: the file does not open with `//!`; say what it owns and what it must not do
-    crates/kubewright-cli/src/lib.rs:2: `todo!`; write the code, or leave out what needs it
+    README.md:3: the link `docs/gone.md` points to a missing file; fix it, or add the file
+    crates/kubewright-cli/src/lib.rs:1: the file does not open with `//!`; describe what it owns and its invariant
+    crates/kubewright-cli/src/lib.rs:2: `todo!`; implement it, or remove the caller
     ");
-    insta::assert_snapshot!(stderr, @"error: 3 violations, told above");
+    insta::assert_snapshot!(stderr, @"error: 3 violations, see above");
 }
 
 #[test]
@@ -238,7 +237,7 @@ fn this_repository_is_tidy() {
 }
 
 #[test]
-fn a_folder_without_a_workspace_is_an_error_that_names_it() {
+fn a_directory_without_a_workspace_is_an_error_with_its_path() {
     let empty = tempfile::tempdir().unwrap();
     let (status, _, stderr) = tidy(empty.path());
     assert_eq!(status, Some(1));

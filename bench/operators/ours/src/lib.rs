@@ -1,4 +1,4 @@
-//! The operator of the measurements, on kubewright-runtime: a manager with everything that it has.
+//! The benchmark operator on kubewright-runtime: a complete manager with one controller.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -14,10 +14,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// Keys that wait for the controller to take them.
+/// Capacity of the channel that triggers reconciles.
 const ASKED: usize = 1024;
 
-/// A running operator.
 pub struct Ours {
     manager: Manager,
     asks: mpsc::Sender<Key>,
@@ -64,7 +63,7 @@ impl Operator for Ours {
 
     async fn again(&self, names: &[String]) -> Result<()> {
         for name in names {
-            self.asks.send(Key::namespaced(NAMESPACE, name)).await.context("the controller ended")?;
+            self.asks.send(Key::namespaced(NAMESPACE, name)).await.context("the controller stopped")?;
         }
         Ok(())
     }
@@ -75,7 +74,7 @@ impl Operator for Ours {
     }
 }
 
-/// Does the work.
+/// Reconciles widgets.
 struct Widgets(Arc<Work>);
 
 impl Reconciler for Widgets {
@@ -93,7 +92,7 @@ impl Reconciler for Widgets {
     }
 }
 
-/// Looks at objects and leaves them alone.
+/// Reads objects without changing them.
 struct Looks<K>(Arc<Work>, PhantomData<K>);
 
 impl<K: Object> Reconciler for Looks<K> {

@@ -1,4 +1,4 @@
-//! The operator on kubewright-runtime, as a process.
+//! The benchmark operator on kubewright-runtime as a program.
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {

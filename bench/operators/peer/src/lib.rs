@@ -1,7 +1,7 @@
-//! The operator of the measurements, on kube-rs: its Controller, and what people put around it to have what a manager
-//! has: kube-lease-manager, axum, prometheus-client.
+//! The benchmark operator on kube-rs: its Controller, plus kube-lease-manager, axum and prometheus-client for
+//! the features of a manager.
 //!
-//! Everything is used as its documentation shows, with its defaults.
+//! All libraries are used as documented, with their defaults.
 
 mod pages;
 
@@ -28,10 +28,9 @@ use tracing::{info, warn};
 
 use self::pages::Metrics;
 
-/// How long a failed reconcile waits.
+/// Backoff after a failed reconcile.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// A running operator.
 pub struct Peer {
     asks: mpsc::Sender<()>,
     known: watch::Receiver<bool>,
@@ -41,15 +40,13 @@ pub struct Peer {
     pages: JoinHandle<std::io::Result<()>>,
 }
 
-/// Why a reconcile failed.
 #[derive(Debug, thiserror::Error)]
 enum Failed {
-    /// The status could not be written.
-    #[error("cannot write the status")]
+    #[error("failed to write the status")]
     Status(#[source] kube::Error),
 }
 
-/// What a reconcile uses.
+/// Shared state of the reconcilers.
 struct Context {
     client: Client,
     work: Arc<Work>,
@@ -70,7 +67,7 @@ impl Operator for Peer {
         let (metrics, pages) = pages::serve().await?;
         let lease = LeaseManagerBuilder::new(client.clone(), setup.lease).with_namespace(NAMESPACE);
         let (mut leads, leading) = lease.build().await?.watch().await;
-        leads.wait_for(|leads| *leads).await.context("the election ended")?;
+        leads.wait_for(|leads| *leads).await.context("leader election stopped")?;
 
         let (asks, asked) = mpsc::channel(1);
         let stop = CancellationToken::new();
@@ -82,8 +79,8 @@ impl Operator for Peer {
         let running = tokio::spawn(async move {
             tokio::select! {
                 biased;
-                // Another replica may lead now: nothing may go on.
-                _ = leads.wait_for(|leads| !*leads) => warn!("no longer leading"),
+                // Another replica may lead now, so stop everything.
+                _ = leads.wait_for(|leads| !*leads) => warn!("lost leadership"),
                 () = running => {}
             }
         });
@@ -91,25 +88,25 @@ impl Operator for Peer {
     }
 
     async fn ready(&self) -> Result<()> {
-        self.known.clone().wait_for(|known| *known).await.context("the controller ended")?;
+        self.known.clone().wait_for(|known| *known).await.context("the controller stopped")?;
         Ok(())
     }
 
     async fn again(&self, _: &[String]) -> Result<()> {
-        self.asks.send(()).await.context("the controller ended")
+        self.asks.send(()).await.context("the controller stopped")
     }
 
     async fn stop(self) -> Result<()> {
         self.stop.cancel();
         self.running.await?;
-        // The receiver went with the controller, so the lease is given back.
+        // The receiver was dropped with the controller, so the lease is released.
         self.leading.await??;
         self.pages.abort();
         Ok(())
     }
 }
 
-/// A controller, and whether it knows what is there.
+/// Returns the controller's future and a receiver that reports when its cache is synced.
 fn controller<K, F>(
     reconcile: fn(Arc<K>, Arc<Context>) -> F,
     context: Arc<Context>,

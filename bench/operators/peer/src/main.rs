@@ -1,4 +1,4 @@
-//! The operator on kube-rs, as a process.
+//! The benchmark operator on kube-rs as a program.
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {

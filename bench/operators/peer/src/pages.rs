@@ -1,4 +1,4 @@
-//! Health and metrics, on a free port.
+//! HTTP server for health and metrics on a free port.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tracing::info;
 
-/// What the operator counts.
+/// Metrics of the operator.
 #[derive(Clone)]
 pub(crate) struct Metrics {
     reconciles: Counter,
@@ -32,8 +32,8 @@ impl Metrics {
             seconds: Histogram::new(exponential_buckets(0.001, 2.0, 16)),
         };
         registry.register("reconciles", "Reconciles", metrics.reconciles.clone());
-        registry.register("reconcile_failures", "Reconciles that failed", metrics.failures.clone());
-        registry.register("reconcile_seconds", "How long reconciles take", metrics.seconds.clone());
+        registry.register("reconcile_failures", "Number of failed reconciles", metrics.failures.clone());
+        registry.register("reconcile_seconds", "Duration of reconciles", metrics.seconds.clone());
         metrics
     }
 
@@ -46,7 +46,7 @@ impl Metrics {
     }
 }
 
-/// Serves the pages until the task is ended.
+/// Serves health and metrics until the task is aborted.
 pub(crate) async fn serve() -> Result<(Metrics, JoinHandle<std::io::Result<()>>)> {
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);

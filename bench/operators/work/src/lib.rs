@@ -1,7 +1,7 @@
-//! What the operators of the measurements are asked to do, and who counts it.
+//! The workload of both benchmark operators.
 //!
-//! Ours and the peer are one program on two runtimes: both implement [`Operator`], reconcile the same [`Widget`]s by
-//! the same [`Work`], and become a process by the same [`run`]. Nothing here knows either of them.
+//! Ours and the peer implement [`Operator`], reconcile the same [`Widget`]s with the same [`Work`], and run
+//! as a process with the same [`run`]. This crate depends on neither of them.
 
 mod program;
 mod widget;
@@ -15,50 +15,51 @@ pub use self::program::run;
 pub use self::widget::{Port, Widget, WidgetSpec, WidgetStatus, widget};
 pub use self::work::Work;
 
-/// The namespace of everything that is reconciled.
+/// The namespace of all reconciled objects.
 pub const NAMESPACE: &str = "default";
 
-/// The kind that an operator is for.
+/// The reconciled kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A custom resource of about 1 KB.
     Widgets,
-    /// Pods. They are looked at and left alone.
+    /// Pods. They are only read.
     Pods,
 }
 
-/// How an operator runs.
+/// Options of an operator.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// What it is for.
+    /// The reconciled kind.
     pub kind: Kind,
-    /// How many objects it reconciles at once.
+    /// Maximum number of concurrent reconciles.
     pub workers: u16,
-    /// The Lease that it leads by. One of its own, since nobody gives back that of a process that was killed.
+    /// The name of the leader election Lease. Must be unique per process, because a killed process does not
+    /// release it.
     pub lease: String,
 }
 
-/// An operator as people run it: leader election, health probes, metrics, and one controller.
+/// An operator with leader election, health probes, metrics and one controller.
 pub trait Operator: Sized + Send {
-    /// Sets up the logs of the process, on standard error.
+    /// Sets up logging to standard error.
     fn logs() -> Result<()>;
 
-    /// Connects as users of the runtime do, to the cluster of the environment.
+    /// Connects to the cluster of the environment with the runtime's usual client.
     fn connect() -> impl Future<Output = Result<kube::Client>> + Send;
 
-    /// Starts everything.
+    /// Starts the manager and its controller.
     fn start(
         client: kube::Client,
         setup: Setup,
         work: Arc<Work>,
     ) -> impl Future<Output = Result<Self>> + Send;
 
-    /// Waits until it leads and knows everything that is there.
+    /// Waits until the operator is leading and its cache is synced.
     fn ready(&self) -> impl Future<Output = Result<()>> + Send;
 
-    /// Has all objects of these names reconciled once more.
+    /// Triggers a reconcile of each named object.
     fn again(&self, names: &[String]) -> impl Future<Output = Result<()>> + Send;
 
-    /// Ends everything.
+    /// Stops the operator.
     fn stop(self) -> impl Future<Output = Result<()>> + Send;
 }

@@ -1,4 +1,4 @@
-//! A custom resource as operators have them: about 1 KB with its metadata.
+//! A typical custom resource of about 1 KB including metadata.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::NAMESPACE;
 
-/// What somebody wants of a front end.
+/// WidgetSpec defines the desired state of Widget.
 #[derive(CustomResource, JsonSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "bench.kubewright.dev",
@@ -21,24 +21,24 @@ use crate::NAMESPACE;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct WidgetSpec {
-    /// What it runs.
+    /// The container image.
     pub image: String,
-    /// How often.
+    /// The number of replicas.
     pub replicas: i32,
-    /// Where it listens.
+    /// The container ports.
     pub ports: Vec<Port>,
-    /// Under which names it is known.
+    /// The hostnames.
     #[serde(default)]
     pub hosts: Vec<String>,
-    /// Its settings.
+    /// The environment variables.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Whether it stands still.
+    /// Whether the widget is paused.
     #[serde(default)]
     pub paused: bool,
 }
 
-/// Where a widget listens.
+/// A port of a widget.
 #[derive(JsonSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Port {
@@ -51,19 +51,19 @@ pub struct Port {
     pub protocol: Option<String>,
 }
 
-/// What the operator says of a widget.
+/// WidgetStatus defines the observed state of Widget.
 #[derive(JsonSchema, Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WidgetStatus {
-    /// The turn of the measurement that wrote this.
+    /// The turn of the benchmark that wrote the status.
     #[serde(default)]
     pub turn: i64,
-    /// Whether it is as it should be.
+    /// Whether the widget is ready.
     #[serde(default)]
     pub ready: bool,
 }
 
-/// A widget. A higher `turn` makes another version of it, with another spec.
+/// Creates a widget. Each `turn` gives a different spec.
 pub fn widget(name: &str, turn: u32) -> Widget {
     let map = |pairs: &[(&str, &str)]| {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_widget_is_as_large_as_the_figures_say() {
+    fn a_widget_has_about_one_kilobyte() {
         let size = serde_json::to_string(&widget("widget-00001", 0)).unwrap().len();
         assert!((800..1_100).contains(&size), "{size}");
     }

@@ -1,4 +1,4 @@
-//! What a reconcile does, and how many are done.
+//! The workload of a reconcile and the count of finished reconciles.
 
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,27 +9,28 @@ use tokio::sync::oneshot;
 
 use crate::Widget;
 
-/// What reconciles do, and who waits for them.
+/// The workload and the pending waiter.
 #[derive(Debug, Default)]
 pub struct Work {
-    /// What the status of every widget is to say; 0 to leave it alone.
+    /// The turn to write into every widget's status; 0 to leave the status unchanged.
     turn: AtomicI64,
     left: AtomicUsize,
     done: Mutex<Option<oneshot::Sender<Instant>>>,
 }
 
 impl Work {
-    /// Nothing is to be done, and nobody waits.
+    /// No status writes and no waiter.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// From now on every widget is to have this in its status.
+    /// Makes every reconcile write `turn` into the widget's status.
     pub fn patch_status(&self, turn: i64) {
         self.turn.store(turn, Ordering::Release);
     }
 
-    /// Tells when so many reconciles from now on are done. While statuses are patched, only those that do it count.
+    /// Resolves after `reconciles` more reconciles. While statuses are patched, only reconciles with a patch
+    /// count.
     pub fn expect(&self, reconciles: usize) -> oneshot::Receiver<Instant> {
         let (done, receiver) = oneshot::channel();
         *self.done.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
@@ -37,28 +38,28 @@ impl Work {
         receiver
     }
 
-    /// The merge patch that a widget needs, if any. Whoever gets none calls [`Work::looked`], and whoever gets one
-    /// sends it and calls [`Work::did`].
+    /// The merge patch that a widget needs, if any. Call [`Work::did`] after sending it, or [`Work::looked`]
+    /// if there is none.
     pub fn patch_for(&self, widget: &Widget) -> Option<Value> {
         let turn = self.turn.load(Ordering::Acquire);
         let said = widget.status.as_ref().map_or(0, |status| status.turn);
         (turn != 0 && said != turn).then(|| json!({"status": {"turn": turn, "ready": true}}))
     }
 
-    /// A reconcile that changes nothing is done.
+    /// Counts a reconcile without changes.
     pub fn looked(&self) {
         if self.turn.load(Ordering::Acquire) == 0 {
             self.did();
         }
     }
 
-    /// A reconcile is done.
+    /// Counts a finished reconcile.
     pub fn did(&self) {
         let left = self.left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1));
         if left == Ok(1)
             && let Some(done) = self.done.lock().unwrap_or_else(PoisonError::into_inner).take()
         {
-            // Whoever asked may have gone away.
+            // The receiver may have been dropped.
             let _ = done.send(Instant::now());
         }
     }
@@ -70,7 +71,7 @@ mod tests {
     use crate::{WidgetStatus, widget};
 
     #[test]
-    fn the_last_reconcile_is_told() {
+    fn the_last_expected_reconcile_notifies_the_waiter() {
         let work = Work::new();
         let mut done = work.expect(2);
         work.looked();
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_patched_once_a_turn() {
+    fn a_status_is_patched_once_per_turn() {
         let work = Work::new();
         let mut widget = widget("a", 0);
         assert_eq!(work.patch_for(&widget), None);
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn while_statuses_are_patched_a_look_counts_for_nothing() {
+    fn while_statuses_are_patched_only_patches_count() {
         let work = Work::new();
         work.patch_status(1);
         let mut done = work.expect(1);

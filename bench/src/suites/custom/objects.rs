@@ -1,4 +1,4 @@
-//! What is defined, applied and validated.
+//! The CRDs and objects that are applied and validated.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ pub(super) const GROUP: &str = "bench.example.com";
 pub(super) const KIND: &str = "Wides";
 pub(super) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// A definition of cluster-scoped objects with so many fields, of five sorts in turn.
+/// A cluster-scoped CRD with this number of fields, alternating between five types.
 pub(super) fn definition(plural: &str, fields: usize) -> Value {
     let properties: Map<String, Value> = (0..fields).map(|at| (format!("field{at}"), sort(at).0)).collect();
     let mut kind = plural.to_owned();
@@ -31,7 +31,7 @@ pub(super) fn definition(plural: &str, fields: usize) -> Value {
     })
 }
 
-/// An object of that definition. A turn makes another version of it.
+/// An object of that CRD. Each turn gives a different version.
 pub(super) fn wide(fields: usize) -> impl Fn(u32) -> Value {
     move |turn| {
         let mut spec: Map<String, Value> = (0..fields).map(|at| (format!("field{at}"), sort(at).1)).collect();
@@ -45,12 +45,14 @@ pub(super) fn wide(fields: usize) -> impl Fn(u32) -> Value {
     }
 }
 
-/// Schema and value of a field.
+/// Schema and value of the field at index `at`.
 fn sort(at: usize) -> (Value, Value) {
     match at % 5 {
         0 => (
             json!({"type": "string", "maxLength": 120, "pattern": "^[a-z0-9 ,-]+$"}),
-            json!(format!("the value of the field at place {at} of this object, with some more words to it")),
+            json!(format!(
+                "the value of the field at index {at} of this object, with a few additional words"
+            )),
         ),
         1 => (json!({"type": "integer", "format": "int32", "minimum": 0, "maximum": 100_000}), json!(at)),
         2 => (json!({"type": "string", "enum": ["First", "Second", "Third"]}), json!("Second")),
@@ -74,7 +76,7 @@ fn sort(at: usize) -> (Value, Value) {
     }
 }
 
-/// A Deployment with several containers. A turn makes another version of it.
+/// A Deployment with several containers. Each turn gives a different version.
 pub(super) fn deployment() -> impl Fn(u32) -> Value {
     |turn| {
         let labels = json!({"app.kubernetes.io/name": "shop", "app.kubernetes.io/instance": "one"});
@@ -127,7 +129,7 @@ pub(super) fn path_of(object: &Value) -> String {
     "/apis/apps/v1/namespaces/default/deployments/one".to_owned()
 }
 
-/// A schema whose spec has one rule.
+/// A schema whose spec has one CEL rule.
 pub(super) fn with_rule(rule: &str) -> Value {
     json!({
         "type": "object",
@@ -153,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_as_large_as_the_figures_say() {
+    fn objects_have_the_documented_size() {
         for object in [deployment()(0), wide(85)(0)] {
             let size = object.to_string().len();
             assert!((4_000..6_000).contains(&size), "{size}");
@@ -161,14 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_what_their_definition_says() {
+    fn objects_are_valid_for_their_crd() {
         let definition = Definition::compile(&definition("wides", 100)).unwrap();
         let errors = custom::validate_create(&definition, "v1", &wide(100)(3));
         assert!(errors.is_empty(), "{errors:?}");
     }
 
     #[test]
-    fn every_turn_is_another_version() {
+    fn every_turn_gives_a_different_version() {
         assert_ne!(deployment()(1), deployment()(2));
         assert_ne!(wide(85)(1), wide(85)(2));
     }

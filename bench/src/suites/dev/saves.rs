@@ -1,7 +1,8 @@
-//! The development loop: from a save to what the new reconciler has done in the cluster.
+//! The development loop: from saving a file to the new reconciler's status in the cluster.
 //!
-//! `kubewright dev` runs on a project that is built. A save changes what the reconciler writes into a status; the clock
-//! stops when a watch brings that status. What cargo says that it took is not ours.
+//! `kubewright dev` runs on a built project. Each save changes the status message of the reconciler. The
+//! measurement ends when a watch delivers that status. cargo's reported build time is subtracted in a
+//! separate row.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::Path;
@@ -20,14 +21,14 @@ use crate::row::{Rows, Unit};
 use crate::suites::Bench;
 
 const OWN_MS: f64 = 300.0;
-/// What the reconciler writes into the status of the sample.
-const SAID: &str = "Reconciled successfully";
+/// The status message of the scaffolded reconciler.
+const MESSAGE: &str = "Reconciled successfully";
 const SAMPLE: &str = "widget-sample";
-/// Longer than anything takes.
+/// Timeout of each step.
 const PATIENCE: Duration = Duration::from_mins(10);
 
 pub(super) fn run(bench: &Bench, kubewright: &Path, project: &Project, rows: &mut Rows) -> Result<()> {
-    bench.progress.say("dev: the loop, first run");
+    bench.progress.say("dev: starting `kubewright dev`");
     let mut dev = Dev::start(kubewright, project)?;
     dev.until(" ready the operator runs")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -38,7 +39,7 @@ pub(super) fn run(bench: &Bench, kubewright: &Path, project: &Project, rows: &mu
     })?;
     let mut before = SAID.to_owned();
     for round in 1..=bench.rounds {
-        bench.progress.say(&format!("dev: a save, round {round} of {}", bench.rounds));
+        bench.progress.say(&format!("dev: save, round {round} of {}", bench.rounds));
         let said = format!("{SAID}, {round}");
         let saved = Instant::now();
         project.change_reconciler(&before, &said)?;
@@ -47,14 +48,14 @@ pub(super) fn run(bench: &Bench, kubewright: &Path, project: &Project, rows: &mu
         let cargo = finished(&dev.until(" Finished ")?)?;
         dev.until(" rebuilt in ")?;
         rows.sample("save to reconciled", Unit::Seconds, total);
-        let own = "save to reconciled, less what cargo says";
+        let own = "save to reconciled, without cargo's build time";
         rows.sample(own, Unit::Millis, (total - cargo).max(0.0)).target = Some(OWN_MS);
         before = said;
     }
     dev.end()
 }
 
-/// Waits until the sample's status says something.
+/// Waits until the status of the sample contains `text`.
 async fn status(client: &kube::Client, text: &str) -> Result<()> {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("bench.example.com", "v1", "Widget"));
     let api: Api<DynamicObject> = Api::default_namespaced_with(client.clone(), &kind);
@@ -68,26 +69,27 @@ async fn status(client: &kube::Client, text: &str) -> Result<()> {
                 return Ok(());
             }
         }
-        bail!("the watch ended before the status said {text:?}")
+        bail!("the watch ended before the status contained {text:?}")
     };
-    tokio::time::timeout(PATIENCE, wait).await.context("the new reconciler never wrote its status")?
+    tokio::time::timeout(PATIENCE, wait)
+        .await
+        .context("timed out waiting for the status of the new reconciler")?
 }
 
-/// Seconds that cargo says it took: the end of ``Finished `dev` profile [...] target(s) in 2.10s``.
+/// The build time in seconds from ``Finished `dev` profile [...] target(s) in 2.10s``.
 fn finished(line: &str) -> Result<f64> {
-    let (_, took) =
-        line.rsplit_once(" in ").with_context(|| format!("cargo does not say how long: {line}"))?;
+    let (_, took) = line.rsplit_once(" in ").with_context(|| format!("no build time in {line:?}"))?;
     let mut seconds = 0.0;
     for part in took.split_whitespace() {
         let (number, unit) =
             part.split_at(part.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(part.len()));
-        let number: f64 = number.parse().with_context(|| format!("cargo took {took:?}"))?;
+        let number: f64 = number.parse().with_context(|| format!("parse the build time {took:?}"))?;
         seconds += if unit == "m" { number * 60.0 } else { number };
     }
     Ok(seconds)
 }
 
-/// A loop that runs. It is ended when this is dropped.
+/// A running `kubewright dev`. Terminated on drop.
 struct Dev {
     child: Child,
     lines: mpsc::Receiver<String>,
@@ -97,21 +99,21 @@ impl Dev {
     fn start(kubewright: &Path, project: &Project) -> Result<Self> {
         let mut command = project.command(kubewright);
         command.args(["dev", "--color", "never"]).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().context("cannot start `kubewright dev`")?;
+        let mut child = command.spawn().context("start `kubewright dev`")?;
         let (sender, lines) = mpsc::channel();
         forward(child.stdout.take(), sender.clone());
         forward(child.stderr.take(), sender);
         Ok(Self { child, lines })
     }
 
-    /// The next line with a text.
+    /// Returns the next line that contains `text`.
     fn until(&mut self, text: &str) -> Result<String> {
         let mut last = String::new();
         let deadline = Instant::now() + PATIENCE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let Ok(line) = self.lines.recv_timeout(left) else {
-                bail!("`kubewright dev` did not say {text:?}; the last that it said was {last:?}");
+                bail!("`kubewright dev` ended without printing {text:?}; its last line was {last:?}");
             };
             if line.contains(text) {
                 return Ok(line);
@@ -121,12 +123,8 @@ impl Dev {
     }
 
     fn terminate(&mut self) -> Result<()> {
-        Command::new("kill")
-            .arg("-TERM")
-            .arg(self.child.id().to_string())
-            .status()
-            .context("cannot start kill")?;
-        self.child.wait().context("cannot wait for `kubewright dev`")?;
+        Command::new("kill").arg("-TERM").arg(self.child.id().to_string()).status().context("start kill")?;
+        self.child.wait().context("wait for `kubewright dev`")?;
         Ok(())
     }
 
@@ -138,7 +136,7 @@ impl Dev {
 impl Drop for Dev {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
-            // It ends what it started, which killing it would not.
+            // SIGTERM also stops its child processes, unlike SIGKILL.
             let _ = self.terminate();
         }
     }
@@ -160,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cargo_says_of_itself_is_read() {
+    fn cargos_build_time_is_parsed() {
         let line = "    Finished `dev` profile [unoptimized + debuginfo] target(s) in";
         assert!((finished(&format!("{line} 2.10s")).unwrap() - 2.1).abs() < 1e-9);
         assert!((finished(&format!("{line} 1m 02s")).unwrap() - 62.0).abs() < 1e-9);

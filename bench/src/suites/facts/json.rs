@@ -1,7 +1,7 @@
-//! The peer of the facts table: the same facts as JSON, read with serde_json into the same shape.
+//! The peer of the facts table: the same facts as JSON, parsed with serde_json.
 //!
-//! To be fair it does all that our parser does: fields are indexed by name and references are resolved. It
-//! borrows strings from the text as ours does, and leaves out what is not set, as a hand-written file would.
+//! Does the same work as our parser: fields are indexed by name and references are resolved. Strings borrow
+//! from the input and unset properties are omitted.
 
 use std::borrow::Cow;
 use std::hint::black_box;
@@ -95,17 +95,17 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// One text for each type.
+/// Serializes each type.
 pub(super) fn write(types: &[&facts::Type]) -> Vec<String> {
-    types.iter().map(|ty| serde_json::to_string(&Type::of(ty)).expect("facts are plain data")).collect()
+    types.iter().map(|ty| serde_json::to_string(&Type::of(ty)).expect("facts serialize to JSON")).collect()
 }
 
-/// Reads one text. `names` are those of all types, sorted.
+/// Parses one type. `names` are the sorted names of all types.
 pub(super) fn read<'a>(text: &'a str, names: &[&str]) -> Type<'a> {
-    let mut ty: Type<'_> = serde_json::from_str(text).expect("`write` wrote it");
+    let mut ty: Type<'_> = serde_json::from_str(text).expect("JSON written by `write`");
     for field in &ty.fields {
         if let Some(name) = field.ty.reference() {
-            black_box(names.binary_search(&name).expect("a type of the table"));
+            black_box(names.binary_search(&name).expect("reference to a known type"));
         }
     }
     ty.by_name = (0..).take(ty.fields.len()).collect();
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_peer_reads_back_every_fact() {
+    fn the_peer_parses_every_fact() {
         let names: Vec<&str> = facts::type_names().collect();
         let types: Vec<&facts::Type> = facts::type_names().filter_map(facts::type_named).collect();
         for text in write(&types) {

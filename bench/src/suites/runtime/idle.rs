@@ -1,7 +1,7 @@
-//! What watches cost on which nothing happens.
+//! CPU cost of idle watches.
 //!
-//! Each watches a namespace of its own, so that both sides have as many. In-process this includes what the server does
-//! for them, which is the same for both.
+//! Each watch is for a different namespace, so that both sides have the same number of watches. The figures
+//! include the in-process server's cost, which is the same for both.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::row::{Rows, Unit};
 use crate::suites::Bench;
 
 const WATCHES: usize = 10_000;
-/// How long nothing happens.
+/// Duration of the idle period.
 const IDLE: Duration = Duration::from_secs(5);
 
 pub(super) fn measure(bench: &Bench, rows: &mut Rows) -> Result<()> {
@@ -34,7 +34,7 @@ pub(super) fn measure(bench: &Bench, rows: &mut Rows) -> Result<()> {
     Ok(())
 }
 
-/// CPU seconds per second of a cache that watches that many namespaces.
+/// CPU seconds per second of a cache that watches all namespaces.
 async fn ours(world: World) -> Result<f64> {
     let namespaces = (0..WATCHES).map(namespace).collect();
     let cache = Cache::new(CacheOptions { namespaces, ..CacheOptions::default() })?;
@@ -49,7 +49,7 @@ async fn ours(world: World) -> Result<f64> {
     Ok(cpu)
 }
 
-/// CPU seconds per second of as many watchers of kube-rs.
+/// CPU seconds per second of the same number of kube-rs watchers.
 async fn peer(world: World) -> Result<f64> {
     let (listed, mut lists) = tokio::sync::mpsc::unbounded_channel();
     let mut watches = JoinSet::new();
@@ -77,9 +77,9 @@ fn namespace(at: usize) -> String {
     format!("namespace-{at}")
 }
 
-/// CPU seconds of this process per second in which nothing happens.
+/// CPU seconds of this process per idle second.
 async fn idle() -> f64 {
-    // What is left of the start.
+    // Let startup work finish.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let before = process::own_cpu_time();
     tokio::time::sleep(IDLE).await;

@@ -1,7 +1,7 @@
-//! How long it takes from an update to the reconcile that sees it.
+//! Latency from an update to the reconcile that sees it.
 //!
-//! One update at a time, so that nothing waits in a queue. The clock runs from before the request, which takes the
-//! server as long for one side as for the other, until the reconciler has the object.
+//! Sends one update at a time, so that nothing waits in a queue. Measured from before the request until the
+//! reconciler has the object. The request takes the same time on both sides.
 
 use std::time::Instant;
 
@@ -12,17 +12,17 @@ use super::started;
 use super::world::{self, World};
 use crate::samples::Samples;
 
-/// The times of all updates, in seconds.
+/// The latencies of all updates, in seconds.
 pub(super) async fn measure<O: Operator>(world: World, updates: usize) -> Result<Samples> {
     let (operator, work) = started::<O>(&world, 1).await?;
     let mut times = Samples::default();
     for (at, name) in world.names.iter().cycle().take(updates).enumerate() {
-        let turn = u32::try_from(10 + at).context("so many updates")?;
+        let turn = u32::try_from(10 + at).context("too many updates")?;
         let update = world::update(name, turn)?;
         let seen = work.expect(1);
         let started = Instant::now();
         world.send(update).await?;
-        let seen = seen.await.context("the operator ended")?;
+        let seen = seen.await.context("the operator stopped")?;
         times.push((seen - started).as_secs_f64());
     }
     operator.stop().await?;
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn every_update_is_seen() {
+    async fn every_update_is_reconciled() {
         let world = World::filled(5).await.unwrap();
         for latencies in [
             measure::<Ours>(world.copy(), 12).await.unwrap(),

@@ -1,7 +1,7 @@
-//! How much memory an operator needs for what it caches.
+//! Memory of an operator with its cache.
 //!
-//! Both sides are programs that talk over TLS to a server in this process. Server and objects stay while the sides
-//! take turns; every process starts anew.
+//! Both sides are programs that connect over TLS to a server in this process. The server and its objects are
+//! reused; each sample starts a new process.
 
 use anyhow::{Context as _, Result};
 use kubewright_apiserver::serve::Listening;
@@ -13,7 +13,7 @@ use super::world::World;
 use crate::row::{Rows, Unit};
 use crate::suites::Bench;
 
-/// What there is when memory is read: the name of the row, the kind, and how many objects.
+/// The name of the row, the kind and the number of objects.
 const STAGES: [(&str, &str, usize); 4] = [
     ("idle", "widgets", 0),
     ("with 10,000 widgets", "widgets", 10_000),
@@ -22,8 +22,8 @@ const STAGES: [(&str, &str, usize); 4] = [
 ];
 
 pub(super) fn measure(bench: &Bench, ours: &Binary, peer: &Binary, rows: &mut Rows) -> Result<()> {
-    let runtime = Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    let folder = tempfile::tempdir().context("cannot make a folder for the kubeconfig")?;
+    let runtime = Builder::new_multi_thread().enable_all().build().context("start the tokio runtime")?;
+    let folder = tempfile::tempdir().context("create a directory for the kubeconfig")?;
     let kubeconfig = folder.path().join("kubeconfig");
     let mut world = runtime.block_on(World::filled(0))?;
     for (name, kind, objects) in STAGES {
@@ -33,21 +33,16 @@ pub(super) fn measure(bench: &Bench, ours: &Binary, peer: &Binary, rows: &mut Ro
                 "pods" => world.fill_pods(objects).await?,
                 _ => world.fill(objects).await?,
             }
-            Listening::open(world.server.clone(), 0).await.context("cannot serve")
+            Listening::open(world.server.clone(), 0).await.context("start the server")
         })?;
-        std::fs::write(&kubeconfig, listening.kubeconfig()).context("cannot write the kubeconfig")?;
+        std::fs::write(&kubeconfig, listening.kubeconfig()).context("write the kubeconfig")?;
         for _ in 0..bench.rounds {
             let ours = Reading::of(&ours.start(&kubeconfig, kind, objects)?)?;
             let peer = Reading::of(&peer.start(&kubeconfig, kind, objects)?)?;
             rows.sample_beside(&format!("RSS {name}"), Unit::Megabytes, ours.memory, (PEER, peer.memory));
             if objects > 0 {
                 rows.sample_beside(&format!("start {name}"), Unit::Millis, ours.ready, (PEER, peer.ready));
-                rows.sample_beside(
-                    &format!("CPU of a start {name}"),
-                    Unit::Millis,
-                    ours.cpu,
-                    (PEER, peer.cpu),
-                );
+                rows.sample_beside(&format!("startup CPU {name}"), Unit::Millis, ours.cpu, (PEER, peer.cpu));
             }
         }
         runtime.block_on(listening.close());
@@ -55,7 +50,7 @@ pub(super) fn measure(bench: &Bench, ours: &Binary, peer: &Binary, rows: &mut Ro
     Ok(())
 }
 
-/// What a process took until it had reconciled everything once.
+/// Measurements after a process has reconciled every object once.
 struct Reading {
     /// Bytes.
     memory: f64,

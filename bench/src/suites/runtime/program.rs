@@ -1,4 +1,4 @@
-//! An operator as a process: how large its file is, and how much memory it needs.
+//! An operator as a process: the size of its binary and its memory.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -11,46 +11,46 @@ use tempfile::TempDir;
 
 use crate::{binary, process};
 
-/// How long memory must stay as it is before it is read, and how often it may still change.
+/// How long memory must stay constant before it is read, and the maximum number of attempts.
 const STILL: Duration = Duration::from_millis(200);
 const LOOKS: u32 = 25;
 
-/// The file of an operator, without symbols.
+/// The stripped binary of an operator.
 #[derive(Debug)]
 pub(super) struct Binary(PathBuf);
 
 impl Binary {
-    /// Builds it as the scaffold has operators built, and without symbols.
+    /// Builds the operator with the scaffold's release profile, stripped.
     pub(super) fn build(package: &str) -> Result<Self> {
         let linked = "profile.release.lto=\"thin\"".to_owned();
         let stripped = format!("profile.release.package.{package}.strip=\"symbols\"");
         binary::build(package, package, &[linked, stripped]).map(Self)
     }
 
-    /// In bytes.
+    /// Size in bytes.
     pub(super) fn size(&self) -> Result<f64> {
-        let file = fs::metadata(&self.0).with_context(|| format!("cannot read {}", self.0.display()))?;
+        let file = fs::metadata(&self.0).with_context(|| format!("read {}", self.0.display()))?;
         bytes(file.len())
     }
 
-    /// Starts it for so many objects of a kind, and waits until it has reconciled all of them.
+    /// Starts the operator and waits until it has reconciled `objects` objects.
     pub(super) fn start(&self, kubeconfig: &Path, kind: &str, objects: usize) -> Result<Program> {
-        let folder = tempfile::tempdir().context("cannot make a folder for the log")?;
+        let folder = tempfile::tempdir().context("create a directory for the log")?;
         let log = folder.path().join("log");
         let mut command = Command::new(&self.0);
         command.arg(kind).arg(objects.to_string()).env("KUBECONFIG", kubeconfig).env_remove("RUST_LOG");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&log)?);
         let started = Instant::now();
-        let mut child = command.spawn().with_context(|| format!("cannot start {}", self.0.display()))?;
+        let mut child = command.spawn().with_context(|| format!("start {}", self.0.display()))?;
         let stdout = child.stdout.take();
-        // From here on it is killed whatever happens.
+        // From here on the process is killed on drop.
         let mut program = Program { child, ready_after: Duration::ZERO, _folder: folder };
         let mut line = String::new();
-        BufReader::new(stdout.context("standard output is piped")?).read_line(&mut line)?;
+        BufReader::new(stdout.context("standard output is not piped")?).read_line(&mut line)?;
         program.ready_after = started.elapsed();
         ensure!(
             line.trim_end() == "ready",
-            "{} did not start; it said\n{}",
+            "{} did not start; its output was\n{}",
             self.0.display(),
             fs::read_to_string(&log).unwrap_or_default()
         );
@@ -58,7 +58,7 @@ impl Binary {
     }
 }
 
-/// A running operator. It is killed when this is dropped.
+/// A running operator. Killed on drop.
 #[derive(Debug)]
 pub(super) struct Program {
     child: Child,
@@ -67,17 +67,17 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// From before the process was there until everything was reconciled.
+    /// Time from before the process was started until every object was reconciled.
     pub(super) fn ready_after(&self) -> Duration {
         self.ready_after
     }
 
-    /// CPU time until now.
+    /// CPU time so far.
     pub(super) fn cpu_time(&self) -> Result<Duration> {
         process::cpu_time(self.child.id())
     }
 
-    /// Resident memory, in bytes, once it no longer changes.
+    /// Resident memory in bytes, after it has become constant.
     pub(super) fn memory(&self) -> Result<f64> {
         let mut last = process::resident_memory(self.child.id())?;
         for _ in 0..LOOKS {
@@ -94,12 +94,12 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Already gone is as good.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 fn bytes(count: u64) -> Result<f64> {
-    Ok(f64::from(u32::try_from(count / 1024).context("terabytes")?) * 1024.0)
+    Ok(f64::from(u32::try_from(count / 1024).context("size exceeds 4 TiB")?) * 1024.0)
 }

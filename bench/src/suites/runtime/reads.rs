@@ -1,4 +1,4 @@
-//! What reads of the cache cost: lists by label, and single objects while an index is built.
+//! Cost of cache reads: lists by label, and gets while an index is built.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,13 +19,13 @@ use crate::samples::Samples;
 use crate::suites::Bench;
 
 const PODS: usize = 2_000;
-/// One of so many has the label.
+/// Number of label values. Each label value is on one of this many Pods.
 const APPS: usize = 10;
 const LISTS: usize = 200;
 const INDEXED: usize = 100_000;
 
 pub(super) fn measure(bench: &Bench, rows: &mut Rows) -> Result<()> {
-    bench.progress.say("runtime: filling the server with Pods");
+    bench.progress.say("runtime: creating Pods");
     let server = on_threads(async {
         let world = World::filled(0).await?;
         world.fill_labelled_pods(PODS, APPS).await?;
@@ -46,13 +46,13 @@ pub(super) fn measure(bench: &Bench, rows: &mut Rows) -> Result<()> {
             (PEER, peer),
         );
     }
-    bench.progress.say("runtime: filling the server for the index");
+    bench.progress.say("runtime: creating objects for the index");
     let server = on_threads(World::filled(INDEXED))?;
     for round in 1..=bench.rounds {
-        bench.progress.say(&format!("runtime: reads beside an index, round {round} of {}", bench.rounds));
-        let reads = on_threads(beside_an_index(server.copy()))?;
-        rows.sample("get while 100,000 objects are indexed, p99", Unit::Micros, reads.quantile(0.99))
-            .target = Some(100.0);
+        bench.progress.say(&format!("runtime: gets during indexing, round {round} of {}", bench.rounds));
+        let reads = on_threads(gets_during_indexing(server.copy()))?;
+        rows.sample("get while indexing 100,000 objects, p99", Unit::Micros, reads.quantile(0.99)).target =
+            Some(100.0);
     }
     Ok(())
 }
@@ -65,7 +65,7 @@ fn cache(world: &World, options: CacheOptions) -> Result<(Cache, DropGuard)> {
     Ok((cache, cancel.drop_guard()))
 }
 
-/// The times of lists by a label selector, in seconds.
+/// Durations of lists by a label selector, in seconds.
 async fn listed(world: World, kind: KindOptions, selector: &str, expected: usize) -> Result<Samples> {
     let (cache, _stop) = cache(&world, CacheOptions::default().kind::<Pod>(kind))?;
     cache.informer::<Pod>();
@@ -76,12 +76,12 @@ async fn listed(world: World, kind: KindOptions, selector: &str, expected: usize
         let started = Instant::now();
         let found = cache.list::<Pod>(&list)?;
         times.push(started.elapsed().as_secs_f64());
-        ensure!(found.len() == expected, "{} Pods match", found.len());
+        ensure!(found.len() == expected, "unexpected number of Pods: {}", found.len());
     }
     Ok(times)
 }
 
-/// The times of filters over kube-rs' store, in seconds: one value of the label `app`, or any.
+/// Durations of filtering kube-rs' store by the label `app`, in seconds: one value, or any.
 async fn filtered(world: World, app: Option<&str>) -> Result<Samples> {
     let (store, writer) = reflector::store::<Pod>();
     let pods: Api<Pod> = Api::namespaced(world.client(), NAMESPACE);
@@ -98,13 +98,17 @@ async fn filtered(world: World, app: Option<&str>) -> Result<Samples> {
             value.is_some_and(|value| app.is_none_or(|app| app == value))
         });
         times.push(started.elapsed().as_secs_f64());
-        ensure!(found.len() == if app.is_some() { PODS / APPS } else { PODS }, "{} Pods match", found.len());
+        ensure!(
+            found.len() == if app.is_some() { PODS / APPS } else { PODS },
+            "unexpected number of Pods: {}",
+            found.len()
+        );
     }
     Ok(times)
 }
 
-/// The times of reads of single objects while an index over all of them is built, in seconds.
-async fn beside_an_index(world: World) -> Result<Samples> {
+/// Durations of gets while an index over all objects is built, in seconds.
+async fn gets_during_indexing(world: World) -> Result<Samples> {
     let (cache, _stop) = cache(&world, CacheOptions::default())?;
     cache.informer::<Widget>();
     cache.synced().await?;
@@ -122,7 +126,7 @@ async fn beside_an_index(world: World) -> Result<Samples> {
         let started = Instant::now();
         let found = cache.get::<Widget>(key)?;
         times.push(started.elapsed().as_secs_f64());
-        ensure!(found.is_some(), "{key} is cached");
+        ensure!(found.is_some(), "{key} is not cached");
         if indexing.is_finished() {
             break;
         }

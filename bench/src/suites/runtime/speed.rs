@@ -1,4 +1,4 @@
-//! How many reconciles an operator gets done, and what one costs.
+//! Reconcile throughput of an operator and the CPU cost of a reconcile.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,12 @@ use super::world::World;
 use super::{per_second, started};
 use crate::process;
 
-/// What a side got done.
+/// The result of one side.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
-    /// Reconciles a second, by the wall clock.
+    /// Reconciles per second of wall time.
     pub(super) per_second: f64,
-    /// CPU seconds of one, all threads together. In-process this includes what the server does for it.
+    /// CPU seconds per reconcile over all threads. Includes the in-process server's cost.
     pub(super) cpu: f64,
 }
 
@@ -27,7 +27,7 @@ impl Pace {
     }
 }
 
-/// All objects are reconciled, `passes` times, and nothing is to be done.
+/// Reconciles all objects `passes` times without any change.
 pub(super) async fn no_op<O: Operator>(world: World, workers: u16, passes: u32) -> Result<Pace> {
     let (operator, work) = started::<O>(&world, workers).await?;
     let (mut wall, mut cpu, mut reconciles) = (Duration::ZERO, Duration::ZERO, 0);
@@ -35,7 +35,7 @@ pub(super) async fn no_op<O: Operator>(world: World, workers: u16, passes: u32) 
         let all = work.expect(world.names.len());
         let (started, before) = (Instant::now(), process::own_cpu_time());
         operator.again(&world.names).await?;
-        let done = all.await.context("the operator ended")?;
+        let done = all.await.context("the operator stopped")?;
         cpu += process::own_cpu_time().saturating_sub(before);
         wall += done - started;
         reconciles += world.names.len();
@@ -44,15 +44,15 @@ pub(super) async fn no_op<O: Operator>(world: World, workers: u16, passes: u32) 
     Ok(Pace::new(reconciles, wall, cpu))
 }
 
-/// All objects are reconciled once, and each reconcile patches the status. Every patch is an event that has its object
-/// reconciled once more, which finds nothing to do.
+/// Reconciles all objects once, and each reconcile patches the status. The event of each patch triggers
+/// another reconcile, which changes nothing.
 pub(super) async fn patch_status<O: Operator>(world: World, workers: u16) -> Result<Pace> {
     let (operator, work) = started::<O>(&world, workers).await?;
     work.patch_status(1);
     let all = work.expect(world.names.len());
     let (started, before) = (Instant::now(), process::own_cpu_time());
     operator.again(&world.names).await?;
-    let done = all.await.context("the operator ended")?;
+    let done = all.await.context("the operator stopped")?;
     let cpu = process::own_cpu_time().saturating_sub(before);
     operator.stop().await?;
     Ok(Pace::new(world.names.len(), done - started, cpu))
@@ -73,18 +73,18 @@ mod tests {
             let copy = world.copy();
             let server = copy.server.clone();
             assert!(patch_status::<O>(copy, workers).await.unwrap().per_second > 0.0);
-            // One write for each widget, and some of the Lease.
+            // One write per widget, and a few of the Lease.
             assert!((20..30).contains(&(server.revision() - before)), "{}", server.revision() - before);
         }
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn our_operator_reconciles_everything() {
+    async fn our_operator_reconciles_every_object() {
         both_reconcile::<Ours>().await;
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn the_peer_reconciles_everything() {
+    async fn the_peer_reconciles_every_object() {
         both_reconcile::<Peer>().await;
     }
 }

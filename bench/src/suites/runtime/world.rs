@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// A server with the definition of widgets and so many of them.
+/// A server with the CRD of Widget and a number of widgets.
 pub(super) struct World {
     pub(super) server: ApiServer,
     pub(super) names: Vec<String>,
@@ -26,7 +26,7 @@ impl World {
         Ok(world)
     }
 
-    /// Creates widgets until there are so many.
+    /// Creates widgets until there are `objects` of them.
     pub(super) async fn fill(&mut self, objects: usize) -> Result<()> {
         for at in self.names.len()..objects {
             let name = format!("widget-{at:06}");
@@ -36,7 +36,6 @@ impl World {
         Ok(())
     }
 
-    /// Creates Pods.
     pub(super) async fn fill_pods(&self, objects: usize) -> Result<()> {
         for at in 0..objects {
             self.call(Method::POST, &pods(), &pod(&format!("pod-{at:06}"))).await?;
@@ -44,8 +43,8 @@ impl World {
         Ok(())
     }
 
-    /// Creates Pods, in turn with one of these values of the label `app`.
-    pub(super) async fn fill_labelled_pods(&self, objects: usize, apps: usize) -> Result<()> {
+    /// Creates Pods whose label `app` cycles through `apps` values.
+    pub(super) async fn fill_labeled_pods(&self, objects: usize, apps: usize) -> Result<()> {
         for at in 0..objects {
             let mut pod = pod(&format!("pod-{at:06}"));
             pod["metadata"]["labels"]["app"] = format!("app-{}", at % apps).into();
@@ -54,12 +53,12 @@ impl World {
         Ok(())
     }
 
-    /// The same server once more, on which nobody did anything yet.
+    /// An independent copy of the server.
     pub(super) fn copy(&self) -> Self {
         Self { server: self.server.fork(), names: self.names.clone() }
     }
 
-    /// kube's client, with the server as its service.
+    /// kube's client with the server as its service.
     pub(super) fn client(&self) -> kube::Client {
         kube::Client::new(self.server.clone(), NAMESPACE)
     }
@@ -68,7 +67,7 @@ impl World {
         Setup { kind: Kind::Widgets, workers, lease: "bench".to_owned() }
     }
 
-    /// Sends an object. A refusal is a failure here.
+    /// Sends an object. Fails on an error response.
     pub(super) async fn call(&self, method: Method, path: &str, object: &impl Serialize) -> Result<()> {
         self.send(request(method, path, object)?).await
     }
@@ -76,13 +75,18 @@ impl World {
     pub(super) async fn send(&self, request: Request<Full<Bytes>>) -> Result<()> {
         let response = self.server.handle(request).await;
         let status = response.status();
-        let answer = response.into_body().collect().await.context("the server's answer ended")?.to_bytes();
-        ensure!(status.is_success(), "the server answered {status}: {}", String::from_utf8_lossy(&answer));
+        let answer = response.into_body().collect().await.context("read the response")?.to_bytes();
+        ensure!(
+            status.is_success(),
+            "the server responded with {status}: {}",
+            String::from_utf8_lossy(&answer)
+        );
         Ok(())
     }
 }
 
-/// A change of a widget's spec. A merge patch: an update of a custom resource would need its resourceVersion.
+/// A change of a widget's spec. A merge patch, because updating a custom resource requires its
+/// resourceVersion.
 pub(super) fn update(name: &str, turn: u32) -> Result<Request<Full<Bytes>>> {
     let patch = json!({"spec": {"replicas": turn}});
     let mut request = request(Method::PATCH, &format!("{}/{name}", widgets()), &patch)?;
@@ -107,7 +111,8 @@ fn pods() -> String {
     format!("/api/v1/namespaces/{NAMESPACE}/pods")
 }
 
-/// A Pod as Deployments make them: two containers, twelve variables, and the token that every Pod is given.
+/// A Pod like those of a Deployment: two containers, twelve environment variables and a service account
+/// token.
 fn pod(name: &str) -> Value {
     let labels = json!({
         "app.kubernetes.io/name": "front-end",

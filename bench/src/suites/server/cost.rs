@@ -1,4 +1,4 @@
-//! What a write costs the program: its CPU time, TLS and HTTP/2 included.
+//! CPU time of a write in the program, including TLS and HTTP/2.
 
 use anyhow::Result;
 
@@ -7,7 +7,7 @@ use super::objects::{self, Kind};
 use super::program::Program;
 use super::{IN_FLIGHT, per_second, traffic};
 
-/// Seconds of CPU that the program takes for one create of a Deployment.
+/// CPU seconds of the program per created Deployment.
 pub(super) async fn of_create(program: &Program, endpoint: &Endpoint, writes: usize) -> Result<f64> {
     let names = (0..writes).map(|at| format!("cost-{at:05}"));
     let calls = names.map(|name| objects::create(endpoint.base(), Kind::Deployment, &name)).collect();

@@ -1,4 +1,4 @@
-//! A server, and how requests get to it.
+//! A server and the transport to it.
 
 use anyhow::{Result, bail};
 use bytes::{Buf as _, Bytes};
@@ -12,14 +12,14 @@ use crate::stopwatch::Stopwatch;
 
 #[derive(Clone)]
 pub(super) enum Endpoint {
-    /// As a value, without a socket.
+    /// Called directly, without a socket.
     InProcess(ApiServer),
     /// Over HTTP/2 and TLS.
     Tls(Connection),
 }
 
 impl Endpoint {
-    /// What stands before the path of a request.
+    /// The URL prefix of requests.
     pub(super) fn base(&self) -> &str {
         match self {
             Self::InProcess(_) => "",
@@ -27,7 +27,7 @@ impl Endpoint {
         }
     }
 
-    /// The clock for requests to it: in-process they run on the caller's thread.
+    /// The stopwatch for requests. In-process requests run on the caller's thread.
     pub(super) fn stopwatch(&self) -> Stopwatch {
         match self {
             Self::InProcess(_) => Stopwatch::thread(),
@@ -35,7 +35,7 @@ impl Endpoint {
         }
     }
 
-    /// Sends a request and reads the answer to its end; how many bytes it has. A refusal is a failure here.
+    /// Sends a request, reads the whole response and returns its size in bytes. Fails on an error response.
     pub(super) async fn call(&self, call: Call) -> Result<usize> {
         match self {
             Self::InProcess(server) => read(server.handle(call).await).await,
@@ -53,10 +53,10 @@ where
     let mut body = response.into_body();
     if !status.is_success() {
         let text = body.collect().await?.to_bytes();
-        bail!("the server answered {status}: {}", String::from_utf8_lossy(&text));
+        bail!("the server responded with {status}: {}", String::from_utf8_lossy(&text));
     }
     let mut bytes = 0;
-    // Pieces are looked at and dropped: copying them together is not the server's work.
+    // Frames are dropped, because concatenating them is not part of the server's work.
     while let Some(frame) = body.frame().await {
         bytes += frame?.into_data().map_or(0, |data| data.remaining());
     }

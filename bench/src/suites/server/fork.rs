@@ -1,4 +1,4 @@
-//! Copies of a whole server: the copy itself, and what the first write to it pays for the sharing.
+//! Forks of a server: the fork itself, and the first write to it.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use super::endpoint::Endpoint;
 use super::objects::{self, Kind};
 use crate::stopwatch::mean_of;
 
-/// Copies that are made in a row: one alone is too short for the clock.
+/// Forks per measurement, because a single one is too short to measure.
 const FORKS: u32 = 100;
 
 pub(super) fn fork(server: &ApiServer) -> Duration {
-    // They are kept until the clock has stopped, since dropping them is another matter.
+    // Dropped after the measurement, because dropping is not measured.
     let mut copies = Vec::with_capacity(100);
     mean_of(FORKS, || copies.push(server.fork()))
 }
 
-/// One more ConfigMap in a fresh copy.
+/// Creates a ConfigMap in a new fork.
 pub(super) async fn first_write(server: &ApiServer) -> Result<Duration> {
     let endpoint = Endpoint::InProcess(server.fork());
     let call = objects::create(endpoint.base(), Kind::ConfigMap, "only-in-the-copy");
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_original_does_not_see_the_write() {
+    async fn a_write_to_a_fork_does_not_change_the_original() {
         let server = ApiServer::new(Options::default());
         let before = server.revision();
         fork(&server);

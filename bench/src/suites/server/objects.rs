@@ -1,11 +1,11 @@
-//! What is written: a ConfigMap of about 1 KB and a Deployment of about 1.5 KB, as people write them.
+//! The written objects: a typical ConfigMap of about 1 KB and a Deployment of about 1.5 KB.
 
 use bytes::Bytes;
 use http::{Method, Request, header};
 use http_body_util::Full;
 use serde_json::{Value, json};
 
-/// A request that is ready to go.
+/// A prepared request.
 pub(super) type Call = Request<Full<Bytes>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl Kind {
         }
     }
 
-    /// The path of all objects of this kind in the namespace that is used.
+    /// The path of the collection in the namespace.
     pub(super) fn collection(self) -> &'static str {
         match self {
             Self::ConfigMap => "/api/v1/namespaces/default/configmaps",
@@ -30,7 +30,7 @@ impl Kind {
         }
     }
 
-    /// An object. A higher `turn` makes another version of it, with another spec.
+    /// An object. Each `turn` gives a different spec.
     pub(super) fn object(self, name: &str, turn: u32) -> Value {
         match self {
             Self::ConfigMap => config_map(name, turn),
@@ -39,7 +39,7 @@ impl Kind {
     }
 }
 
-/// The name of the object at this place.
+/// The name of the object with this index.
 pub(super) fn name(at: usize) -> String {
     format!("object-{at:05}")
 }
@@ -48,7 +48,8 @@ pub(super) fn create(base: &str, kind: Kind, name: &str) -> Call {
     call(Method::POST, format!("{base}{}", kind.collection()), &kind.object(name, 0))
 }
 
-/// A PUT without a resourceVersion: it replaces whatever is there, and the server still reads and compares.
+/// A PUT without a resourceVersion. It replaces the object unconditionally; the server still reads and
+/// compares.
 pub(super) fn update(base: &str, kind: Kind, name: &str, turn: u32) -> Call {
     call(Method::PUT, format!("{base}{}/{name}", kind.collection()), &kind.object(name, turn))
 }
@@ -74,7 +75,7 @@ fn request(method: Method, uri: String, body: Bytes) -> Call {
     let builder = Request::builder().method(method).uri(uri).header(header::ACCEPT, "application/json");
     let builder =
         if body.is_empty() { builder } else { builder.header(header::CONTENT_TYPE, "application/json") };
-    builder.body(Full::new(body)).expect("paths and headers are fixed and plain")
+    builder.body(Full::new(body)).expect("valid path and headers")
 }
 
 fn config_map(name: &str, turn: u32) -> Value {
@@ -160,14 +161,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_as_large_as_the_figures_say() {
+    fn objects_have_the_documented_size() {
         let size = |kind: Kind| kind.object("object-00001", 0).to_string().len();
         assert!((900..1_150).contains(&size(Kind::ConfigMap)), "{}", size(Kind::ConfigMap));
         assert!((1_350..1_650).contains(&size(Kind::Deployment)), "{}", size(Kind::Deployment));
     }
 
     #[test]
-    fn every_turn_is_another_version() {
+    fn every_turn_gives_a_different_version() {
         for kind in [Kind::ConfigMap, Kind::Deployment] {
             assert_ne!(kind.object("a", 1), kind.object("a", 2));
         }

@@ -1,4 +1,4 @@
-//! The server as a program of its own: `kubewright apiserver`.
+//! The server as a separate process: `kubewright apiserver`.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use super::objects::{self, Kind};
 use super::tls::Connection;
 use crate::{binary, process};
 
-/// The binary `kubewright`, built in release.
+/// The release build of `kubewright`.
 #[derive(Debug)]
 pub(super) struct Binary(PathBuf);
 
@@ -23,7 +23,7 @@ impl Binary {
     }
 }
 
-/// A running server. It is killed when this is dropped.
+/// A running server. Killed on drop.
 #[derive(Debug)]
 pub(super) struct Program {
     child: Child,
@@ -32,27 +32,27 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Starts one and waits until it says that it is ready.
+    /// Starts a server and waits for its ready line.
     pub(super) fn start(binary: &Binary) -> Result<Self> {
-        let folder = tempfile::tempdir().context("cannot make a folder for the kubeconfig")?;
+        let folder = tempfile::tempdir().context("create a directory for the kubeconfig")?;
         let mut command = Command::new(&binary.0);
         command
             .args(["apiserver", "--quiet", "--port", "0", "--kubeconfig"])
             .arg(folder.path().join(KUBECONFIG));
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let started = Instant::now();
-        let mut child = command.spawn().with_context(|| format!("cannot start {}", binary.0.display()))?;
+        let mut child = command.spawn().with_context(|| format!("start {}", binary.0.display()))?;
         let stdout = child.stdout.take();
-        // From here on it is killed whatever happens.
+        // From here on the process is killed on drop.
         let mut program = Self { child, ready_after: Duration::ZERO, folder };
         let mut line = String::new();
-        BufReader::new(stdout.context("standard output is piped")?).read_line(&mut line)?;
+        BufReader::new(stdout.context("standard output is not piped")?).read_line(&mut line)?;
         program.ready_after = started.elapsed();
-        ensure!(line.starts_with("ready "), "the server did not start; what it said stands above");
+        ensure!(line.starts_with("ready "), "the server did not start; see its output above");
         Ok(program)
     }
 
-    /// From before the process was there to its ready line.
+    /// Time from before the process was started to its ready line.
     pub(super) fn ready_after(&self) -> Duration {
         self.ready_after
     }
@@ -60,17 +60,17 @@ impl Program {
     pub(super) async fn connect(&self) -> Result<Connection> {
         let path = self.folder.path().join(KUBECONFIG);
         let kubeconfig =
-            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
         Connection::open(&kubeconfig).await
     }
 
-    /// Resident memory, in bytes.
+    /// Resident memory in bytes.
     pub(super) fn memory(&self) -> Result<f64> {
         let bytes = process::resident_memory(self.child.id())?;
-        Ok(f64::from(u32::try_from(bytes / 1024).context("terabytes of memory")?) * 1024.0)
+        Ok(f64::from(u32::try_from(bytes / 1024).context("memory exceeds 4 TiB")?) * 1024.0)
     }
 
-    /// Resident memory once a client has connected and seen something: nobody keeps a server that none did.
+    /// Resident memory in bytes after one client has connected and listed ConfigMaps.
     pub(super) async fn idle_memory(&self) -> Result<f64> {
         let endpoint = Endpoint::Tls(self.connect().await?);
         endpoint.call(objects::list(endpoint.base(), Kind::ConfigMap)).await?;
@@ -86,7 +86,7 @@ const KUBECONFIG: &str = "kubeconfig";
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Already gone is as good.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

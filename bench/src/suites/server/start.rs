@@ -1,4 +1,4 @@
-//! How long it takes until a server is there, in the process that wants it.
+//! Startup time of an in-process server.
 
 use std::env;
 use std::process::Command;
@@ -9,22 +9,22 @@ use kubewright_apiserver::{ApiServer, Options};
 
 use crate::stopwatch::Stopwatch;
 
-/// The first server of a process: it also parses the facts that it needs. Only true once in each process.
+/// Starts the first server of this process, which also parses the required facts.
 pub(crate) fn first_start() -> Duration {
     next_start()
 }
 
-/// The same, in a process of its own.
+/// Runs [`first_start`] in a new process.
 pub(super) fn first_start_elsewhere() -> Result<Duration> {
-    let own = env::current_exe().context("cannot find this program's own file")?;
-    let output =
-        Command::new(own).arg("--first-start").output().context("cannot start this program once more")?;
+    let own = env::current_exe().context("get the path of this program")?;
+    let output = Command::new(own).arg("--first-start").output().context("start this program again")?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let nanos = String::from_utf8_lossy(&output.stdout).trim().parse().context("a number of nanoseconds")?;
+    let nanos =
+        String::from_utf8_lossy(&output.stdout).trim().parse().context("parse the number of nanoseconds")?;
     Ok(Duration::from_nanos(nanos))
 }
 
-/// One more server in a process that had some, as each further test of a test binary has it.
+/// Starts another server in a process that has already started some, as in a test binary.
 pub(super) fn next_start() -> Duration {
     let stopwatch = Stopwatch::thread();
     let server = ApiServer::new(Options::default());
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_start_takes_time() {
+    fn starting_a_server_takes_time() {
         assert!(next_start() > Duration::ZERO);
     }
 }

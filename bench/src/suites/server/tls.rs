@@ -1,4 +1,4 @@
-//! A client that adds as little as it can: one HTTP/2 connection over TLS, as every Kubernetes client has.
+//! A minimal client: one HTTP/2 connection over TLS.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use tokio_rustls::TlsConnector;
 
 use super::objects::Call;
 
-/// A connection; clones share it. It ends when the last clone does.
+/// A connection. Clones share it; it closes when the last clone is dropped.
 #[derive(Clone)]
 pub(super) struct Connection {
     url: Arc<str>,
@@ -27,23 +27,23 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Connects as the user of a kubeconfig of ours.
+    /// Connects with the credentials of a kubeconfig written by our server.
     pub(super) async fn open(kubeconfig: &str) -> Result<Self> {
         let url = value(kubeconfig, "server")?;
         let authority = url.strip_prefix("https://").context("the server's URL is not https")?;
         let address: std::net::SocketAddr = authority.parse().context("the server's URL has no address")?;
-        let stream = TcpStream::connect(address).await.context("cannot connect to the server")?;
+        let stream = TcpStream::connect(address).await.context("connect to the server")?;
         stream.set_nodelay(true)?;
         let connector = TlsConnector::from(Arc::new(config(kubeconfig)?));
         let stream =
             connector.connect(ServerName::from(address.ip()), stream).await.context("TLS handshake")?;
         if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
-            bail!("the server does not speak HTTP/2");
+            bail!("the server does not support HTTP/2");
         }
-        // Windows and frames are as hyper has them: a client with its own would flatter the server.
+        // Uses hyper's default window and frame sizes. Tuned ones would make the server look faster.
         let (sender, connection) =
             http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.context("HTTP/2 handshake")?;
-        // Ends with the last sender; what goes wrong is told to whoever waits for an answer.
+        // Ends with the last sender. Errors are returned to pending requests.
         tokio::spawn(connection);
         Ok(Self { url: url.into(), sender })
     }
@@ -54,8 +54,8 @@ impl Connection {
 
     pub(super) async fn send(&self, call: Call) -> Result<Response<Incoming>> {
         let mut sender = self.sender.clone();
-        sender.ready().await.context("the connection is gone")?;
-        sender.send_request(call).await.context("the request could not be sent")
+        sender.ready().await.context("the connection is closed")?;
+        sender.send_request(call).await.context("send the request")
     }
 }
 
@@ -76,10 +76,10 @@ fn config(kubeconfig: &str) -> Result<ClientConfig> {
     Ok(config)
 }
 
-/// A value of a kubeconfig that our server wrote: one cluster, one user, one line each.
+/// A value in a kubeconfig written by our server, which has one cluster and one user.
 fn value<'a>(kubeconfig: &'a str, key: &str) -> Result<&'a str> {
     kubeconfig
         .lines()
         .find_map(|line| line.trim_start().strip_prefix(key)?.strip_prefix(':').map(str::trim))
-        .with_context(|| format!("the kubeconfig has no {key}"))
+        .with_context(|| format!("no {key} in the kubeconfig"))
 }

@@ -1,6 +1,6 @@
-//! Requests of one sort, one after the other or several at a time.
+//! Sends many requests of one type, sequentially or concurrently.
 //!
-//! Requests are made before the clock starts, so that only sending, answering and reading count.
+//! Requests are built before the measurement starts, so only sending, processing and reading count.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl Verb {
     }
 }
 
-/// Does `verb` to `count` objects, once to each. Updates and gets need the creates before them.
+/// Sends one `verb` request for each of `count` objects. Updates and gets require earlier creates.
 pub(super) async fn run(
     endpoint: &Endpoint,
     kind: Kind,
@@ -52,7 +52,7 @@ pub(super) fn calls(endpoint: &Endpoint, kind: Kind, verb: Verb, count: usize) -
         .collect()
 }
 
-/// Sends requests, `in_flight` at a time.
+/// Sends requests, at most `in_flight` concurrently.
 pub(super) async fn send(endpoint: &Endpoint, calls: Vec<Call>, in_flight: usize) -> Result<Duration> {
     let stopwatch = endpoint.stopwatch();
     if in_flight == 1 {
@@ -69,14 +69,14 @@ pub(super) async fn send(endpoint: &Endpoint, calls: Vec<Call>, in_flight: usize
     Ok(stopwatch.elapsed())
 }
 
-/// Lists all objects of a kind, of which there are at least `count`.
+/// Lists all objects of a kind and checks that there are at least `count`.
 pub(super) async fn list(endpoint: &Endpoint, kind: Kind, count: usize) -> Result<Duration> {
     let call = objects::list(endpoint.base(), kind);
     let stopwatch = endpoint.stopwatch();
     let bytes = endpoint.call(call).await?;
     let took = stopwatch.elapsed();
     let least = count * kind.object("object-00000", 0).to_string().len();
-    ensure!(bytes > least, "a list of {count} objects had only {bytes} bytes");
+    ensure!(bytes > least, "a list of {count} objects has only {bytes} bytes");
     Ok(took)
 }
 
@@ -98,26 +98,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_request_is_answered_in_process() {
+    async fn every_request_succeeds_in_process() {
         all(&Endpoint::InProcess(ApiServer::new(Options::default())), 1).await;
     }
 
     #[tokio::test]
-    async fn every_request_is_answered_over_tls() {
+    async fn every_request_succeeds_over_tls() {
         let listening = Listening::open(ApiServer::new(Options::default()), 0).await.unwrap();
         all(&Endpoint::Tls(Connection::open(&listening.kubeconfig()).await.unwrap()), 4).await;
         listening.close().await;
     }
 
     #[tokio::test]
-    async fn a_refused_request_stops_the_measurement() {
+    async fn an_error_response_stops_the_benchmark() {
         let endpoint = Endpoint::InProcess(ApiServer::new(Options::default()));
         let error = run(&endpoint, Kind::ConfigMap, Verb::Get, 1, 1).await.unwrap_err();
         assert!(error.to_string().contains("404 Not Found"), "{error}");
     }
 
     #[tokio::test]
-    async fn an_update_makes_a_new_version_of_each_object() {
+    async fn an_update_changes_the_resource_version_of_each_object() {
         let server = ApiServer::new(Options::default());
         let endpoint = Endpoint::InProcess(server.clone());
         run(&endpoint, Kind::Deployment, Verb::Create, 5, 1).await.unwrap();

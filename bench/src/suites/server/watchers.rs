@@ -1,7 +1,7 @@
-//! Events to many watchers at once, in-process.
+//! Delivery of events to many watchers, in-process.
 //!
-//! The clock runs from the first write until the last watcher has seen the last event. With few watchers the
-//! writes are most of it; with many the delivery is.
+//! Measured from the first write until the last watcher has received the last event. With few watchers the
+//! writes dominate, with many the delivery.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ use super::objects::{self, Kind};
 use super::traffic::{self, Verb};
 use crate::stopwatch::Stopwatch;
 
-/// Objects that are written in turn.
+/// Number of objects that are written in turn.
 const OBJECTS: usize = 100;
-/// Only a lost event takes so long.
+/// Timeout, reached only if an event is lost.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// Brings `events` events to each of `watchers`.
+/// Delivers `events` events to each of `watchers` watchers.
 pub(super) async fn run(watchers: usize, events: usize) -> Result<Duration> {
     let server = ApiServer::new(Options::default());
     let endpoint = Endpoint::InProcess(server.clone());
@@ -38,7 +38,7 @@ pub(super) async fn run(watchers: usize, events: usize) -> Result<Duration> {
     for _ in 0..watchers {
         let watch = objects::watch(endpoint.base(), Kind::ConfigMap, server.revision());
         let response = server.handle(watch).await;
-        ensure!(response.status().is_success(), "the server refused a watch: {}", response.status());
+        ensure!(response.status().is_success(), "the server rejected a watch: {}", response.status());
         open.spawn(see(response.into_body(), events));
     }
 
@@ -57,20 +57,20 @@ pub(super) async fn run(watchers: usize, events: usize) -> Result<Duration> {
     Ok(stopwatch.elapsed())
 }
 
-/// Reads until this many events have come.
+/// Reads until `events` events have arrived.
 async fn see(mut body: Body, events: usize) -> Result<()> {
     let mut seen = 0;
     while seen < events {
         let frame = body.frame().await.with_context(|| format!("a watch ended after {seen} events"))??;
         seen += frame.into_data().map_or(0, |data| lines(&data));
     }
-    ensure!(seen == events, "a watcher saw {seen} events instead of {events}");
+    ensure!(seen == events, "a watcher received {seen} events instead of {events}");
     Ok(())
 }
 
-/// An event is a line; how many lines come in one piece is the server's choice.
+/// Counts the lines. Each event is a line; a frame may contain several.
 fn lines(data: &Bytes) -> usize {
-    // In bytes, so that the compiler can count many at once: a watcher must not cost more than its events.
+    // Chunks of up to 255 bytes let the compiler vectorize the count.
     data.chunks(255)
         .map(|part| usize::from(part.iter().map(|byte| u8::from(*byte == b'\n')).sum::<u8>()))
         .sum()
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn every_watcher_sees_every_event() {
+    async fn every_watcher_receives_every_event() {
         assert!(run(7, 150).await.unwrap() > Duration::ZERO);
     }
 }

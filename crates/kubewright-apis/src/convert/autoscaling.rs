@@ -1,8 +1,8 @@
-//! HorizontalPodAutoscaler in autoscaling/v1 and autoscaling/v2.
+//! Conversion of HorizontalPodAutoscaler between autoscaling/v1 and autoscaling/v2.
 //!
-//! v1 has fields for the CPU's utilization only. All else that v2 says stands in v1's annotations, as JSON in
-//! forms of their own: metrics in an older shape, the behavior with the names of Go's fields. Clients read
-//! these texts, so they are written in Go's order. Texts that cannot be read are dropped.
+//! v1 only has a field for CPU utilization. Other metrics and the behavior are stored in annotations as JSON:
+//! metrics in the format of v2beta1, the behavior with Go's field names. Clients read these annotations, so
+//! they have Go's field order. Annotations that cannot be parsed are dropped.
 
 mod metrics;
 
@@ -17,14 +17,14 @@ const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
-/// The metrics besides the CPU's utilization that a v1 object carries, as v2 has them.
+/// The metrics in the annotations of a v1 object, in v2 form. Excludes CPU utilization.
 pub(crate) fn other_metrics(v1: &Value) -> Vec<Value> {
     let metrics = carried(v1, METRICS);
     let metrics = metrics.iter().filter_map(Value::as_array).flatten();
     metrics.map(|metric| metrics::from_v1(metric, Side::Target)).collect()
 }
 
-/// A v2 object as v1.
+/// Converts v2 to v1.
 pub(super) fn to_v1(mut object: Value) -> Value {
     drop_carried(&mut object);
     let mut carry: Vec<(&str, String)> = Vec::new();
@@ -57,7 +57,7 @@ pub(super) fn to_v1(mut object: Value) -> Value {
             object.set_at("status.currentCPUUtilizationPercentage", utilization.clone());
         }
     }
-    // Those of the CPU too: v1's field has no room for the raw value.
+    // Includes the CPU metric, because v1's field cannot hold its raw value.
     let texts: Vec<String> = current.iter().map(|metric| metrics::to_v1(metric, Side::Current)).collect();
     if !texts.is_empty() {
         carry.push((CURRENT_METRICS, format!("[{}]", texts.join(","))));
@@ -77,7 +77,7 @@ pub(super) fn to_v1(mut object: Value) -> Value {
     object
 }
 
-/// A v1 object as v2.
+/// Converts v1 to v2.
 pub(super) fn to_v2(mut object: Value) -> Value {
     let mut metrics = other_metrics(&object);
     if let Some(utilization) = object.remove_at("spec.targetCPUUtilizationPercentage")
@@ -101,7 +101,7 @@ pub(super) fn to_v2(mut object: Value) -> Value {
         current = json!([{"type": "Resource", "resource": {"name": "cpu", "current": value}}]);
     }
     if let Some(Value::Array(carried)) = carried(&object, CURRENT_METRICS) {
-        // They say more than the field does.
+        // The annotation contains more than the field.
         current = carried.iter().map(|metric| metrics::from_v1(metric, Side::Current)).collect();
     }
     object.set_at("status.currentMetrics", current);
@@ -122,7 +122,7 @@ fn is_cpu(metric: &Value) -> bool {
     metric.str_at("type") == "Resource" && metric.str_at("resource.name") == "cpu"
 }
 
-/// What an annotation carries, if it can be read.
+/// The parsed value of an annotation, if valid.
 fn carried(object: &Value, annotation: &str) -> Option<Value> {
     let text = object.map_at("metadata.annotations").get(annotation)?.as_str()?;
     serde_json::from_str(text).ok()
@@ -174,7 +174,7 @@ fn behavior_text(behavior: &Value) -> String {
         .finish()
 }
 
-/// Reads what [`behavior_text`] wrote; as Go does, without regard to case.
+/// Parses the output of [`behavior_text`]. Like Go, ignores the case of field names.
 fn behavior_from(text: &Value) -> Option<Value> {
     let mut behavior = Map::new();
     for name in ["scaleUp", "scaleDown"] {

@@ -1,8 +1,8 @@
-//! Event as core/v1 and as events.k8s.io/v1 show it: one object under two sets of names.
+//! Conversion of Event between core/v1 and events.k8s.io/v1, which have different field names.
 
 use serde_json::{Map, Value, json};
 
-/// Names in core/v1 and in events.k8s.io/v1. All others are the same in both.
+/// Field names in core/v1 and events.k8s.io/v1. All others are the same.
 const NAMES: [(&str, &str); 7] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -64,7 +64,7 @@ mod tests {
     const EVENTS: Gvk<'_> = Gvk { group: "events.k8s.io", version: "v1", kind: "Event" };
 
     #[test]
-    fn an_event_of_core_has_another_view() {
+    fn a_core_event_is_converted_to_events_k8s_io() {
         let core = json!({
             "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "count": 1, "eventTime": null,
             "firstTimestamp": "2024-01-01T00:00:00Z", "lastTimestamp": "2024-01-01T00:00:00Z",
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_events_has_another_view() {
+    fn an_events_k8s_io_event_is_converted_to_core() {
         let events = json!({
             "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "n"}, "action": "A",
             "deprecatedFirstTimestamp": null, "deprecatedLastTimestamp": null, "deprecatedSource": {},

@@ -1,19 +1,18 @@
-//! JSON objects whose members stand in the order in which Go writes them, where the text itself matters.
+//! Builds JSON objects with the members in Go's order, for JSON that is stored as text.
 
 use serde_json::Value;
 
 use kubewright_apimachinery::json;
 
-/// An object under construction.
 pub(crate) struct Ordered(String);
 
 impl Ordered {
-    /// An object without members.
+    /// Creates an object without members.
     pub(crate) fn new() -> Self {
         Self("{".to_owned())
     }
 
-    /// Adds a member, `null` too.
+    /// Adds a member, also if it is `null`.
     pub(crate) fn member(self, name: &str, value: &Value) -> Self {
         self.text(name, &json::to_string(value))
     }
@@ -23,7 +22,7 @@ impl Ordered {
         if value.is_null() { self } else { self.member(name, value) }
     }
 
-    /// Adds a member that is JSON text already.
+    /// Adds a member whose value is JSON text.
     pub(crate) fn text(mut self, name: &str, value: &str) -> Self {
         if self.0.len() > 1 {
             self.0.push(',');
@@ -40,7 +39,7 @@ impl Ordered {
         self.0 + "}"
     }
 
-    /// A list of values, each as `each` writes it; absent ones are `null`.
+    /// A list with each value written by `each`. Absent values are `null`.
     pub(crate) fn list(values: &Value, each: impl Fn(&Value) -> String) -> String {
         match values.as_array() {
             Some(values) => format!("[{}]", values.iter().map(each).collect::<Vec<_>>().join(",")),
@@ -55,7 +54,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn members_stay_in_the_order_in_which_they_came() {
+    fn members_keep_their_insertion_order() {
         let text =
             Ordered::new().member("b", &json!("<")).optional("x", &Value::Null).text("a", "[1]").finish();
         assert_eq!(text, r#"{"b":"\u003c","a":[1]}"#);

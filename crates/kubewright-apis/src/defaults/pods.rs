@@ -1,8 +1,7 @@
-//! Defaults of Pod, PodTemplate and Node, and of pod templates wherever they stand.
+//! Defaults of Pod, PodTemplate and Node, and of pod templates in other kinds.
 //!
-//! Also does what upstream's conversions do on the way in: fields that say the same thing twice
-//! (`serviceAccount` and `serviceAccountName`, `podIP` and `podIPs`) are brought in line here, so that
-//! the rules after this read one of them.
+//! Like upstream's conversions, also synchronizes duplicate fields (`serviceAccount` and
+//! `serviceAccountName`, `podIP` and `podIPs`), so that later steps can read either.
 
 mod containers;
 mod image;
@@ -14,7 +13,7 @@ use serde_json::{Value, json};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 
-/// Annotations of long gone versions that the server drops from pods and templates.
+/// Annotations of old versions that the server removes from pods and templates.
 const DROPPED_ANNOTATIONS: [&str; 4] = [
     "pod.alpha.kubernetes.io/init-container-statuses",
     "pod.alpha.kubernetes.io/init-containers",
@@ -35,8 +34,8 @@ pub(super) fn apply(gvk: Gvk<'_>, object: &mut Value) {
     }
 }
 
-/// Sets the defaults of a pod template. A template gets fewer defaults than a pod: what only a pod has
-/// (`enableServiceLinks`, requests from limits) is set when a pod is made from it.
+/// Sets the defaults of a pod template. Defaults that only apply to pods (`enableServiceLinks`, requests from
+/// limits) are set when a pod is created from it.
 pub(crate) fn pod_template(template: &mut Value) {
     drop_annotations(template);
     if let Some(spec) = object_at(template, "spec") {
@@ -44,7 +43,7 @@ pub(crate) fn pod_template(template: &mut Value) {
     }
 }
 
-/// Sets the defaults of a pod's spec, in a Pod or in a template.
+/// Sets the defaults of a pod spec, in a Pod or in a template.
 pub(crate) fn pod_spec(spec: &mut Value) {
     one_service_account(spec);
     spec.default_at("dnsPolicy", "ClusterFirst");
@@ -106,8 +105,7 @@ fn node(node: &mut Value) {
     resources::round_up(node, "status.allocatable");
 }
 
-/// `serviceAccount` is the old name of `serviceAccountName`: the old one counts only if the new one is
-/// absent, and answers have both.
+/// Synchronizes `serviceAccount`, the deprecated name, with `serviceAccountName`, which takes precedence.
 fn one_service_account(spec: &mut Value) {
     let mut name = spec.str_at("serviceAccountName");
     if name.is_empty() {
@@ -121,7 +119,7 @@ fn one_service_account(spec: &mut Value) {
     spec.set_at("serviceAccount", name);
 }
 
-/// A field and the list of which it is the first. If both are there and disagree, the field counts.
+/// Synchronizes a field with the first element of a list. The field takes precedence.
 fn one_address(
     parent: &mut Value,
     one: &str,
@@ -144,7 +142,7 @@ fn drop_annotations(pod: &mut Value) {
     }
 }
 
-/// The object at `name`, made if it is absent.
+/// The object at `name`, created if absent.
 fn object_at<'a>(parent: &'a mut Value, name: &str) -> Option<&'a mut Value> {
     parent.object_mut(name);
     parent.at_mut(name)

@@ -1,6 +1,6 @@
 //! Defaults of Service, Endpoints, EndpointSlice, IngressClass and NetworkPolicy.
 //!
-//! What the server allocates (cluster IPs, node ports) and what follows from it (IP families) is not set here.
+//! Allocated values (cluster IPs, node ports) and IP families are not set here.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::strategy::service::externally_accessible;
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 
-/// How long a client sticks to a pod under session affinity, in seconds.
+/// Default timeout of session affinity in seconds.
 const AFFINITY_TIMEOUT: i64 = 10_800;
 
 pub(super) fn apply(gvk: Gvk<'_>, object: &mut Value) {
@@ -50,7 +50,7 @@ fn service(object: &mut Value) {
     }
 }
 
-/// Unlike other defaults this one also takes away: without affinity its configuration means nothing.
+/// Sets or removes the configuration. Without session affinity it is removed.
 fn session_affinity_config(object: &mut Value) {
     match object.str_at("spec.sessionAffinity") {
         "None" => {
@@ -94,7 +94,7 @@ fn network_policy(object: &mut Value) {
         }
     }
     if object.list_at("spec.policyTypes").is_empty() {
-        // Rules for egress say that egress is meant; ingress always is.
+        // Egress rules imply the policy type Egress. Ingress is always included.
         let both = !object.list_at("spec.egress").is_empty();
         object
             .set_at("spec.policyTypes", if both { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) });
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_gets_what_a_cluster_ip_service_needs() {
+    fn a_service_defaults_to_cluster_ip() {
         let service = defaulted(json!({
             "apiVersion": "v1", "kind": "Service",
             "spec": {"ports": [{"port": 80, "targetPort": 0}, {"port": 53, "protocol": "UDP", "targetPort": "dns"}]},
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn session_affinity_brings_its_configuration_and_takes_it_away() {
+    fn session_affinity_adds_and_removes_its_configuration() {
         let sticky = defaulted(
             json!({"apiVersion": "v1", "kind": "Service", "spec": {"sessionAffinity": "ClientIP"}}),
         );
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_policy_with_egress_rules_is_about_both_directions() {
+    fn a_network_policy_with_egress_rules_has_both_policy_types() {
         let policy = |spec: Value| {
             defaulted(json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "spec": spec}))
         };
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_of_an_ingress_class_are_cluster_wide() {
+    fn parameters_of_an_ingress_class_default_to_cluster_scope() {
         let class = defaulted(json!({
             "apiVersion": "networking.k8s.io/v1", "kind": "IngressClass", "spec": {"parameters": {"kind": "P", "name": "n"}},
         }));

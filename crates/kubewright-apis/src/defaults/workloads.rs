@@ -61,7 +61,7 @@ fn stateful_set(object: &mut Value) {
     object.default_at("spec.replicas", 1);
     object.default_at("spec.revisionHistoryLimit", 10);
     for claim in object.list_mut("spec.volumeClaimTemplates").into_iter().flatten() {
-        // The server has always named their type, so no client may name another.
+        // The server always sets these, so that clients cannot set others.
         claim.set_at("apiVersion", "v1");
         claim.set_at("kind", "PersistentVolumeClaim");
         super::apply(Gvk { group: "", version: "v1", kind: "PersistentVolumeClaim" }, claim);
@@ -94,14 +94,14 @@ fn replication_controller(object: &mut Value) {
     object.default_at("spec.replicas", 1);
 }
 
-/// Sets the defaults of the pod template at `path`, if there is one.
+/// Sets the defaults of the pod template at `path`, if any.
 fn default_template(object: &mut Value, path: &str) {
     if let Some(template) = object.at_mut(path) {
         pod_template(template);
     }
 }
 
-/// Sets a string that has none or is empty, as decoding leaves required ones.
+/// Sets a string that is absent or empty. Decoding leaves required strings empty.
 fn default_text(object: &mut Value, path: &str, value: &str) {
     if object.str_at(path).is_empty() {
         object.set_at(path, value);

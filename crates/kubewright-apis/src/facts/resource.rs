@@ -1,82 +1,82 @@
-//! The resources that a server serves: rows of `resources.txt`, `columns.txt` and `bootstrap.txt`.
+//! Built-in resources: rows of `resources.txt`, `columns.txt` and `bootstrap.txt`.
 
 use std::sync::LazyLock;
 
 use kubewright_apimachinery::types::lines;
 
-/// Where objects of a resource live.
+/// The scope of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// In a namespace.
+    /// Objects are in a namespace.
     Namespaced,
-    /// In the cluster.
+    /// Objects are cluster-scoped.
     Cluster,
 }
 
 /// One resource of a group and version.
 #[derive(Debug)]
 pub struct Resource {
-    /// API group, empty for core.
+    /// The API group; empty for core.
     pub group: &'static str,
-    /// API version.
+    /// The API version.
     pub version: &'static str,
-    /// Name in URLs.
+    /// The plural name in URLs.
     pub plural: &'static str,
-    /// Kind of the objects.
+    /// The kind.
     pub kind: &'static str,
-    /// Namespaced or not.
+    /// The scope.
     pub scope: Scope,
-    /// For people.
+    /// The singular name.
     pub singular: &'static str,
-    /// Abbreviations that kubectl takes.
+    /// Short names for kubectl.
     pub short_names: Box<[&'static str]>,
-    /// Groups of resources that kubectl takes, such as `all`.
+    /// Categories such as `all`.
     pub categories: Box<[&'static str]>,
-    /// What can be done with it.
+    /// The supported verbs.
     pub verbs: Box<[&'static str]>,
-    /// Hash of the storage version, as discovery tells it.
+    /// The storage version hash in discovery.
     pub storage_hash: Option<&'static str>,
-    /// `status`, `scale` and others.
+    /// Subresources such as `status` and `scale`.
     pub subresources: Box<[Subresource]>,
 }
 
 /// One subresource.
 #[derive(Debug)]
 pub struct Subresource {
-    /// Last part of the URL.
+    /// The name in URLs.
     pub name: &'static str,
-    /// Group of what it answers, where that is not the resource's own.
+    /// The group of its kind, if it differs from the resource's.
     pub group: Option<&'static str>,
-    /// Version of what it answers, where that is not the resource's own.
+    /// The version of its kind, if it differs from the resource's.
     pub version: Option<&'static str>,
-    /// Kind of what it answers.
+    /// The kind of its requests and responses.
     pub kind: &'static str,
-    /// What can be done with it.
+    /// The supported verbs.
     pub verbs: Box<[&'static str]>,
 }
 
-/// One column of a resource's Table.
+/// A table column of a resource.
 #[derive(Debug)]
 pub struct Column {
-    /// Heading.
+    /// The header.
     pub name: &'static str,
     /// OpenAPI type of the cells.
     pub ty: &'static str,
     /// OpenAPI format of the cells, or `name`.
     pub format: &'static str,
-    /// 0 is always shown, more only with `-o wide`.
+    /// 0 for columns that are always shown, 1 for `-o wide`.
     pub priority: i32,
-    /// For people.
+    /// The description.
     pub description: String,
 }
 
 impl Resource {
-    /// The subresource called `name`.
+    /// The subresource with this name.
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|s| s.name == name)
     }
 
-    /// Objects live in a namespace.
+    /// Whether the resource is namespaced.
     pub fn namespaced(&self) -> bool {
         self.scope == Scope::Namespaced
     }
@@ -84,12 +84,10 @@ impl Resource {
 
 static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(|| {
     let lines = lines(include_str!("../../facts/resources.txt"));
-    lines
-        .map(|line| parse(line).unwrap_or_else(|| panic!("facts: bad line in resources.txt: {line}")))
-        .collect()
+    lines.map(|line| parse(line).unwrap_or_else(|| panic!("invalid line in resources.txt: {line}"))).collect()
 });
 
-/// Every resource, in discovery order: core first, then groups as a server lists them.
+/// All resources in discovery order: core first, then the groups in the server's order.
 pub fn resources() -> &'static [Resource] {
     &RESOURCES
 }
@@ -139,7 +137,7 @@ fn list(word: &'static str) -> Box<[&'static str]> {
     }
 }
 
-/// The Table columns of a resource, read from the text when they are asked for.
+/// The table columns of a resource. Parsed on each call.
 pub fn columns(group: &str, version: &str, plural: &str) -> Option<Vec<Column>> {
     let path = path(group, version, plural);
     let mut lines = include_str!("../../facts/columns.txt").lines();
@@ -158,13 +156,13 @@ fn column(line: &'static str) -> Option<Column> {
     })
 }
 
-/// The objects that a fresh server holds: resource path (`api/v1/namespaces`) and JSON text.
+/// The objects of a new cluster: resource path (`api/v1/namespaces`) and JSON.
 pub fn bootstrap_objects() -> impl Iterator<Item = (&'static str, &'static str)> {
     let lines = lines(include_str!("../../facts/bootstrap.txt"));
     lines.filter_map(|line| line.split_once(' '))
 }
 
-/// The ClusterRoles among them that are the sum of others, and the JSON of the rules that they come to.
+/// The aggregated ClusterRoles among the bootstrap objects, and their rules as JSON.
 pub fn aggregated_roles() -> impl Iterator<Item = (&'static str, &'static str)> {
     let lines = lines(include_str!("../../facts/aggregated.txt"));
     lines.filter_map(|line| line.split_once(' '))
@@ -215,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn bootstrap_objects_are_json_of_known_resources() {
+    fn bootstrap_objects_are_valid_json_of_known_resources() {
         let mut count = 0;
         for (path, text) in bootstrap_objects() {
             serde_json::from_str::<serde_json::Value>(text).unwrap();

@@ -1,7 +1,6 @@
-//! The operations on built-in resources, and those that lead to them: discovery, `/version` and OpenID.
+//! Operations of built-in resources, discovery, `/version` and OpenID.
 //!
-//! What can be done with a resource is in the facts table; here is how upstream describes it. The invariant:
-//! an operation is published exactly where the table has its verb.
+//! Invariant: an operation is published exactly if the facts table has its verb.
 
 use super::route::{
     ANY, Body, DELETE_OPTIONS, JSON, Kubernetes, Model, PATCH, PROTOBUF, Parameter, Route, STATUS, YAML,
@@ -25,7 +24,7 @@ const PATCHES: &[&str] = &[
     "application/apply-patch+yaml",
 ];
 
-/// The operations of a group version: its discovery, and all of its resources.
+/// The operations of a group version: discovery and all resources.
 pub(super) fn group_version(group: &'static str, version: &'static str) -> Vec<Route> {
     let prefix = prefix(group, version);
     let resource_list = Model::Type("meta.v1.APIResourceList");
@@ -41,13 +40,13 @@ pub(super) fn group_version(group: &'static str, version: &'static str) -> Vec<R
     routes
 }
 
-/// The operations of `/apis/<group>/`.
+/// The discovery operation of `/apis/<group>/`.
 pub(super) fn group(group: &str) -> Route {
     let path = format!("/apis/{group}");
     discovery(&path, "get information of a group", group, "", "APIGroup", Model::Type("meta.v1.APIGroup"))
 }
 
-/// What lies at a root of its own: the path without its slashes, and the operation.
+/// Operations outside of groups: the path without slashes, and the operation.
 pub(super) fn roots() -> [(&'static str, Route); 5] {
     let plain = |path: &str, description: &'static str, id: &str, tag: &str, produces, model| Route {
         path: format!("/{path}/"),
@@ -140,22 +139,22 @@ fn discovery(
     }
 }
 
-/// Where the operations of one resource or subresource stand, and what they are about.
+/// The resource or subresource of a set of operations.
 struct Target<'a> {
     resource: &'a Resource,
     subresource: &'a str,
-    /// Group, version and kind of what is read and written.
+    /// Group, version and kind of the request and response body.
     kind: (&'a str, &'a str, &'a str),
     model: Model,
 }
 
-/// One operation, where it differs from others of its target.
+/// The properties of one operation that differ within its target.
 struct Operation<'a> {
     path: &'a str,
     method: &'static str,
     action: &'static str,
     description: String,
-    /// The id's verb, and what stands before and behind the kind.
+    /// The parts of the operation ID: verb, and the text before and after the kind.
     id: (&'a str, &'a str, &'a str),
     all_namespaces: bool,
     options: &'a [&'a str],
@@ -167,7 +166,7 @@ struct Operation<'a> {
 }
 
 impl Target<'_> {
-    /// `Pod`, or `status of the specified Pod` with `of_the` between them.
+    /// `plain` and the kind, or `status of the specified Pod` for a subresource.
     fn noun(&self, of_the: &str, plain: &str) -> String {
         match self.subresource {
             "" => format!("{plain}{}", self.resource.kind),
@@ -235,7 +234,7 @@ impl Target<'_> {
         }
     }
 
-    /// What most operations have in common.
+    /// An operation with the common properties of the target.
     fn operation<'a>(&self, path: &'a str, method: &'static str, action: &'static str) -> Operation<'a> {
         Operation {
             path,
@@ -428,7 +427,7 @@ fn of_subresource(prefix: &str, resource: &Resource, subresource: &Subresource, 
     let path = format!("{prefix}/{within}{}/{{name}}/{}", resource.plural, subresource.name);
     let kind = (group, version, subresource.kind);
     let Some(model) = model(group, version, subresource.kind) else {
-        // Options are no schemas: this is a connection.
+        // A connect operation. Its options are query parameters and have no schema.
         let target = Target { resource, subresource: subresource.name, kind, model: Model::Text };
         connections(&target, &path, routes);
         return;
@@ -465,7 +464,7 @@ fn has(verbs: &[&str], verb: &str) -> bool {
     verbs.contains(&verb)
 }
 
-/// A deletion's answer is published as the object rather than as a Status.
+/// Whether the response of a delete is published as the object instead of a Status.
 fn answers_deleted(resource: &Resource) -> bool {
     let core = [
         "persistentvolumeclaims",

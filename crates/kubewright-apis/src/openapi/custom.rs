@@ -1,7 +1,7 @@
-//! Custom resources: one served version of a definition, its operations and its schemas.
+//! Operations and schemas of one served version of a CRD.
 //!
-//! Upstream describes custom resources by a builder of its own, which differs from the one for built-in kinds
-//! in small things (content types, `resourceVersion` on reads, no deprecated watches). So does this.
+//! Upstream has a separate builder for custom resources. It differs from that of built-in kinds in content
+//! types, `resourceVersion` on reads, and the lack of deprecated watches.
 
 use serde_json::{Map, Value, json};
 
@@ -21,23 +21,23 @@ const KINDS: &str = "x-kubernetes-group-version-kind";
 /// One served version of a CustomResourceDefinition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CustomVersion<'a> {
-    /// API group.
+    /// The API group.
     pub group: &'a str,
-    /// API version.
+    /// The API version.
     pub version: &'a str,
-    /// Name in URLs.
+    /// The plural name in URLs.
     pub plural: &'a str,
-    /// Kind of the objects.
+    /// The kind.
     pub kind: &'a str,
-    /// Kind of their list.
+    /// The kind of lists.
     pub list_kind: &'a str,
-    /// Objects live in namespaces.
+    /// Whether the resource is namespaced.
     pub namespaced: bool,
-    /// Has `/status`.
+    /// Whether it has the `status` subresource.
     pub status: bool,
-    /// Has `/scale`.
+    /// Whether it has the `scale` subresource.
     pub scale: bool,
-    /// `spec.preserveUnknownFields` of the definition.
+    /// `spec.preserveUnknownFields` of the CRD.
     pub preserve_unknown_fields: bool,
     /// `openAPIV3Schema`.
     pub schema: Option<&'a Value>,
@@ -70,18 +70,18 @@ impl<'a> CustomVersion<'a> {
         })
     }
 
-    /// Where the version's document stands in the index of `/openapi/v3`.
+    /// The path of the version's document in the index of `/openapi/v3`.
     pub(super) fn document_path(&self) -> String {
         format!("apis/{}/{}", self.group, self.version)
     }
 
-    /// Group upside down, version and kind: `com.example.stable.v1.CronTab`.
+    /// The schema name with the reversed group, such as `com.example.stable.v1.CronTab`.
     fn schema_name(&self, kind: &str) -> String {
         let group: Vec<_> = self.group.rsplit('.').collect();
         format!("{}.{}.{kind}", group.join("."), self.version)
     }
 
-    /// Adds the schemas of the kind and of its list.
+    /// Adds the schemas of the kind and its list.
     pub(super) fn add_schemas(&self, schemas: &mut Schemas<'_>) {
         schemas.refer_type("meta.v1.ObjectMeta");
         let form = schemas.form;
@@ -95,7 +95,7 @@ impl<'a> CustomVersion<'a> {
         let unknown_fields = self.preserve_unknown_fields
             || self.schema.is_some_and(|schema| schema["x-kubernetes-preserve-unknown-fields"] == true);
         let mut schema = match published {
-            // With any property in v2, kubectl would refuse all fields that are not known.
+            // If a v2 schema has properties, kubectl rejects unknown fields.
             Some(schema) if form == Form::V3 || !unknown_fields => with_meta(schema, form, type_meta),
             _ => Map::from_iter([("type".to_owned(), "object".into())]),
         };
@@ -139,7 +139,7 @@ impl<'a> CustomVersion<'a> {
         schema.insert("x-kubernetes-selectable-fields".to_owned(), fields);
     }
 
-    /// The operations on objects of this version.
+    /// The operations of this version.
     pub(super) fn routes(&self) -> Vec<Route> {
         let own = Model::Named(self.schema_name(self.kind));
         let list = Model::Named(self.schema_name(self.list_kind));
@@ -247,7 +247,7 @@ enum Verb {
 struct VerbFacts {
     method: &'static str,
     action: &'static str,
-    /// What stands before the group in the operation's id, and behind the version.
+    /// The parts of the operation ID before the group and after the version.
     id: (&'static str, &'static str),
     options: &'static str,
     responses: &'static [u16],
@@ -274,11 +274,11 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// `apiVersion` and `kind`, as every object has them.
+/// The properties `apiVersion` and `kind`.
 fn type_meta(descriptions: &dyn Descriptions) -> Map<String, Value> {
     let property = |name: &str| {
         let mut schema = Map::from_iter([("type".to_owned(), "string".into())]);
-        // Any kind will do: the texts are the same for all.
+        // These descriptions are the same for all kinds.
         describe(&mut schema, descriptions.of_field("io.k8s.apimachinery.pkg.apis.meta.v1.Status", name));
         (name.to_owned(), Value::Object(schema))
     };
@@ -292,7 +292,7 @@ fn object_meta(form: Form) -> Value {
     form.settle(schema)
 }
 
-/// Gives a schema the fields that every object has.
+/// Adds `apiVersion`, `kind` and `metadata` to a schema.
 fn with_meta(
     mut schema: Map<String, Value>,
     form: Form,
@@ -307,7 +307,7 @@ fn with_meta(
     schema
 }
 
-/// Gives embedded objects the fields that every object has.
+/// Adds `apiVersion`, `kind` and `metadata` to embedded resources.
 fn add_embedded(schema: &mut Map<String, Value>, form: Form) {
     for (_, of) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
         if let Value::Object(of) = of {

@@ -1,19 +1,18 @@
-//! Where the documents' texts on types and fields come from: somebody else.
+//! Descriptions of types and fields in OpenAPI documents.
 //!
-//! The facts table holds no sentences. A document is complete without them; with them, `kubectl explain` tells
-//! what a field is for. This module must not hold a text of its own.
+//! The facts table has no descriptions. Documents are complete without them; with them, `kubectl explain`
+//! describes fields.
 
-/// The texts on types and fields. Types go by the names that they are published under, such as
-/// `io.k8s.api.core.v1.Pod`.
+/// Descriptions of types and fields. Types have their published names, such as `io.k8s.api.core.v1.Pod`.
 pub trait Descriptions: Send + Sync {
-    /// What the type is.
+    /// The description of a type.
     fn of_type(&self, name: &str) -> Option<&str>;
 
-    /// What a field of the type is, `field` being its name in JSON.
+    /// The description of a field by its JSON name.
     fn of_field(&self, name: &str, field: &str) -> Option<&str>;
 }
 
-/// No texts.
+/// An implementation without descriptions.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoDescriptions;
 

@@ -1,18 +1,18 @@
-//! The group versions that upstream registers `DeleteOptions` and `WatchEvent` in.
+//! The group versions in which upstream registers `DeleteOptions` and `WatchEvent`.
 //!
-//! Every group brings these two kinds along, so their schemas name many group versions. A list of names and
-//! nothing else; which of them are served is [`crate::facts::resources`]'s business.
+//! Every group registers these two kinds, so their schemas list many group versions.
+//! [`crate::facts::resources`] has the served ones.
 
 use serde_json::{Value, json};
 
-/// Which group versions a document names for the kinds that every group registers.
+/// The group versions that a document lists for these kinds.
 #[derive(Clone, Copy)]
 pub(super) enum CrossRegistered {
-    /// Core, and the document's own.
+    /// Core and the document's own.
     Document { group: &'static str, version: &'static str },
-    /// All that clients know: documents of custom resources.
+    /// All that client libraries register: documents of custom resources.
     Clients,
-    /// All that the server knows: the v2 document.
+    /// All that the server registers: the v2 document.
     Everywhere,
 }
 
@@ -34,11 +34,11 @@ fn known(wanted: impl Fn(&str) -> bool, of: impl Fn(&str, &str) -> Value) -> Val
     groups.flat_map(|(group, versions)| versions.iter().map(|version| of(group, version))).collect()
 }
 
-/// Groups whose types no generated client has.
+/// Groups without generated client types.
 const SERVER_ONLY: [&str; 4] =
     ["admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io"];
 
-/// From the registry package that `facts/types.txt` is derived from.
+/// From the registry package that `facts/types.txt` is generated from.
 const KNOWN: [(&str, &[&str]); 26] = [
     ("", &["v1"]),
     ("admission.k8s.io", &["v1", "v1beta1"]),

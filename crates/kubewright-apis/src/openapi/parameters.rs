@@ -1,8 +1,7 @@
-//! The query parameters of operations: `facts/parameters.txt`.
+//! Query parameters of options kinds: `facts/parameters.txt`.
 //!
-//! A line with the options kind's name, then an indented line a parameter, sorted: name, type and text, separated
-//! by tabs. Within a text `\n`, `\t` and `\\` stand for themselves. Which operation takes which options is not known
-//! here.
+//! The format is a line with the name of the options kind, followed by one indented line per parameter,
+//! sorted by name: name, type and description, separated by tabs. Descriptions escape `\n`, `\t` and `\\`.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -19,7 +18,7 @@ static OPTIONS: LazyLock<Vec<(&str, Vec<QueryParameter>)>> = LazyLock::new(|| {
     options
 });
 
-/// A query parameter: its name, its OpenAPI type and its text.
+/// A query parameter: name, OpenAPI type and description.
 pub(super) struct QueryParameter {
     pub(super) name: &'static str,
     pub(super) ty: &'static str,
@@ -84,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_keep_their_line_breaks() {
+    fn descriptions_keep_their_line_breaks() {
         assert_eq!(unescape(r"a\n\tb\\n"), "a\n\tb\\n");
         let list = of_options("ListOptions").iter().find(|parameter| parameter.name == "continue");
         assert!(list.is_some_and(|parameter| parameter.text.contains("\n\n")));

@@ -1,11 +1,11 @@
-//! The v2 document in protobuf: gnostic's `openapi.v2.Document`, which kubectl asks for.
+//! Encodes the v2 document as protobuf: gnostic's `openapi.v2.Document`.
 //!
-//! Written by hand from the JSON form. Only messages and fields that our documents use are known here; what a
-//! message has no field for is left out. Values without a schema (`Any`) travel as YAML text, and JSON is YAML.
+//! Supports only messages and fields that our documents use, and drops others. Values without a schema
+//! (`Any`) are encoded as YAML text, of which JSON is a subset.
 
 use serde_json::{Map, Value};
 
-/// The document in protobuf's wire format.
+/// Encodes the document.
 pub(super) fn document(document: &Value) -> Vec<u8> {
     let mut out = Message(Vec::with_capacity(4 << 20));
     let Some(document) = document.as_object() else { return out.0 };
@@ -34,7 +34,7 @@ pub(super) fn document(document: &Value) -> Vec<u8> {
         });
     }
     out.nested(13, document.get("securityDefinitions"), |out, definitions| {
-        // Of the kinds that there are, ours are API keys.
+        // All our security definitions are API keys.
         out.named(1, definitions, |out, key| {
             out.message(2, |out| {
                 out.text(1, key.get("type"));
@@ -68,7 +68,7 @@ fn operation(out: &mut Message, operation: &Map<String, Value>) {
     }
     out.nested(9, operation.get("responses"), |out, responses| {
         out.named(1, responses, |out, response| {
-            // A response, rather than a reference to one, that holds a schema rather than a file.
+            // The oneof is a response with a schema.
             out.message(1, |out| {
                 out.text(1, response.get("description"));
                 if let Some(Value::Object(of)) = response.get("schema") {
@@ -101,7 +101,7 @@ fn parameter(out: &mut Message, item: &Map<String, Value>) {
         });
         return;
     }
-    // Query parameters have a field more than path parameters, which moves those behind it.
+    // Query parameters have an additional field, which shifts the numbers after it.
     let (kind, moved) = if place == "query" { (3, 1) } else { (4, 0) };
     out.message(2, |out| {
         out.message(kind, |out| {
@@ -142,7 +142,7 @@ fn schema(out: &mut Message, schema_of: &Map<String, Value>) {
     }
     match get("additionalProperties") {
         Some(Value::Object(of)) => out.message(21, |out| out.message(1, |out| schema(out, of))),
-        // One of two choices, so it is written also when it is false.
+        // A oneof member is also written if it is false.
         Some(Value::Bool(any)) => out.message(21, |out| out.varint_field(2, u64::from(*any))),
         _ => {}
     }
@@ -170,7 +170,7 @@ fn list(value: Option<&Value>) -> impl Iterator<Item = &Value> {
     value.and_then(Value::as_array).into_iter().flatten()
 }
 
-/// A message that is being written. As in proto3, a field at its zero value is left out.
+/// A message under construction. As in proto3, zero values are omitted.
 struct Message(Vec<u8>);
 
 impl Message {
@@ -197,7 +197,7 @@ impl Message {
         self.bytes(number, text.as_bytes());
     }
 
-    /// A message within this one, also if it is empty.
+    /// Writes a nested message, also if it is empty.
     fn message(&mut self, number: u64, write: impl FnOnce(&mut Self)) {
         self.varint(number << 3 | 2);
         let start = self.0.len();
@@ -208,7 +208,7 @@ impl Message {
         self.0.splice(start..start, prefix.0);
     }
 
-    /// The message of an object, if there is one.
+    /// Writes the message of an object, if present.
     fn nested(
         &mut self,
         number: u64,
@@ -220,7 +220,7 @@ impl Message {
         }
     }
 
-    /// A map as pairs of name and message.
+    /// Writes a map as pairs of name and message.
     fn named(
         &mut self,
         number: u64,
@@ -276,7 +276,7 @@ impl Message {
         self.string(2, &format!("{value}\n"));
     }
 
-    /// Every `x-...` as a named value.
+    /// Writes every `x-...` extension as a named value.
     fn extensions(&mut self, number: u64, map: &Map<String, Value>) {
         for (name, value) in map.iter().filter(|(name, _)| name.starts_with("x-")) {
             self.message(number, |out| {

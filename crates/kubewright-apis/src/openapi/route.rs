@@ -1,7 +1,7 @@
-//! What one operation is, before it is written as OpenAPI v2 or v3.
+//! An operation, independent of OpenAPI v2 and v3.
 //!
-//! A route says what go-restful's routes say upstream: where, what goes in, what comes out. It knows neither
-//! of the two formats; [`super::v2`] and [`super::v3`] write it down.
+//! A route corresponds to a go-restful route upstream: path, request and responses. [`super::v2`] and
+//! [`super::v3`] encode it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub(super) const ANY: &[&str] = &["*/*"];
 /// One operation.
 pub(super) struct Route {
     pub(super) path: String,
-    /// Lower case, as OpenAPI has it.
+    /// In lower case.
     pub(super) method: &'static str,
     pub(super) description: Cow<'static, str>,
     pub(super) operation_id: String,
@@ -26,11 +26,11 @@ pub(super) struct Route {
     pub(super) body: Option<Body>,
     pub(super) consumes: &'static [&'static str],
     pub(super) produces: &'static [&'static str],
-    /// Status and what it holds; 401 is understood.
+    /// Status codes and their models. 401 is always added.
     pub(super) responses: Vec<(u16, Option<Model>)>,
 }
 
-/// What Kubernetes adds to an operation.
+/// The `x-kubernetes-*` extensions of an operation.
 pub(super) struct Kubernetes {
     pub(super) action: &'static str,
     pub(super) group: String,
@@ -38,14 +38,14 @@ pub(super) struct Kubernetes {
     pub(super) kind: String,
 }
 
-/// Where a parameter stands.
+/// The location of a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
     Path,
     Query,
 }
 
-/// A parameter in the path or in the query.
+/// A path or query parameter.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Parameter {
     pub(super) name: &'static str,
@@ -54,18 +54,18 @@ pub(super) struct Parameter {
     pub(super) description: Cow<'static, str>,
 }
 
-/// What a request carries.
+/// A request body.
 pub(super) struct Body {
     pub(super) model: Model,
     pub(super) required: bool,
 }
 
-/// What a body or an answer is.
+/// The schema of a body or response.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Model {
-    /// A type of the facts table.
+    /// A type in the facts table.
     Type(&'static str),
-    /// A published schema of that name, which the caller adds itself.
+    /// A published schema with this name. The caller adds the schema.
     Named(String),
     /// Plain text.
     Text,
@@ -116,14 +116,15 @@ impl Parameter {
     }
 }
 
-/// The operations of one path, and the parameters that all of them take.
+/// The operations of one path and their common parameters.
 #[derive(Default)]
 pub(super) struct PathRoutes {
     pub(super) routes: Vec<Route>,
     pub(super) shared: Vec<Parameter>,
 }
 
-/// Groups routes by path and takes out what every operation of a path has, sorted by name.
+/// Groups routes by path and moves parameters that all operations of a path share to the path, sorted by
+/// name.
 pub(super) fn by_path(routes: impl IntoIterator<Item = Route>) -> BTreeMap<String, PathRoutes> {
     let mut paths: BTreeMap<String, PathRoutes> = BTreeMap::new();
     for route in routes {
@@ -145,8 +146,8 @@ pub(super) fn by_path(routes: impl IntoIterator<Item = Route>) -> BTreeMap<Strin
     paths
 }
 
-/// The id of an operation of a group version, such as `readCoreV1NamespacedPod`, and its tag, `core_v1`.
-/// A group without a version is asked for with an empty one.
+/// The ID of an operation, such as `readCoreV1NamespacedPod`, and its tag, such as `core_v1`. The version is
+/// empty for operations of a group.
 pub(super) fn operation_id(verb: &str, group: &str, version: &str, rest: &str) -> (String, String) {
     let group = if group.is_empty() { "core" } else { group.strip_suffix(".k8s.io").unwrap_or(group) };
     let id = format!("{verb}{}{}{}", word(group, true), word(version, true), word(rest, true));
@@ -157,7 +158,7 @@ pub(super) fn operation_id(verb: &str, group: &str, version: &str, rest: &str) -
     (id, tag)
 }
 
-/// Drops what an identifier cannot hold; what follows a gap is capitalized.
+/// Removes characters that are not valid in an identifier and capitalizes the letter after each gap.
 fn word(text: &str, capitalize_first: bool) -> String {
     let mut word = String::with_capacity(text.len());
     let mut capitalize = capitalize_first;
@@ -176,13 +177,13 @@ fn word(text: &str, capitalize_first: bool) -> String {
     word
 }
 
-/// `name` with its first letter in upper case, as a subresource stands in an operation's id.
+/// `name` with its first letter in upper case, as subresources appear in operation IDs.
 pub(super) fn title(name: &str) -> String {
     let mut chars = name.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// The noun with its article, as upstream finds it: none before a plural.
+/// The noun with its article by upstream's rules: no article before a plural.
 pub(super) fn with_article(noun: &str) -> String {
     if noun.ends_with('s') && !noun.ends_with("ss") {
         return noun.to_owned();
@@ -196,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operation_ids_are_made_of_group_version_and_name() {
+    fn operation_ids_consist_of_group_version_and_name() {
         let of = operation_id;
         assert_eq!(
             of("read", "", "v1", "NamespacedPod"),

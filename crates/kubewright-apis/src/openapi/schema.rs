@@ -1,8 +1,7 @@
-//! The schemas of the built-in types, from the facts table.
+//! Schemas of the built-in types, from the facts table.
 //!
-//! Owns the names that types are published under, and which types a document needs: [`Schemas`] holds what was
-//! referred to and everything that this refers to in turn, nothing else. The v2 and the v3 form of a type
-//! differ in three things: v2 has no defaults, lets a reference have siblings, and cannot say `oneOf`.
+//! [`Schemas`] contains exactly the types that were referenced, and their own references. v2 differs from v3
+//! in three ways: no defaults, references may have siblings, and no `oneOf`.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -15,7 +14,7 @@ use super::object;
 use super::route::Model;
 use crate::facts::{self, Field, FieldType, Merge, Patch, Type};
 
-/// Which OpenAPI is written.
+/// The OpenAPI version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Form {
     V2,
@@ -23,7 +22,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// A reference to the schema published as `name`.
+    /// A reference to the schema with this published name.
     pub(super) fn reference(self, name: &str) -> Map<String, Value> {
         let prefix = match self {
             Self::V2 => "#/definitions/",
@@ -32,7 +31,7 @@ impl Form {
         Map::from_iter([("$ref".to_owned(), Value::String(format!("{prefix}{name}")))])
     }
 
-    /// v3 does not allow siblings of a reference: it moves into an `allOf`.
+    /// Moves a reference with siblings into an `allOf` in v3, which does not allow siblings.
     pub(super) fn settle(self, mut schema: Map<String, Value>) -> Value {
         if self == Self::V3
             && schema.len() > 1
@@ -44,7 +43,7 @@ impl Form {
     }
 }
 
-/// The schemas that a document holds.
+/// The schemas of a document.
 pub(super) struct Schemas<'a> {
     pub(super) form: Form,
     pub(super) descriptions: &'a dyn Descriptions,
@@ -62,7 +61,7 @@ impl<'a> Schemas<'a> {
         Self { form, descriptions, cross_registered, done: Map::new(), pending: Vec::new() }
     }
 
-    /// Refers to a model, which from now on is part of the document.
+    /// A reference to a model, which becomes part of the document.
     pub(super) fn refer(&mut self, model: &Model) -> Map<String, Value> {
         match model {
             Model::Type(name) => self.refer_type(name),
@@ -71,24 +70,24 @@ impl<'a> Schemas<'a> {
         }
     }
 
-    /// Refers to a type of the table or to a leaf, by its short name.
+    /// A reference to a type of the table or to a leaf, by its short name.
     pub(super) fn refer_type(&mut self, short: &'static str) -> Map<String, Value> {
         let name = published_name(short);
         let reference = self.form.reference(&name);
         if !self.done.contains_key(&name) {
-            // Holds the place, so that a type that refers to itself is not met again.
+            // A placeholder prevents infinite recursion in recursive types.
             self.done.insert(name, Value::Null);
             self.pending.push(short);
         }
         reference
     }
 
-    /// Adds a schema that is not of the table. One that is there already stays.
+    /// Adds a schema that is not in the table. An existing schema is kept.
     pub(super) fn insert(&mut self, name: String, schema: Value) {
         self.done.entry(name).or_insert(schema);
     }
 
-    /// Everything that was referred to.
+    /// All referenced schemas.
     pub(super) fn finish(mut self) -> Map<String, Value> {
         while let Some(short) = self.pending.pop() {
             let name = published_name(short);
@@ -104,7 +103,7 @@ impl<'a> Schemas<'a> {
         self.done
     }
 
-    /// The schema of a type that is published as `name`.
+    /// The schema of a type with the published name `name`.
     fn of_type(&mut self, ty: &'static Type, name: &str) -> Value {
         let mut schema = Map::new();
         if !ty.any {
@@ -153,10 +152,10 @@ impl<'a> Schemas<'a> {
         if !values.is_empty() {
             enumerate(&mut schema, &values);
         }
-        // Those of a list's elements are not told.
-        let told = schema.contains_key("enum");
+        // The description does not list the enum values of list elements.
+        let has_enum = schema.contains_key("enum");
         let text =
-            text.map(|text| if told { with_values(text, &values).into() } else { Cow::Borrowed(text) });
+            text.map(|text| if has_enum { with_values(text, &values).into() } else { Cow::Borrowed(text) });
         describe(&mut schema, text.as_deref());
         if self.form == Form::V3
             && let Some(default) = default_of(ty, field)
@@ -215,14 +214,14 @@ impl<'a> Schemas<'a> {
     }
 }
 
-/// What nobody has a text for has no `description`, rather than an empty one.
+/// Sets the description. Without a text there is no `description`.
 pub(super) fn describe(schema: &mut Map<String, Value>, text: Option<&str>) {
     if let Some(text) = text.filter(|text| !text.is_empty()) {
         schema.insert("description".to_owned(), text.into());
     }
 }
 
-/// A text that tells the values, too, as upstream's do; what a value means is not known here.
+/// Appends the enum values to the description, as upstream does. Their meanings are not included.
 fn with_values(text: &str, values: &[&str]) -> String {
     let mut text = format!("{text}\n\nPossible enum values:");
     for value in values {
@@ -231,7 +230,7 @@ fn with_values(text: &str, values: &[&str]) -> String {
     text
 }
 
-/// The enum belongs to the elements of a list or map.
+/// Sets the enum, on the element schema of a list or map.
 fn enumerate(schema: &mut Map<String, Value>, values: &[&str]) {
     let element = if schema.contains_key("items") { "items" } else { "additionalProperties" };
     let holder = match schema.get_mut(element) {
@@ -272,7 +271,7 @@ fn patch_marks(schema: &mut Map<String, Value>, patch: Patch) {
     }
 }
 
-/// Facts of `openapi.txt`: marks by type and field, sorted.
+/// The content of `openapi.txt`: entries by type and field, sorted.
 static EXTRA: LazyLock<Vec<((&str, &str), &str)>> = LazyLock::new(|| {
     let lines = include_str!("../../facts/openapi.txt").lines().filter(|line| !line.starts_with('#'));
     lines
@@ -289,7 +288,7 @@ fn extra(ty: &Type, field: &Field) -> Option<&'static str> {
     Some(EXTRA[at].1)
 }
 
-/// The published default: the one of the table, or the zero value where Go always writes the field.
+/// The published default: that of the table, or the zero value if Go always writes the field.
 fn default_of(ty: &Type, field: &Field) -> Option<Value> {
     if let Some(text) = field.default {
         return serde_json::from_str(text).ok();
@@ -298,7 +297,7 @@ fn default_of(ty: &Type, field: &Field) -> Option<Value> {
     ((field.always && !field.pointer) || stated()).then(|| zero(&field.ty)).flatten()
 }
 
-/// Go's zero value, of what has one in a schema: scalars and structs, not types with a JSON form of their own.
+/// Go's zero value of scalars and structs. Types with custom JSON have none.
 fn zero(ty: &FieldType) -> Option<Value> {
     match ty {
         FieldType::String => Some("".into()),
@@ -309,7 +308,7 @@ fn zero(ty: &FieldType) -> Option<Value> {
     }
 }
 
-/// Types that are letters in the table, and schemas of their own in a document.
+/// Types that are letters in the table and separate schemas in a document.
 #[derive(Clone, Copy)]
 enum Leaf {
     Quantity,
@@ -363,7 +362,7 @@ impl Leaf {
     }
 }
 
-/// The name that a type of the table is published under: `io.k8s.api.core.v1.Pod`.
+/// The published name of a type in the table, such as `io.k8s.api.core.v1.Pod`.
 fn published_name(short: &str) -> String {
     let prefix = match short.split('.').next().unwrap_or_default() {
         "meta" => "io.k8s.apimachinery.pkg.apis.",
@@ -387,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_holds_what_is_referred_to_and_nothing_else() {
+    fn a_document_contains_exactly_the_referenced_schemas() {
         let names: Vec<_> = schemas(Form::V3, "core.v1.ConfigMap").keys().cloned().collect();
         assert_eq!(
             names,
@@ -403,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_refers_to_itself_is_written_once() {
+    fn a_recursive_type_is_published_once() {
         let schemas = schemas(Form::V3, "apiextensions.v1.JSONSchemaProps");
         assert!(schemas.values().all(Value::is_object));
     }
@@ -431,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn the_extra_facts_are_sorted_and_name_fields_that_exist() {
+    fn openapi_txt_is_sorted_and_refers_to_existing_fields() {
         assert!(EXTRA.is_sorted_by(|a, b| a.0 < b.0));
         for ((ty, field), mark) in EXTRA.iter() {
             let found = facts::type_named(ty).and_then(|ty| ty.field(field));
@@ -441,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn the_enum_of_a_list_belongs_to_its_elements() {
+    fn the_enum_of_a_list_is_set_on_its_elements() {
         let spec = schemas(Form::V3, "networking.v1.NetworkPolicySpec");
         let types = &spec["io.k8s.api.networking.v1.NetworkPolicySpec"]["properties"]["policyTypes"];
         assert_eq!(types["items"], json!({ "type": "string", "default": "", "enum": ["Egress", "Ingress"] }));

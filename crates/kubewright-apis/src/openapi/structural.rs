@@ -1,14 +1,14 @@
-//! A custom resource's schema as it is published.
+//! Published schemas of custom resources.
 //!
-//! [`published`] keeps the keywords that a structural schema may have and drops those at their zero value, as
-//! a round trip through upstream's types does. For v2 it then drops what Swagger cannot say or what kubectl
-//! cannot cope with. It does not judge: checking schemas is done when a definition is created.
+//! [`published`] keeps the keywords of structural schemas and drops those with zero values, like a round trip
+//! through upstream's types. For v2 it also drops what Swagger does not support or kubectl cannot handle.
+//! Schemas are validated when a CRD is written, not here.
 
 use serde_json::{Map, Value, json};
 
 use super::schema::Form;
 
-/// Keywords that hold a scalar, a list of scalars or free JSON.
+/// Keywords whose value is a scalar, a list of scalars or arbitrary JSON.
 const PLAIN: [&str; 30] = [
     "default",
     "description",
@@ -42,11 +42,11 @@ const PLAIN: [&str; 30] = [
     "x-kubernetes-validations",
 ];
 
-/// Keywords that no structural schema has: with one of them nothing of the schema is published.
+/// Keywords that structural schemas cannot have. A schema with one of them is not published.
 const UNSUPPORTED: [&str; 7] =
     ["$ref", "$schema", "additionalItems", "definitions", "dependencies", "id", "patternProperties"];
 
-/// The schema to publish, or `None` if it cannot be published at all.
+/// The published schema, or `None` if it cannot be published.
 pub(super) fn published(schema: &Value, form: Form) -> Option<Map<String, Value>> {
     let mut schema = structural(schema, false)?;
     if form == Form::V2 {
@@ -55,7 +55,8 @@ pub(super) fn published(schema: &Value, form: Form) -> Option<Map<String, Value>
     Some(schema)
 }
 
-/// One node. Within `allOf` and its like (`nested`) upstream loses `additionalProperties`.
+/// Converts one schema node. Upstream drops `additionalProperties` inside `allOf`, `anyOf`, `oneOf` and `not`
+/// (`nested`).
 fn structural(schema: &Value, nested: bool) -> Option<Map<String, Value>> {
     let schema = schema.as_object()?;
     if UNSUPPORTED.iter().any(|key| schema.get(*key).is_some_and(|value| !is_zero(value))) {
@@ -83,7 +84,7 @@ fn structural(schema: &Value, nested: bool) -> Option<Map<String, Value>> {
                     clauses.map(|clause| Some(structural(clause, true)?.into())).collect();
                 Some(Value::Array(clauses?)).filter(|clauses| !is_zero(clauses))
             }
-            // Zero is a bound, and false and "" are defaults.
+            // Zero is a valid bound, and false and "" are valid defaults.
             "default" | "example" => Some(value.clone()),
             key if PLAIN.contains(&key) => (value.is_number() || !is_zero(value)).then(|| value.clone()),
             _ => None,
@@ -98,7 +99,7 @@ fn structural(schema: &Value, nested: bool) -> Option<Map<String, Value>> {
     Some(out)
 }
 
-/// Says in plain OpenAPI what `x-kubernetes-int-or-string` means, unless the schema already does.
+/// Expresses `x-kubernetes-int-or-string` in standard OpenAPI, unless the schema already does.
 fn unfold(schema: &mut Map<String, Value>) {
     if schema.get("x-kubernetes-int-or-string") != Some(&Value::Bool(true)) {
         return;
@@ -118,7 +119,7 @@ fn unfold(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Drops what v2 has no word for; and where kubectl would then refuse valid objects, drops more.
+/// Drops keywords that v2 does not have, and schemas with which kubectl would reject valid objects.
 fn to_v2(schema: &mut Map<String, Value>) {
     for key in ["allOf", "anyOf", "default", "not", "oneOf"] {
         schema.remove(key);
@@ -130,7 +131,8 @@ fn to_v2(schema: &mut Map<String, Value>) {
         schema.remove("type");
     }
     if nullable || preserve {
-        // An untyped value with properties or items breaks kubectl, and so do unknown fields beside known ones.
+        // kubectl cannot handle an untyped value with properties or items, or unknown fields next to known
+        // ones.
         schema.remove("items");
         schema.remove("properties");
     }
@@ -151,7 +153,7 @@ fn to_v2(schema: &mut Map<String, Value>) {
     }
 }
 
-/// A field that may be null is not required, as kubectl takes null for absent.
+/// Removes nullable fields from `required`, because kubectl treats null as absent.
 fn keep_required(schema: &mut Map<String, Value>) {
     let nullable = |schema: &Value| schema.get("nullable") == Some(&Value::Bool(true));
     if schema.get("additionalProperties").is_some_and(nullable) {
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn known_keywords_stay_and_zero_values_go() {
+    fn known_keywords_are_kept_and_zero_values_are_dropped() {
         check(
             Form::V3,
             &json!({
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn an_int_or_string_says_so_in_plain_words() {
+    fn int_or_string_is_expressed_in_standard_openapi() {
         let either = json!([{ "type": "integer" }, { "type": "string" }]);
         let mark = "x-kubernetes-int-or-string";
         check(Form::V3, &json!({ mark: true }), &json!({ mark: true, "anyOf": either }));
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn v2_drops_what_kubectl_cannot_cope_with() {
+    fn v2_drops_what_kubectl_cannot_handle() {
         check(
             Form::V2,
             &json!({
@@ -291,7 +293,7 @@ mod tests {
         })
     }
 
-    /// Every schema below this one that is not within a junctor.
+    /// Visits every schema that is not inside `allOf`, `anyOf`, `oneOf` or `not`.
     fn walk(schema: &Value, visit: &mut impl FnMut(&Value)) {
         visit(schema);
         for key in ["items", "additionalProperties"] {
@@ -303,7 +305,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn publishing_what_is_published_changes_nothing(schema in schemas()) {
+        fn publishing_is_idempotent(schema in schemas()) {
             for form in [Form::V2, Form::V3] {
                 let once = Value::Object(published(&schema, form).unwrap());
                 let twice = Value::Object(published(&once, form).unwrap());
@@ -312,7 +314,7 @@ mod tests {
         }
 
         #[test]
-        fn v2_never_says_what_kubectl_cannot_read(schema in schemas()) {
+        fn v2_schemas_are_readable_by_kubectl(schema in schemas()) {
             let v2 = Value::Object(published(&schema, Form::V2).unwrap());
             walk(&v2, &mut |schema| {
                 for key in ["allOf", "anyOf", "default", "not", "nullable", "oneOf"] {

@@ -1,4 +1,4 @@
-//! Documents as a whole. What single modules do is tested beside them.
+//! Tests of whole documents.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ fn cron_tab() -> Value {
     } })
 }
 
-/// Calls `visit` on every `$ref` below `value`.
+/// Visits every `$ref` below `value`.
 fn references<'a>(value: &'a Value, visit: &mut impl FnMut(&'a str)) {
     match value {
         Value::Object(map) => {
@@ -71,7 +71,7 @@ fn operation_ids_are_unique(document: &Value) {
 }
 
 #[test]
-fn every_document_of_the_index_is_there_and_complete() {
+fn every_document_of_the_index_exists_and_is_complete() {
     let definition = cron_tab();
     let custom: Vec<_> = CustomVersion::of_definition(&definition).collect();
     let paths = v3_paths(&custom);
@@ -80,7 +80,10 @@ fn every_document_of_the_index_is_there_and_complete() {
     }
     assert!(paths.contains(&"apis/stable.example.com/v1".to_owned()));
     assert!(!paths.contains(&"apis/stable.example.com/v1alpha1".to_owned()), "not served");
-    assert!(!paths.contains(&"apis/stable.example.com".to_owned()), "custom groups have no document");
+    assert!(
+        !paths.contains(&"apis/stable.example.com".to_owned()),
+        "groups of custom resources have no document"
+    );
     for path in &paths {
         let document = v3_document(path, &custom, &NoDescriptions).unwrap();
         every_reference_resolves(&document);
@@ -89,7 +92,7 @@ fn every_document_of_the_index_is_there_and_complete() {
 }
 
 #[test]
-fn what_is_not_served_has_no_document() {
+fn group_versions_that_are_not_served_have_no_document() {
     for path in
         ["", "api/v2", "apis/nosuch/v1", "apis/apps/v1/deployments", "apis/stable.example.com/v1", "apis/"]
     {
@@ -98,7 +101,7 @@ fn what_is_not_served_has_no_document() {
 }
 
 #[test]
-fn kubectl_finds_what_it_looks_for_in_a_patch() {
+fn patch_operations_have_the_parameters_that_kubectl_checks() {
     let document = v3_document("apis/apps/v1", &[], &NoDescriptions).unwrap();
     let patch = &document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
     let types: Vec<_> = patch["requestBody"]["content"].as_object().unwrap().keys().collect();
@@ -120,7 +123,7 @@ fn kubectl_finds_what_it_looks_for_in_a_patch() {
 }
 
 #[test]
-fn parameters_of_all_operations_stand_with_the_path() {
+fn common_parameters_are_moved_to_the_path() {
     let document = v3_document("api/v1", &[], &NoDescriptions).unwrap();
     let names = |path: &str| -> Vec<String> {
         let parameters = document["paths"][path]["parameters"].as_array().unwrap().iter();
@@ -137,7 +140,7 @@ fn parameters_of_all_operations_stand_with_the_path() {
 }
 
 #[test]
-fn a_custom_kind_is_published_with_what_every_object_has() {
+fn a_custom_resource_is_published_with_type_meta_and_metadata() {
     let definition = cron_tab();
     let custom: Vec<_> = CustomVersion::of_definition(&definition).collect();
     let document = v3_document("apis/stable.example.com/v1", &custom, &NoDescriptions).unwrap();
@@ -199,7 +202,7 @@ fn the_v2_document_is_complete_and_has_no_defaults() {
     assert!(patch["parameters"].as_array().unwrap().iter().any(|p| p["name"] == "fieldValidation"));
 }
 
-/// Has a text for nearly everything.
+/// Has descriptions for most types and fields.
 struct Texts;
 
 impl Descriptions for Texts {
@@ -213,7 +216,7 @@ impl Descriptions for Texts {
 }
 
 #[test]
-fn texts_stand_where_they_are_had() {
+fn descriptions_are_published_if_available() {
     let definition = cron_tab();
     let custom: Vec<_> = CustomVersion::of_definition(&definition).collect();
     let document = v2_document(&custom, &Texts);
@@ -229,13 +232,13 @@ fn texts_stand_where_they_are_had() {
         "a field\n\nPossible enum values:\n - `\"Always\"`\n - `\"Never\"`\n - `\"OnFailure\"`"
     );
     let claim = &definitions["io.k8s.api.core.v1.PersistentVolumeClaimSpec"]["properties"]["accessModes"];
-    assert_eq!(claim["description"], "a field", "the enum is the elements'");
+    assert_eq!(claim["description"], "a field", "the enum is set on the elements");
     let kind = &definitions["com.example.stable.v1.CronTab"]["properties"]["kind"];
     assert_eq!(*kind, json!({ "type": "string", "description": "a field" }));
 }
 
 #[test]
-fn no_text_is_no_description() {
+fn without_a_text_there_is_no_description() {
     fn visit(value: &Value) {
         match value {
             Value::Object(map) => {
@@ -293,7 +296,7 @@ fn fields(mut message: &[u8]) -> Vec<(u64, &[u8])> {
     fields
 }
 
-/// The value of the pair called `name` among those in field `number`.
+/// The value of the pair with this name in field `number`.
 fn named<'a>(message: &'a [u8], number: u64, name: &str) -> &'a [u8] {
     let mut pairs =
         fields(message).into_iter().filter(|(field, _)| *field == number).map(|(_, pair)| fields(pair));
@@ -310,7 +313,7 @@ fn field(message: &[u8], number: u64) -> &[u8] {
 }
 
 #[test]
-fn the_protobuf_form_says_the_same_as_the_json() {
+fn the_protobuf_document_equals_the_json_document() {
     let bytes = v2_protobuf(&v2_document(&[], &NoDescriptions));
     assert_eq!(field(&bytes, 1), b"2.0");
     let spec = named(field(&bytes, 9), 1, "io.k8s.api.core.v1.PodSpec");
@@ -328,7 +331,7 @@ fn the_protobuf_form_says_the_same_as_the_json() {
 }
 
 #[test]
-fn the_hash_is_fnv_1a_and_tells_documents_apart() {
+fn the_hash_is_fnv_1a_and_differs_between_documents() {
     assert_eq!(content_hash(b""), "6C62272E07BB014262B821756295C58D");
     assert_eq!(content_hash(b"foobar"), "343E1662793C64BF6F0D3597BA446F18");
 }

@@ -1,7 +1,7 @@
-//! Writes routes as OpenAPI v2 (Swagger): one document for everything.
+//! Encodes routes as one OpenAPI v2 (Swagger) document.
 //!
-//! Parameters that repeat are published once and referred to, under names that upstream derives from their
-//! content; it keeps document sizes sane. Those that old kubectls look for in place stay in place.
+//! Repeated parameters are published once and referenced, under names that upstream derives from their
+//! content. This keeps documents small. Parameters that old versions of kubectl look for are inlined.
 
 use serde_json::{Map, Value, json};
 
@@ -57,7 +57,7 @@ fn operation(route: Route, schemas: &mut Schemas<'_>, shared: &mut Shared) -> Va
         operation.insert("consumes".to_owned(), route.consumes.into());
     }
     operation.insert("produces".to_owned(), route.produces.into());
-    // By name, and `body` comes before all others.
+    // Sorted by name; `body` comes first.
     let mut parameters: Vec<Value> = Vec::new();
     if let Some(body) = &route.body {
         parameters.push(shared.body(body, schemas));
@@ -81,17 +81,17 @@ fn operation(route: Route, schemas: &mut Schemas<'_>, shared: &mut Shared) -> Va
     Value::Object(operation)
 }
 
-/// The parameters that operations refer to.
+/// Parameters that operations reference.
 #[derive(Default)]
 struct Shared {
     parameters: Map<String, Value>,
-    /// What has a name already.
+    /// Parameters that are already published.
     known: Vec<(Parameter, Value)>,
 }
 
 impl Shared {
     fn parameter(&mut self, parameter: &Parameter) -> Value {
-        // A name tells of its kind; the other two are what kubectl looks for before it sends them.
+        // The description of `name` contains the kind, and old versions of kubectl look for the other two.
         if matches!(parameter.name, "name" | "fieldValidation" | "dryRun") {
             return value_of(parameter);
         }
@@ -121,7 +121,7 @@ impl Shared {
         if generic { self.add("body", &text, Value::Object(value)) } else { Value::Object(value) }
     }
 
-    /// Publishes a parameter, unless it is there, and refers to it.
+    /// Publishes a parameter if needed and returns a reference to it.
     fn add(&mut self, name: &str, text: &str, value: Value) -> Value {
         let mut unique = format!("{name}-{}", short_hash(text));
         let mut attempt = 0;
@@ -157,7 +157,7 @@ fn value_of(parameter: &Parameter) -> Value {
     Value::Object(value)
 }
 
-/// The parameter in the order of Go's struct, which is what its name is derived from.
+/// The parameter as JSON in Go's field order. Its name is derived from this.
 fn text_of(parameter: &Parameter) -> String {
     let mut text = format!("{{\"uniqueItems\":true,\"type\":\"{}\"", parameter.ty);
     if !parameter.description.is_empty() {
@@ -169,14 +169,14 @@ fn text_of(parameter: &Parameter) -> String {
     text + &format!(",\"name\":\"{name}\",\"in\":\"{place}\"{required}}}")
 }
 
-/// FNV-1, of which six bytes are written as base64 for URLs.
+/// FNV-1, with six bytes encoded as URL-safe base64.
 fn short_hash(text: &str) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let hash = text
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| hash.wrapping_mul(0x0100_0000_01b3) ^ u64::from(byte));
     let letter = |i: usize| {
-        // Six bits of the big-endian hash, which may reach into the next byte.
+        // Six bits of the big-endian hash, which may cross a byte boundary.
         let bytes = hash.to_be_bytes();
         let two = u16::from_be_bytes([bytes[i * 6 / 8], bytes[i * 6 / 8 + 1]]);
         char::from(ALPHABET[usize::from(two >> (10 - i * 6 % 8)) & 63])
@@ -193,7 +193,7 @@ mod tests {
     use crate::openapi::schema::Form;
 
     #[test]
-    fn shared_parameters_have_the_names_that_upstream_gives_them() {
+    fn shared_parameters_have_upstreams_names() {
         let mut shared = Shared::default();
         let mut schemas = Schemas::new(Form::V2, CrossRegistered::Everywhere, &NoDescriptions);
         let name = |value: Value| value["$ref"].as_str().unwrap().to_owned();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kubectl_looks_for_stays_in_place() {
+    fn parameters_that_kubectl_checks_are_inlined() {
         let mut shared = Shared::default();
         for parameter in Parameter::of_options("PatchOptions") {
             let value = shared.parameter(&parameter);

@@ -1,4 +1,4 @@
-//! Writes routes as OpenAPI v3.
+//! Encodes routes as OpenAPI v3.
 
 use serde_json::{Map, Value, json};
 
@@ -88,7 +88,7 @@ fn operation(route: Route, schemas: &mut Schemas<'_>) -> Value {
     Value::Object(operation)
 }
 
-/// Action and kind, which v2 and v3 write alike.
+/// Adds the action and kind extensions, which v2 and v3 have in common.
 pub(super) fn extensions(operation: &mut Map<String, Value>, kubernetes: Option<Kubernetes>) {
     if let Some(Kubernetes { action, group, version, kind }) = kubernetes {
         operation.insert("x-kubernetes-action".to_owned(), action.into());
@@ -99,7 +99,7 @@ pub(super) fn extensions(operation: &mut Map<String, Value>, kubernetes: Option<
     }
 }
 
-/// What a status is called.
+/// The reason phrase of a status code.
 pub(super) fn reason(code: u16) -> &'static str {
     match code {
         201 => "Created",

@@ -1,4 +1,4 @@
-//! What a pod uses, and which scopes it is in.
+//! Resource usage and quota scopes of pods.
 
 use serde_json::Value;
 
@@ -7,13 +7,13 @@ use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::quantity::Quantity;
 use kubewright_apimachinery::time;
 
-/// Resources that are counted as requests under their own name too, and as limits.
+/// Resources whose plain name is an alias of `requests.<name>`.
 const COMPUTE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 const REQUESTS: &str = "requests.";
 const LIMITS: &str = "limits.";
 const HUGE_PAGES: &str = "hugepages-";
 
-/// Whether a name of a quota is of something that pods use.
+/// Whether a resource name of a quota refers to a pod resource.
 pub(super) fn is_compute(name: &str) -> bool {
     let bare = name.strip_prefix(REQUESTS).unwrap_or(name);
     COMPUTE.contains(&bare)
@@ -26,7 +26,8 @@ fn is_extended(resource: &str) -> bool {
     resource.contains('/') && !resource.contains("kubernetes.io/")
 }
 
-/// What a pod uses beside being there. One that has ended, or that should long be gone, uses nothing.
+/// The usage of a pod in addition to the object count. Terminated pods, and pods past their deletion
+/// deadline, use nothing.
 pub(super) fn usage(pod: &Value, now: i64) -> Amounts {
     let mut used = Amounts::new();
     let ended = matches!(pod.str_at("status.phase"), "Succeeded" | "Failed");
@@ -53,7 +54,7 @@ pub(super) fn usage(pod: &Value, now: i64) -> Amounts {
     used
 }
 
-/// What a pod asks for: its containers with their sidecars, or its largest init container.
+/// The requests or limits of a pod: the sum of containers and sidecars, or the largest init container.
 fn asked(pod: &Value, what: &str) -> Amounts {
     let of = |container: &Value| amounts(&container.at("resources")[what]);
     let mut together = Amounts::new();
@@ -73,11 +74,11 @@ fn asked(pod: &Value, what: &str) -> Amounts {
     }
     add(&mut together, &sidecars);
     most(&mut together, &peak);
-    // What is asked for as a whole goes before what its parts ask for.
+    // Pod-level resources take precedence over those of containers.
     together.extend(amounts(&pod.at("spec.resources")[what]));
     let mut overhead = amounts(pod.at("spec.overhead"));
     if what == "limits" {
-        // Where nothing limits the containers, nothing limits the whole.
+        // Overhead only counts toward limits that are set.
         overhead.retain(|resource, _| together.contains_key(resource));
     }
     add(&mut together, &overhead);
@@ -92,7 +93,7 @@ fn most(peak: &mut Amounts, other: &Amounts) {
     }
 }
 
-/// What containers of a pod must ask for, and do not, where a quota has these names: it could not be counted otherwise.
+/// Resources of the quota for which some container of the pod has no request or limit.
 pub fn missing_requests<'a>(names: impl IntoIterator<Item = &'a str>, pod: &Value) -> Vec<&'a str> {
     let containers = || pod.list_at("spec.containers").iter().chain(pod.list_at("spec.initContainers"));
     let mut missing: Vec<&str> = names
@@ -112,7 +113,7 @@ pub fn missing_requests<'a>(names: impl IntoIterator<Item = &'a str>, pod: &Valu
     missing
 }
 
-/// Whether a pod is in a scope. The requirement says more where the scope has values.
+/// Whether a pod matches a scope. `requirement` is the scope selector's expression, if any.
 pub(super) fn is_in_scope(pod: &Value, scope: &str, requirement: &Value) -> bool {
     match scope {
         "Terminating" => pod.int_at("spec.activeDeadlineSeconds").is_some_and(|seconds| seconds >= 0),
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_uses_what_it_asks_for_while_it_lives() {
+    fn a_pod_uses_its_requests_until_it_terminates() {
         assert_eq!(
             text(&usage("pods", &pod(), 0)),
             "count/pods=1,cpu=2,limits.cpu=1,memory=2Gi,pods=1,requests.cpu=2,requests.example.com/gpu=1,\
@@ -195,13 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn every_container_must_ask_for_cpu_and_memory_where_they_are_counted() {
+    fn every_container_must_request_the_resources_of_the_quota() {
         let names = ["requests.cpu", "memory", "limits.cpu", "pods", "ephemeral-storage"];
         assert_eq!(missing_requests(names, &pod()), ["limits.cpu", "memory"]);
     }
 
     #[test]
-    fn pods_are_in_scopes_by_what_they_ask_for() {
+    fn scopes_of_pods() {
         let is_in = |pod: &Value, scope: &str| is_in_scope(pod, scope, &Value::Null);
         let plain = json!({ "spec": { "containers": [{}], "activeDeadlineSeconds": 5 } });
         assert!(is_in(&plain, "BestEffort") && is_in(&plain, "Terminating"));

@@ -26,7 +26,7 @@ pub(super) fn prepare_create(gvk: Gvk<'_>, object: &mut Value) {
             object.set_at("metadata.generation", 1);
             drop_disabled(object.at_mut("template.spec"));
         }
-        // A node may bring its status.
+        // A node may be created with a status.
         "Node" => features::drop_from_node(object, &Value::Null),
         _ => {}
     }
@@ -98,18 +98,18 @@ pub(super) fn warnings(gvk: Gvk<'_>, new: &Value, old: Option<&Value>) -> Vec<St
             }
         }
         ("Node", _) => node_warnings(new),
-        // Upstream spares updates of pods, which are many and seldom by hand.
+        // Upstream does not compute warnings for pod updates.
         _ => Vec::new(),
     }
 }
 
-/// What upstream warns of in a pod template.
+/// Warnings about a pod template.
 pub(crate) fn pod_template_warnings(template: &Value, path: &Path) -> Vec<String> {
     warnings::warnings(template, path, true)
 }
 
-/// Drops fields of features that are off from a pod's spec. Strategies of all kinds that have a pod template
-/// do so before validation.
+/// Drops fields of disabled features from a pod spec. All kinds with a pod template do this before
+/// validation.
 pub(crate) fn drop_disabled(spec: Option<&mut Value>) {
     if let Some(spec) = spec {
         features::drop_from_spec(spec);
@@ -122,7 +122,7 @@ fn create_pod(pod: &mut Value) {
     pod.set_at("status", json!({"phase": "Pending", "qosClass": class}));
     drop_disabled(pod.at_mut("spec"));
     if !pod.list_at("spec.schedulingGates").is_empty() {
-        // The time of the transition is the server's to add.
+        // The server adds the transition time.
         let condition = json!({
             "type": "PodScheduled",
             "status": "False",
@@ -135,7 +135,7 @@ fn create_pod(pod: &mut Value) {
     app_armor_fields(pod);
 }
 
-/// Old annotations name AppArmor profiles of containers; fields do so now, and are what nodes read.
+/// Converts deprecated AppArmor annotations to fields, which kubelets read.
 fn app_armor_fields(pod: &mut Value) {
     if pod.str_at("spec.os.name") == "windows" {
         return;
@@ -176,7 +176,7 @@ fn update_pod_status(new: &mut Value, old: &Value) {
     for path in ["spec", "metadata.deletionTimestamp", "metadata.generation", "metadata.ownerReferences"] {
         keep(new, old, path);
     }
-    // Kubelets of old versions dropped these.
+    // Old kubelets dropped these.
     for name in ["status.qosClass", "status.observedGeneration"] {
         if !new.has(name) {
             keep(new, old, name);
@@ -184,7 +184,7 @@ fn update_pod_status(new: &mut Value, old: &Value) {
     }
     let mut before = old.list_at("status.conditions").to_vec();
     for condition in new.list_mut("status.conditions").into_iter().flatten() {
-        // A type may stand there more than once; each takes over from one.
+        // A type may occur more than once; each old condition is used once.
         let same = before.iter().position(|old| old.at("type") == condition.at("type"));
         let was = same.map(|index| before.remove(index));
         if let Some(was) = was
@@ -195,8 +195,8 @@ fn update_pod_status(new: &mut Value, old: &Value) {
     }
 }
 
-/// Only resources and resize policies of containers change. If containers were added, removed or renamed,
-/// all stays for validation to refuse.
+/// Only resources and resize policies of containers can change. If containers were added, removed or renamed,
+/// the object is left for validation to reject.
 fn resize(new: &mut Value, old: &Value) {
     let kinds = ["containers", "initContainers"];
     let is_same_length =
@@ -248,7 +248,7 @@ fn node_warnings(node: &Value) -> Vec<String> {
     warnings
 }
 
-/// Counts a generation if what `path` holds has changed.
+/// Increments the generation if the value at `path` has changed.
 fn count(new: &mut Value, old: &Value, path: &str) {
     let generation = old.int_at("metadata.generation").unwrap_or_default();
     let changed = !semantically_equal(new.at(path), old.at(path));

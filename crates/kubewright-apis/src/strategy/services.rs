@@ -1,7 +1,7 @@
-//! What a write may touch in Service, Endpoints, EndpointSlice and the kinds of networking.
+//! Strategies of Service, Endpoints, EndpointSlice and the kinds of networking.k8s.io.
 //!
-//! Nothing is allocated here: the server gives out cluster IPs and node ports between these functions and
-//! validation, with [`ip_families`] as its first step.
+//! The server allocates cluster IPs and node ports after these functions and before validation, starting with
+//! [`ip_families`].
 
 pub(crate) mod ip_families;
 pub(crate) mod service;
@@ -70,7 +70,7 @@ pub(super) fn prepare_subresource(gvk: Gvk<'_>, subresource: &str, new: &mut Val
     }
 }
 
-/// Takes a field from the old object, or takes it away if that had none.
+/// Restores a field from the old object, or removes it if the old object has none.
 fn keep(new: &mut Value, old: &Value, path: &str) {
     match old.at(path) {
         Value::Null => {
@@ -85,7 +85,7 @@ fn count_generation(new: &mut Value, old: &Value, changed: bool) {
     new.set_at("metadata.generation", generation);
 }
 
-/// `deprecatedTopology` belongs to an older version of the API and cannot be written through this one.
+/// Drops `deprecatedTopology`, a field of an older API version.
 fn drop_topology(slice: &mut Value) {
     for endpoint in slice.list_mut("endpoints").into_iter().flatten() {
         endpoint.remove_at("deprecatedTopology");
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ingress_starts_without_status_and_counts_its_specs() {
+    fn an_ingress_is_created_without_status_and_has_a_generation() {
         let mut ingress = json!({
             "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "i"},
             "spec": {"ingressClassName": "a"}, "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}},
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_slice_counts_everything_but_annotations() {
+    fn an_endpoint_slice_increments_its_generation_except_for_annotations() {
         let old = json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
             "metadata": {"name": "s", "generation": 3}, "endpoints": [{"addresses": ["192.0.2.1"]}], "ports": null,
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_write_leaves_the_spec_alone() {
+    fn a_status_update_keeps_the_spec() {
         let old = json!({
             "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR",
             "metadata": {"name": "c", "labels": {"a": "b"}}, "spec": {"cidrs": ["10.0.0.0/24"]},

@@ -1,7 +1,7 @@
 //! Strategies of the kinds of apps, batch, autoscaling and policy, and of ReplicationController.
 //!
-//! ControllerRevision has no status, HorizontalPodAutoscaler does not count generations; all others have and do
-//! both.
+//! All have a status and a generation, except that ControllerRevision has no status and
+//! HorizontalPodAutoscaler no generation.
 
 #[cfg(test)]
 mod tests;
@@ -46,7 +46,7 @@ pub(super) fn prepare_update(gvk: Gvk<'_>, new: &mut Value, old: &Value) {
     keep(new, old, "status");
     let mut changed = !semantically_equal(new.at("spec"), old.at("spec"));
     if gvk.kind == "Deployment" {
-        // Its controller copies annotations to the ReplicaSets, so they are part of what is wanted.
+        // The controller copies annotations to ReplicaSets, so a change of them increments the generation.
         changed |= new.map_at("metadata.annotations") != old.map_at("metadata.annotations");
     }
     let generation = old.int_at("metadata.generation").unwrap_or_default().saturating_add(i64::from(changed));
@@ -63,7 +63,7 @@ pub(super) fn prepare_subresource(gvk: Gvk<'_>, subresource: &str, new: &mut Val
             return as_v2(gvk, new, |new| keep(new, &old, "spec"));
         }
         "Deployment" => keep(new, old, "metadata.labels"),
-        // The count is a part of the spec that stands in an annotation.
+        // The template generation is part of the spec but stored in an annotation.
         "DaemonSet" => set_template_generation(new, template_generation(old)),
         _ => {}
     }
@@ -86,12 +86,12 @@ fn counts_generations(gvk: Gvk<'_>) -> bool {
 
 const MAX_UNAVAILABLE: &str = "spec.updateStrategy.rollingUpdate.maxUnavailable";
 
-/// The field is behind a feature gate that is off by default.
+/// Drops a field whose feature gate is off by default.
 fn drop_max_unavailable(stateful_set: &mut Value) {
     stateful_set.remove_at(MAX_UNAVAILABLE);
 }
 
-/// Makes the part at `path` what it was.
+/// Restores the value at `path` from the old object.
 fn keep(new: &mut Value, old: &Value, path: &str) {
     let part = old.at(path);
     if part.is_null() {
@@ -111,7 +111,7 @@ fn set_template_generation(daemon_set: &mut Value, count: i64) {
     annotations.insert(TEMPLATE_GENERATION.to_owned(), count.to_string().into());
 }
 
-/// Edits an object in its newest version: v1 keeps parts of spec and status in annotations.
+/// Edits an object in v2 form, because v1 stores parts of spec and status in annotations.
 fn as_v2(gvk: Gvk<'_>, object: &mut Value, edit: impl FnOnce(&mut Value)) {
     let mut latest = convert(object.take(), v2(gvk));
     edit(&mut latest);
@@ -122,8 +122,8 @@ fn v2(gvk: Gvk<'_>) -> Gvk<'_> {
     Gvk { version: "v2", ..gvk }
 }
 
-/// Labels the pods of a job with its name and uid and selects them, unless the job brings its own selector.
-/// Labels that are there already stay; validation says which of them are wrong.
+/// Adds labels with the Job's name and UID to the pod template, and selects them, unless `manualSelector` is
+/// set. Existing labels are kept; validation checks them.
 fn generate_selector(job: &mut Value) {
     if job.bool_at("spec.manualSelector") {
         return;
@@ -133,7 +133,7 @@ fn generate_selector(job: &mut Value) {
     let add = |labels: &mut Map<String, Value>, key: &str, value: &Value| {
         labels.entry(key).or_insert_with(|| value.clone());
     };
-    // Where the default copied the template's labels, upstream has one map in both places.
+    // If defaulting copied the labels of the template, upstream has a single map for both.
     let shared = job.at("metadata.labels") == job.at("spec.template.metadata.labels");
     let labels = job.object_mut("spec.template.metadata.labels");
     add(labels, "job-name", &name);
@@ -141,8 +141,8 @@ fn generate_selector(job: &mut Value) {
     add(labels, "controller-uid", &uid);
     add(labels, "batch.kubernetes.io/controller-uid", &uid);
     add(job.object_mut("spec.selector.matchLabels"), "batch.kubernetes.io/controller-uid", &uid);
-    // Where there were none, upstream copies them when it reads the stored job and sets its defaults again. A
-    // name that is too long for a label never gets there: it is refused, with an error about the template only.
+    // Upstream copies the labels when it reads the stored Job and sets its defaults again. A name that is too
+    // long for a label is rejected before that, with an error about the template only.
     let none = job.map_at("metadata.labels").is_empty();
     let copied = if none { names::label_value(job.str_at("metadata.name")).is_empty() } else { shared };
     if copied {

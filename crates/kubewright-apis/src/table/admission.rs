@@ -1,11 +1,11 @@
-//! Rows of what the server itself is set up with: admission policies, flow control and aggregated APIs.
+//! Rows of admission policies, flow control and APIServices.
 
 use serde_json::Value;
 
 use super::row::{NONE, Row, UNSET, condition, joined_list};
 use kubewright_apimachinery::object::Fields as _;
 
-/// A policy, whose rules are the list at `rules`.
+/// The row of a policy. `rules` is the name of the list of its rules.
 pub(super) fn policy(row: &Row<'_>, rules: &str) -> Vec<Value> {
     let kind = row.object.at("spec.paramKind");
     let kind = if kind.is_null() {
@@ -27,7 +27,7 @@ pub(super) fn policy_binding(row: &Row<'_>) -> Vec<Value> {
     vec![row.name(), row.text("spec.policyName"), shown.into(), row.age()]
 }
 
-/// A label selector as Go prints the struct, which is what upstream shows here.
+/// A label selector in Go's struct format, as upstream prints it here.
 fn selector(selector: &Value) -> String {
     let label = |(key, value): (&String, &Value)| format!("{key}: {},", value.as_str().unwrap_or_default());
     let labels: String = selector.map_at("matchLabels").iter().map(label).collect();

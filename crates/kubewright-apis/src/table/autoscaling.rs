@@ -1,4 +1,4 @@
-//! Rows of autoscalers and scales.
+//! Rows of HorizontalPodAutoscaler and Scale.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ pub(super) fn scale(row: &Row<'_>) -> Vec<Value> {
     vec![row.name(), row.number("spec.replicas"), row.number("status.replicas"), row.age()]
 }
 
-/// The object is of `autoscaling/v2`.
+/// Expects an object of `autoscaling/v2`.
 pub(super) fn horizontal_pod_autoscaler(row: &Row<'_>) -> Vec<Value> {
     let target = row.object.at("spec.scaleTargetRef");
     let min = row.object.int_at("spec.minReplicas");
@@ -24,7 +24,7 @@ pub(super) fn horizontal_pod_autoscaler(row: &Row<'_>) -> Vec<Value> {
     ]
 }
 
-/// Current and wanted value of each metric. Specs and statuses go together by position.
+/// Current and target value of each metric. Specs and statuses are matched by index.
 fn metrics(specs: &[Value], statuses: &[Value]) -> String {
     if specs.is_empty() {
         return NONE.to_owned();
@@ -66,7 +66,7 @@ fn metric(spec: &Value, status: &Value) -> String {
 }
 
 fn pair(current: Option<&Value>, target: &Value, field: &str) -> String {
-    // Go prints a quantity that is not there so.
+    // Go's format of a nil quantity.
     let quantity = |value: &Value| value.at(field).as_str().unwrap_or("<nil>").to_owned();
     format!("{}/{}", current.map_or_else(|| UNKNOWN.to_owned(), quantity), quantity(target))
 }

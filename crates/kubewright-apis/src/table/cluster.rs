@@ -1,4 +1,4 @@
-//! Rows of nodes, namespaces and other kinds that stand for themselves.
+//! Rows of nodes, namespaces and other cluster kinds.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ fn node_roles(row: &Row<'_>) -> String {
     joined(roles.iter().map(String::as_str).filter(|role| !role.is_empty()), ",")
 }
 
-/// The kernel, and for which machines it is built.
+/// The kernel version and architecture.
 fn kernel(row: &Row<'_>) -> String {
     match (row.str("status.nodeInfo.kernelVersion"), row.str("status.nodeInfo.architecture")) {
         ("", _) => UNKNOWN.to_owned(),
@@ -94,7 +94,7 @@ pub(super) fn resource_quota(row: &Row<'_>) -> Vec<Value> {
     vec![row.name(), requests.join(", ").into(), limits.join(", ").into(), row.age()]
 }
 
-/// The object is of core/v1.
+/// Expects an object of core/v1.
 pub(super) fn event(row: &Row<'_>) -> Vec<Value> {
     let time = |path: &str| Some(row.str(path)).filter(|time| super::row::instant(time).is_some());
     let first = time("firstTimestamp").or(time("eventTime")).unwrap_or_default();
@@ -102,7 +102,7 @@ pub(super) fn event(row: &Row<'_>) -> Vec<Value> {
     let (last, count) = if row.has("series") {
         (row.str("series.lastObservedTime"), row.int("series.count"))
     } else {
-        // The newer view does not count single events.
+        // Events of events.k8s.io have no count.
         (last, row.int("count").max(1))
     };
     let about = row.object.at("involvedObject");

@@ -1,4 +1,4 @@
-//! Rows of services and of what routes to them.
+//! Rows of Services, endpoints, Ingresses and related kinds.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::row::{NONE, Row, UNKNOWN, UNSET, first, joined_list, non_empty};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::Qualified;
 
-/// So many items of a list are shown.
+/// Maximum number of list items in a cell.
 const SHOWN: usize = 3;
 
 pub(super) fn service(row: &Row<'_>) -> Vec<Value> {
@@ -48,7 +48,7 @@ fn external_ip(row: &Row<'_>) -> String {
     }
 }
 
-/// Where the load balancer takes traffic, each place once.
+/// The unique addresses of the load balancer.
 fn load_balancer(row: &Row<'_>) -> String {
     let ingress = row.list("status.loadBalancer.ingress").iter();
     let places: BTreeSet<&str> = ingress.map(|i| non_empty(i.str_at("ip"), i.str_at("hostname"))).collect();
@@ -65,7 +65,7 @@ pub(super) fn endpoints(row: &Row<'_>) -> Vec<Value> {
     vec![row.name(), shown.into(), row.age()]
 }
 
-/// Every address with every port.
+/// All combinations of address and port.
 fn subset(subset: &Value) -> Vec<String> {
     let addresses = || subset.list_at("addresses").iter().map(|address| address.str_at("ip"));
     let ports = subset.list_at("ports");
@@ -109,7 +109,7 @@ pub(super) fn ingress(row: &Row<'_>) -> Vec<Value> {
     ]
 }
 
-/// The first hosts. Rules without one count among those that are not shown.
+/// The first hosts. Rules without a host count as omitted.
 fn hosts(rules: &[Value]) -> String {
     let named: Vec<(usize, &str)> = rules
         .iter()
@@ -144,7 +144,7 @@ pub(super) fn service_cidr(row: &Row<'_>) -> Vec<Value> {
     vec![row.name(), joined_list(row.list("spec.cidrs"), ",").into(), row.age()]
 }
 
-/// One cell more than there are headings, as upstream has it.
+/// Like upstream, has one cell more than there are columns.
 pub(super) fn ip_address(row: &Row<'_>) -> Vec<Value> {
     let parent = row.object.at("spec.parentRef");
     let shown = if parent.is_null() {

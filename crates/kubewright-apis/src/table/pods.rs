@@ -1,4 +1,4 @@
-//! The row of a pod: how many of its containers are ready, and in one word how it is.
+//! The row of a pod, including its ready count and status.
 
 use serde_json::Value;
 
@@ -67,7 +67,7 @@ impl Summary {
         let mut restarts_of_sidecars = Restarts::default();
         let initializing = summary.add_init_containers(row, &mut restarts_of_sidecars);
         if !initializing || is_true(conditions, "Initialized") {
-            // What init containers did before no longer matters.
+            // Restarts of completed init containers do not count.
             summary.restarts = restarts_of_sidecars;
             summary.add_containers(row);
         }
@@ -79,7 +79,7 @@ impl Summary {
         summary
     }
 
-    /// Looks at init containers up to the first that is not done. Tells whether there is one.
+    /// Visits init containers up to the first one that is not done. Returns whether there is one.
     fn add_init_containers(&mut self, row: &Row<'_>, restarts_of_sidecars: &mut Restarts) -> bool {
         let containers = row.list("spec.initContainers");
         for (index, status) in row.list("status.initContainerStatuses").iter().enumerate() {
@@ -109,7 +109,7 @@ impl Summary {
         false
     }
 
-    /// The first container that has something to say gives the reason.
+    /// The first container with a reason determines the status.
     fn add_containers(&mut self, row: &Row<'_>) {
         let mut has_running = false;
         for status in row.list("status.containerStatuses").iter().rev() {
@@ -132,7 +132,7 @@ impl Summary {
     }
 }
 
-/// How a container has ended.
+/// The reason of a terminated container.
 fn termination(status: &Value) -> String {
     let reason = status.str_at("state.terminated.reason");
     match status.int_at("state.terminated.signal").unwrap_or_default() {
@@ -146,7 +146,7 @@ fn exit_code(status: &Value) -> i64 {
     status.int_at("state.terminated.exitCode").unwrap_or_default()
 }
 
-/// An init container that stays beside the others.
+/// Whether an init container is a sidecar.
 fn restarts_always(container: &Value) -> bool {
     container.str_at("restartPolicy") == "Always"
 }

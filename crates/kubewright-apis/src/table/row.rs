@@ -1,4 +1,4 @@
-//! What the cells of many kinds are made of: names, ages, selectors, lists that end in `+ 2 more...`.
+//! Building blocks of cells: names, ages, selectors, and lists that end in `+ 2 more...`.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use kubewright_apimachinery::selector::LabelSelector;
 pub use kubewright_apimachinery::time::age;
 pub(super) use kubewright_apimachinery::time::instant;
 
-/// An object and the time at which it is looked at.
+/// An object and the current time.
 pub(super) struct Row<'a> {
     pub(super) object: &'a Value,
     pub(super) now: i64,
@@ -19,7 +19,7 @@ impl<'a> Row<'a> {
         self.text("metadata.name")
     }
 
-    /// Time since the creation.
+    /// Time since creation.
     pub(super) fn age(&self) -> Value {
         self.since("metadata.creationTimestamp").into()
     }
@@ -33,7 +33,7 @@ impl<'a> Row<'a> {
         self.object.str_at(path)
     }
 
-    /// The string at `path`, or the empty one.
+    /// The string at `path`, or an empty string.
     pub(super) fn text(&self, path: &str) -> Value {
         self.str(path).into()
     }
@@ -43,7 +43,7 @@ impl<'a> Row<'a> {
         non_empty(self.str(path), otherwise).into()
     }
 
-    /// The string at `path`, even an empty one, or `otherwise` if it is absent.
+    /// The string at `path`, possibly empty, or `otherwise` if it is absent.
     pub(super) fn optional(&self, path: &str, otherwise: &str) -> Value {
         self.object.at(path).as_str().unwrap_or(otherwise).into()
     }
@@ -74,7 +74,7 @@ impl<'a> Row<'a> {
         self.object.has(path)
     }
 
-    /// Deletion has begun.
+    /// Whether the object has a deletion timestamp.
     pub(super) fn is_deleted(&self) -> bool {
         self.has("metadata.deletionTimestamp")
     }
@@ -103,7 +103,7 @@ pub(super) const NONE: &str = "<none>";
 pub(super) const UNSET: &str = "<unset>";
 pub(super) const UNKNOWN: &str = "<unknown>";
 
-/// As [`age`], for a time in seconds.
+/// Like [`age`], for a Unix time in seconds.
 pub(super) fn age_of(then: i64, now: i64) -> String {
     human_duration(now - then)
 }
@@ -116,12 +116,12 @@ pub(super) fn joined<'a>(items: impl IntoIterator<Item = &'a str>, separator: &s
     items.into_iter().collect::<Vec<_>>().join(separator)
 }
 
-/// The strings of a list, with a separator.
+/// The strings of a list, joined.
 pub(super) fn joined_list(list: &[Value], separator: &str) -> String {
     joined(list.iter().filter_map(Value::as_str), separator)
 }
 
-/// The first `max` items, and how many more there are.
+/// The first `max` items, and the number of omitted ones.
 pub(super) fn first(items: &[String], max: usize, separator: &str) -> String {
     let shown = items[..items.len().min(max)].join(separator);
     match items.len().saturating_sub(max) {
@@ -135,7 +135,7 @@ pub(super) fn condition<'a>(conditions: &'a [Value], ty: &str) -> Option<&'a Val
     conditions.iter().find(|condition| condition.str_at("type") == ty)
 }
 
-/// The first condition of type `ty` is true.
+/// Whether the first condition of type `ty` is true.
 pub(super) fn is_true(conditions: &[Value], ty: &str) -> bool {
     condition(conditions, ty).is_some_and(|condition| condition.str_at("status") == "True")
 }

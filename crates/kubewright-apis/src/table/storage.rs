@@ -1,4 +1,4 @@
-//! Rows of volumes, their classes and their drivers.
+//! Rows of volumes, storage classes and CSI drivers.
 
 use serde_json::Value;
 
@@ -51,12 +51,12 @@ fn phase(row: &Row<'_>) -> Value {
     if row.is_deleted() { "Terminating".into() } else { row.text("status.phase") }
 }
 
-/// The size in a list of resources.
+/// The storage quantity at `path`.
 fn storage(row: &Row<'_>, path: &str) -> Value {
     non_empty(row.object.at(path).str_at("storage"), "0").into()
 }
 
-/// The annotation is older than the field, and wins.
+/// The storage class. The annotation takes precedence over the field.
 fn class(row: &Row<'_>) -> Value {
     let annotated = annotation(row, "volume.beta.kubernetes.io/storage-class");
     annotated.map_or_else(|| row.text("spec.storageClassName"), Into::into)
@@ -91,7 +91,7 @@ pub(super) fn volume_attributes_class(row: &Row<'_>) -> Vec<Value> {
     vec![class_name(row, &defaults), row.text("driverName"), row.age()]
 }
 
-/// The name, marked if one of the annotations makes the class the default.
+/// The name, with `(default)` if one of the annotations is set.
 fn class_name(row: &Row<'_>, defaults: &[&str]) -> Value {
     let name = row.str("metadata.name");
     if defaults.iter().any(|key| annotation(row, key) == Some("true")) {

@@ -1,15 +1,15 @@
-//! Rows of recorded objects, and of states that a server without controllers does not reach by itself.
+//! Rows of recorded objects, and of states that only controllers create.
 
 use serde_json::{Value, json};
 
 use super::*;
 use crate::facts::resources;
 
-/// 2024-01-01T01:00:00Z, an hour after what is created in these tests.
+/// 2024-01-01T01:00:00Z, one hour after the creation of the objects in these tests.
 const NOW: i64 = 1_704_070_800;
 const CREATED: &str = "2024-01-01T00:00:00Z";
 
-/// The cells of an object whose kind and parts are given, created an hour ago and called `o`.
+/// The cells of an object named `o` that was created an hour ago.
 fn row(api_version: &str, kind: &str, parts: Value) -> Value {
     let mut object = parts;
     object.set_at("apiVersion", api_version);
@@ -37,14 +37,14 @@ fn every_kind_with_columns_has_a_cell_for_each() {
         let gvk = Gvk { group: resource.group, version: resource.version, kind: resource.kind };
         let cells = cells(gvk, &json!({}), NOW);
         let columns = column_definitions(resource.group, resource.version, resource.plural);
-        // Upstream has an age there, but no heading for it.
+        // Upstream has a cell for the age without a column.
         let surplus = usize::from(resource.kind == "IPAddress");
         assert_eq!(cells.len(), columns.len() + surplus, "{}", resource.plural);
         for (cell, column) in cells.iter().zip(&columns) {
             let is_expected = match column.str_at("type") {
                 "integer" => cell.is_i64() || cell.is_u64(),
                 "date" => cell.is_string(),
-                // Suspend of a cron job is text.
+                // SUSPEND of a CronJob is a string.
                 "boolean" => cell.is_boolean() || resource.kind == "CronJob",
                 _ => cell.is_string() || cell.is_number() || cell.is_boolean(),
             };
@@ -54,7 +54,7 @@ fn every_kind_with_columns_has_a_cell_for_each() {
 }
 
 #[test]
-fn kinds_without_columns_show_when_they_were_created() {
+fn kinds_without_columns_show_their_creation_time() {
     assert_eq!(row("rbac.authorization.k8s.io/v1", "Role", json!({})), json!(["o", CREATED]));
     let gvk = Gvk { group: "", version: "v1", kind: "LimitRange" };
     assert_eq!(cells(gvk, &json!({}), NOW), [json!(""), json!("0001-01-01T00:00:00Z")]);
@@ -64,7 +64,7 @@ fn kinds_without_columns_show_when_they_were_created() {
 }
 
 #[test]
-fn a_running_pod_shows_where_it_is() {
+fn a_running_pod_shows_its_node_and_ip() {
     let cells = row(
         "v1",
         "Pod",
@@ -87,7 +87,7 @@ fn a_running_pod_shows_where_it_is() {
 }
 
 #[test]
-fn a_pod_says_what_keeps_it() {
+fn a_waiting_pod_shows_the_reason() {
     let waiting = json!({"phase": "Pending", "containerStatuses": [
         {"restartCount": 7, "state": {"waiting": {"reason": "CrashLoopBackOff"}}},
     ]});
@@ -99,7 +99,7 @@ fn a_pod_says_what_keeps_it() {
 }
 
 #[test]
-fn a_pod_says_how_it_ended() {
+fn a_terminated_pod_shows_the_reason() {
     let ended = |terminated: Value| {
         let [_, status, _] = pod(&json!({"containerStatuses": [{"state": {"terminated": terminated}}]}));
         status
@@ -110,7 +110,7 @@ fn a_pod_says_how_it_ended() {
 }
 
 #[test]
-fn a_pod_of_which_a_part_has_completed_still_runs() {
+fn a_pod_with_a_completed_and_a_running_container_is_running() {
     let half_done = |ready: &str| {
         let [_, status, _] = pod(&json!({
             "phase": "Running",
@@ -127,7 +127,7 @@ fn a_pod_of_which_a_part_has_completed_still_runs() {
 }
 
 #[test]
-fn a_pod_that_initializes_says_how_far_it_is() {
+fn an_initializing_pod_shows_its_progress() {
     let init = |state: Value| {
         let [_, status, restarts] = pod(&json!({
             "phase": "Pending",
@@ -145,7 +145,7 @@ fn a_pod_that_initializes_says_how_far_it_is() {
 }
 
 #[test]
-fn sidecars_count_among_the_containers() {
+fn sidecars_count_as_containers() {
     let cells = pod_with(json!({
         "spec": {"initContainers": [{"name": "s", "restartPolicy": "Always"}], "containers": [{"name": "c"}]},
         "status": {
@@ -158,7 +158,7 @@ fn sidecars_count_among_the_containers() {
 }
 
 #[test]
-fn a_pod_that_is_deleted_terminates_unless_it_has_ended() {
+fn a_deleted_pod_is_terminating_unless_it_has_completed() {
     let deleted = |status: Value| {
         let [_, status, _] = pod_with(json!({"metadata": {"deletionTimestamp": CREATED}, "status": status}));
         status
@@ -169,7 +169,7 @@ fn a_pod_that_is_deleted_terminates_unless_it_has_ended() {
 }
 
 #[test]
-fn rows_of_pods_that_have_ended_are_marked() {
+fn rows_of_completed_pods_have_a_condition() {
     let pod = Gvk { group: "", version: "v1", kind: "Pod" };
     let conditions = row_conditions(pod, &json!({"status": {"phase": "Failed"}})).unwrap();
     assert_eq!(
@@ -209,14 +209,14 @@ fn workloads_show_replicas_containers_and_selectors() {
 }
 
 #[test]
-fn a_revision_names_its_controller() {
+fn a_controller_revision_shows_its_controller() {
     let owner = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "s", "controller": true});
     let parts = json!({"metadata": {"ownerReferences": [owner]}, "revision": 3});
     assert_eq!(row("apps/v1", "ControllerRevision", parts), json!(["o", "statefulset.apps/s", 3, "60m"]));
 }
 
 #[test]
-fn jobs_show_how_far_they_are() {
+fn jobs_show_their_status_and_completions() {
     let job = |spec: Value, status: Value| {
         let cells = row("batch/v1", "Job", json!({"spec": spec, "status": status}));
         [1, 2, 3].map(|at| cells[at].as_str().unwrap().to_owned())
@@ -245,7 +245,7 @@ fn cron_jobs_show_their_schedule() {
 }
 
 #[test]
-fn autoscalers_show_current_and_wanted_metrics() {
+fn autoscalers_show_current_and_target_metrics() {
     let targets = |metrics: Value, current: Value| {
         let parts =
             json!({"spec": {"metrics": metrics, "maxReplicas": 3}, "status": {"currentMetrics": current}});
@@ -270,7 +270,7 @@ fn autoscalers_show_current_and_wanted_metrics() {
 }
 
 #[test]
-fn an_autoscaler_of_the_old_version_shows_the_same() {
+fn an_autoscaler_in_v1_has_the_same_row() {
     let spec = json!({
         "scaleTargetRef": {"kind": "Deployment", "name": "d"},
         "minReplicas": 1, "maxReplicas": 3, "targetCPUUtilizationPercentage": 50,
@@ -286,7 +286,7 @@ fn an_autoscaler_of_the_old_version_shows_the_same() {
 }
 
 #[test]
-fn services_show_where_they_are_reached() {
+fn services_show_their_addresses_and_ports() {
     let ports = json!([{"port": 80, "nodePort": 30001, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]);
     let service = |ty: &str, spec: Value, ingress: Value| {
         let mut parts = json!({"spec": spec, "status": {"loadBalancer": {"ingress": ingress}}});
@@ -316,7 +316,7 @@ fn services_show_where_they_are_reached() {
 }
 
 #[test]
-fn long_lists_of_endpoints_are_cut() {
+fn long_lists_of_endpoints_are_truncated() {
     let subset = json!({"addresses": [{"ip": "192.0.2.1"}, {"ip": "2001:db8::1"}], "ports": [{"port": 80}, {"port": 443}]});
     assert_eq!(
         row("v1", "Endpoints", json!({"subsets": [subset]})),
@@ -347,7 +347,7 @@ fn an_ingress_shows_its_first_hosts() {
 }
 
 #[test]
-fn network_kinds_show_what_they_refer_to() {
+fn network_kinds_show_their_references() {
     let parameters =
         json!({"spec": {"controller": "c", "parameters": {"apiGroup": "g", "kind": "K", "name": "n"}}});
     assert_eq!(row("networking.k8s.io/v1", "IngressClass", parameters), json!(["o", "c", "K.g/n", "60m"]));
@@ -362,7 +362,7 @@ fn network_kinds_show_what_they_refer_to() {
 }
 
 #[test]
-fn a_node_shows_its_state_roles_and_system() {
+fn a_node_shows_its_status_roles_and_system() {
     let parts = json!({
         "metadata": {"labels": {"node-role.kubernetes.io/worker": "", "kubernetes.io/role": "x", "node-role.kubernetes.io/": ""}},
         "spec": {"unschedulable": true},
@@ -426,7 +426,7 @@ fn volumes_show_their_claim_and_class() {
 }
 
 #[test]
-fn an_event_shows_when_and_about_what() {
+fn an_event_shows_its_age_and_object() {
     let event = json!({
         "firstTimestamp": CREATED, "lastTimestamp": "2024-01-01T00:59:50Z", "count": 3, "type": "Normal", "reason": "R",
         "message": " M\n", "involvedObject": {"kind": "Pod", "name": "p", "fieldPath": "f"},
@@ -450,7 +450,7 @@ fn an_event_shows_when_and_about_what() {
 }
 
 #[test]
-fn a_quota_shows_what_is_used_of_it() {
+fn a_quota_shows_its_usage() {
     let status = json!({"hard": {"pods": "5", "limits.cpu": "2", "cpu": "1"}, "used": {"pods": "3"}});
     assert_eq!(
         row("v1", "ResourceQuota", json!({"status": status})),
@@ -471,7 +471,7 @@ fn bindings_show_their_subjects() {
 }
 
 #[test]
-fn requests_for_certificates_show_their_fate() {
+fn certificate_signing_requests_show_their_conditions() {
     let parts = json!({
         "spec": {"signerName": "s", "username": "u", "expirationSeconds": 3600},
         "status": {"conditions": [{"type": "Approved"}], "certificate": "eA=="},
@@ -504,7 +504,7 @@ fn admission_policies_show_their_parameters() {
 }
 
 #[test]
-fn flow_schemas_stand_in_the_order_in_which_they_match() {
+fn flow_schemas_are_sorted_by_matching_precedence() {
     let flow = |name: &str, precedence: i64| json!({"metadata": {"name": name}, "spec": {"matchingPrecedence": precedence}});
     let (a, b, c) = (flow("a", 9), flow("b", 1), flow("c", 9));
     let mut rows = [&c, &a, &b];
@@ -515,7 +515,7 @@ fn flow_schemas_stand_in_the_order_in_which_they_match() {
 }
 
 #[test]
-fn priority_levels_show_numbers_where_there_are_any() {
+fn priority_levels_show_numbers_if_set() {
     let parts = json!({"spec": {"type": "Limited", "limited": {"nominalConcurrencyShares": 5, "limitResponse": {"type": "Reject"}}}});
     assert_eq!(
         row("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration", parts),
@@ -524,7 +524,7 @@ fn priority_levels_show_numbers_where_there_are_any() {
 }
 
 #[test]
-fn an_api_service_says_why_it_is_not_available() {
+fn an_api_service_shows_why_it_is_unavailable() {
     let service = |condition: Value| {
         let parts = json!({"spec": {"service": {"namespace": "n", "name": "s"}}, "status": {"conditions": [condition]}});
         row("apiregistration.k8s.io/v1", "APIService", parts)
@@ -541,7 +541,7 @@ fn an_api_service_says_why_it_is_not_available() {
 }
 
 #[test]
-fn a_scale_has_columns_of_its_own() {
+fn a_scale_has_its_own_columns() {
     let parts = json!({"spec": {"replicas": 8}, "status": {"replicas": 4}});
     assert_eq!(row("autoscaling/v1", "Scale", parts), json!(["o", 8, 4, "60m"]));
     let columns = scale_column_definitions();

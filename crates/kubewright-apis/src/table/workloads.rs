@@ -1,4 +1,4 @@
-//! Rows of what runs pods.
+//! Rows of workloads.
 
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ fn replicas(row: &Row<'_>, selector: Value) -> Vec<Value> {
 
 pub(super) fn deployment(row: &Row<'_>) -> Vec<Value> {
     let [names, images] = row.containers("spec.template.spec");
-    // Unlike the others, a deployment shows an empty selector as such.
+    // Unlike other workloads, a Deployment shows an empty selector as such.
     let selector = LabelSelector::from_object(row.object.at("spec.selector"));
     vec![
         row.name(),

@@ -1,6 +1,6 @@
-//! Rules of label selectors in objects (`metav1.LabelSelector`), wherever they stand.
+//! Validation of `metav1.LabelSelector`.
 //!
-//! Says what is wrong with a selector; whether it matches labels is [`kubewright_apimachinery::selector::LabelSelector`]'s.
+//! Matching is in [`kubewright_apimachinery::selector::LabelSelector`].
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 
-/// Checks a selector. Absent ones are fine here: whether one is required is the kind's to say.
+/// Validates a selector. An absent one is valid; kinds check whether it is required.
 pub(crate) fn validate(selector: &Value, path: &Path) -> ErrorList {
     let mut errors = meta::labels(selector.at("matchLabels"), &path.child("matchLabels"));
     for (i, expression) in selector.list_at("matchExpressions").iter().enumerate() {
@@ -19,12 +19,12 @@ pub(crate) fn validate(selector: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// Whether a selector says nothing, and so selects everything.
+/// Whether a selector is empty and therefore selects everything.
 pub(crate) fn is_empty(selector: &Value) -> bool {
     selector.map_at("matchLabels").is_empty() && selector.list_at("matchExpressions").is_empty()
 }
 
-/// A selector as messages print it: in Go's order, which is not that of the alphabet.
+/// A selector as printed in messages, with Go's field order.
 pub(crate) fn printed(selector: &Value) -> String {
     if selector.is_null() {
         return "null".to_owned();
@@ -34,13 +34,13 @@ pub(crate) fn printed(selector: &Value) -> String {
         members.push(format!("\"matchLabels\":{}", json::to_string(selector.at("matchLabels"))));
     }
     if !selector.list_at("matchExpressions").is_empty() {
-        // Key, operator, values: here the alphabet and Go agree.
+        // For key, operator and values, alphabetical order equals Go's.
         members.push(format!("\"matchExpressions\":{}", json::to_string(selector.at("matchExpressions"))));
     }
     format!("{{{}}}", members.join(","))
 }
 
-/// Says that a selector may not change, where it did.
+/// Returns an error if a selector changed.
 pub(crate) fn immutable(new: &Value, old: &Value, path: &Path) -> Option<FieldError> {
     (new != old).then(|| FieldError::invalid_printed(path, printed(new), "field is immutable"))
 }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn operators_say_whether_they_want_values() {
+    fn operators_require_or_forbid_values() {
         let operator = |operator: &str, values: Value| {
             check(&json!({"matchExpressions": [{"key": "a", "operator": operator, "values": values}]}))
         };
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_selector_is_no_error() {
+    fn an_absent_selector_is_valid() {
         assert!(check(&Value::Null).is_empty());
         assert!(check(&json!({})).is_empty());
     }

@@ -1,7 +1,8 @@
-//! Validation of `metadata` of built-in kinds: the rule of each kind's name, and how often its strategy checks it.
+//! Validation of `metadata` of built-in kinds: the name rule of each kind, and how often its strategy checks
+//! it.
 //!
-//! The checks themselves are those of [`kubewright_apimachinery::meta`]. Kinds that are not listed have DNS subdomains
-//! as names.
+//! The checks are those of [`kubewright_apimachinery::meta`]. Names of kinds that are not listed are DNS
+//! subdomains.
 
 use kubewright_apimachinery::field::ErrorList;
 use kubewright_apimachinery::gvk::Gvk;
@@ -9,18 +10,18 @@ use kubewright_apimachinery::meta::{self, Check, NameRule, Rules};
 use kubewright_apimachinery::object::Fields as _;
 use serde_json::Value;
 
-/// Checks the metadata of an object that is about to be created. Its name has been generated.
+/// Validates metadata on creation, after the name has been generated.
 pub fn create(gvk: Gvk<'_>, namespaced: bool, object: &Value) -> ErrorList {
     meta::create(&rules(gvk, object), namespaced, object)
 }
 
-/// Checks the metadata of an object that is about to replace `old`.
+/// Validates metadata of an object that replaces `old`.
 pub fn update(gvk: Gvk<'_>, namespaced: bool, new: &Value, old: &Value) -> ErrorList {
     let rules = rules(gvk, new);
     meta::update(&rules, rules.update, namespaced, new, old)
 }
 
-/// Checks the metadata of an object whose `subresource` is about to be replaced.
+/// Validates metadata on an update of a subresource.
 pub fn update_subresource(
     gvk: Gvk<'_>,
     subresource: &str,
@@ -31,7 +32,7 @@ pub fn update_subresource(
     meta::update(&rules(gvk, new), subresource_checks(gvk, subresource), namespaced, new, old)
 }
 
-/// The rules of a kind. The object is asked only by kinds whose name follows from their spec.
+/// The rules of a kind. `object` is only needed for kinds whose name depends on the spec.
 fn rules(gvk: Gvk<'_>, object: &Value) -> Rules {
     Rules {
         name: name_rule(gvk, object),
@@ -56,10 +57,10 @@ fn name_rule(gvk: Gvk<'_>, object: &Value) -> NameRule {
     }
 }
 
-/// The kinds of kube-apiserver proper, but for the few that only use the generic rules.
+/// Whether finalizers of a kind must be qualified or known. A few kinds use only the generic rules.
 fn has_kube_finalizers(gvk: Gvk<'_>) -> bool {
     match gvk.group {
-        // Its legacy path does not look at metadata.
+        // The legacy Event strategy does not validate metadata.
         "" => gvk.kind != "Event",
         "apps"
         | "autoscaling"
@@ -114,7 +115,7 @@ fn update_checks(gvk: Gvk<'_>) -> &'static [Check] {
     }
 }
 
-/// What a kind's strategy for a subresource checks.
+/// The checks of a kind's strategy for a subresource.
 fn subresource_checks(gvk: Gvk<'_>, subresource: &str) -> &'static [Check] {
     use Check::{New, Update};
     match (gvk.group, gvk.kind, subresource) {

@@ -1,7 +1,7 @@
-//! Rules of Pod, PodTemplate and Node, and of pod templates wherever they stand.
+//! Validation of Pod, PodTemplate and Node, and of pod templates in other kinds.
 //!
-//! The order of the checks is upstream's, and so is the order of errors. Features are as a server of this
-//! version has them by default; fields of features that are off never get here.
+//! Errors have upstream's order. Feature gates have their defaults in this version; strategies drop fields of
+//! disabled features before validation.
 
 mod annotations;
 mod checks;
@@ -64,7 +64,7 @@ pub(super) fn update_subresource(gvk: Gvk<'_>, subresource: &str, new: &Value, o
     }
 }
 
-/// Checks a pod template: labels, annotations and the spec.
+/// Validates a pod template: labels, annotations and spec.
 pub(crate) fn pod_template(template: &Value, path: &Path) -> ErrorList {
     let (metadata, spec) = (template.at("metadata"), template.at("spec"));
     let (annotations_path, spec_path) = (path.child("annotations"), path.child("spec"));
@@ -80,7 +80,7 @@ pub(crate) fn pod_template(template: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// Checks a pod's spec; `pod_meta` is the metadata of the pod or template that it belongs to.
+/// Validates a pod spec. `pod_meta` is the metadata of the pod or template.
 pub(crate) fn pod_spec(spec: &Value, pod_meta: &Value, path: &Path, in_template: bool) -> ErrorList {
     let mut errors = ErrorList::new();
     let pod_name = if in_template { "" } else { pod_meta.str_at("name") };
@@ -133,7 +133,7 @@ fn create_pod(pod: &Value) -> ErrorList {
     errors
 }
 
-/// The rules of a pod that hold on create and on update. Templates do not have all of them.
+/// Validation of pods on create and update that templates do not have in full.
 fn pod_as_such(pod: &Value) -> ErrorList {
     let path = Path::new("spec");
     let (metadata, spec) = (pod.at("metadata"), pod.at("spec"));
@@ -161,7 +161,7 @@ fn policies(spec: &Value, path: &Path, errors: &mut ErrorList) {
     checks::one_of(spec.str_at("dnsPolicy"), &dns, &path.child("dnsPolicy"), errors);
 }
 
-/// Fields that are a name, a number or a short list, and have no rule but their form.
+/// Validates fields that only have format rules.
 fn plain_fields(spec: &Value, path: &Path, errors: &mut ErrorList) {
     optional_name(spec, "serviceAccountName", names::dns1123_subdomain, path, errors);
     optional_name(spec, "nodeName", names::dns1123_subdomain, path, errors);
@@ -179,7 +179,7 @@ fn plain_fields(spec: &Value, path: &Path, errors: &mut ErrorList) {
         checks::one_of(policy, &supported, &path.child("preemptionPolicy"), errors);
     }
     if spec.has("overhead") {
-        // Upstream takes it for the limits of a container, and so do its errors.
+        // Upstream validates the overhead as the limits of a container.
         let limits = serde_json::json!({"limits": spec.at("overhead")});
         resources::of_container(&limits, &[], &path.child("overhead"), errors);
     }
@@ -198,7 +198,7 @@ fn optional_name(
     }
 }
 
-/// Files that variables come from are in empty directories, which other containers of the pod fill.
+/// Validates that the volume of a `fileKeyRef` is an emptyDir.
 fn files_of_variables(spec: &Value, path: &Path, errors: &mut ErrorList) {
     for (container, path) in checks::containers(spec, path) {
         for (variable, path) in checks::items(container, "env", &path) {

@@ -1,7 +1,7 @@
-//! Rules of Service, Endpoints, EndpointSlice and the kinds of networking.
+//! Validation of Service, Endpoints, EndpointSlice and the kinds of networking.k8s.io.
 //!
-//! Upstream excuses mistakes that an older server let in and that an update leaves alone. Everything stored
-//! here has passed these rules, so there is nothing to excuse.
+//! Upstream tolerates unchanged values that older servers accepted. This is not needed here, because all
+//! stored objects passed this validation.
 
 mod addresses;
 mod endpoints;
@@ -58,7 +58,7 @@ pub(super) fn update_subresource(gvk: Gvk<'_>, subresource: &str, new: &Value, _
     }
 }
 
-/// The protocol of a port is there and known.
+/// Validates the protocol of a port.
 fn protocol(port: &Value, path: &Path) -> Option<FieldError> {
     let path = path.child("protocol");
     match port.str_at("protocol") {
@@ -68,18 +68,18 @@ fn protocol(port: &Value, path: &Path) -> Option<FieldError> {
     }
 }
 
-/// The protocol that applications speak on a port, if one is given, reads as a label key.
+/// Validates `appProtocol`, which has the format of a label key.
 fn app_protocol(port: &Value, path: &Path) -> ErrorList {
     let Some(protocol) = port.at("appProtocol").as_str() else { return ErrorList::new() };
     meta::invalid(&path.child("appProtocol"), protocol, names::label_key(protocol)).collect()
 }
 
-/// A number of a port is in its range.
+/// Validates the range of a port number.
 fn port_number(number: i64, path: &Path) -> impl Iterator<Item = FieldError> {
     names::port_number(number).into_iter().map(move |message| FieldError::invalid(path, number, message))
 }
 
-/// Addresses of endpoints, and for the sake of history external IPs, are ones that traffic can be sent to.
+/// Validates that an address of endpoints, or an external IP, is routable.
 fn endpoint_ip(value: &str, path: &Path) -> ErrorList {
     let Some(ip) = names::parse_ip_sloppy(value) else {
         return vec![FieldError::invalid(path, value, "must be a valid IP address")];
@@ -100,7 +100,7 @@ fn endpoint_ip(value: &str, path: &Path) -> ErrorList {
     broken.map(|(_, detail)| FieldError::invalid(path, value, detail)).collect()
 }
 
-/// A host in the status of a load balancer is a name, not an address.
+/// Validates that a host in the status of a load balancer is a DNS name, not an address.
 fn balancer_hostname(host: &str, path: &Path) -> ErrorList {
     if host.is_empty() {
         return ErrorList::new();

@@ -1,4 +1,4 @@
-//! Rules of the kinds of apps, batch, autoscaling and policy, and of ReplicationController.
+//! Validation of the kinds of apps, batch, autoscaling and policy, and of ReplicationController.
 
 mod autoscaler;
 mod conditions;
@@ -84,20 +84,20 @@ fn scale(object: &Value) -> ErrorList {
 
 const NOT_MATCHED: &str = "`selector` does not match template `labels`";
 
-/// Says that a number is below zero.
+/// Returns an error if a number is negative.
 fn nonnegative(object: &Value, name: &str, path: &Path) -> Option<FieldError> {
     let value = object.int_at(name)?;
     let detail = "must be greater than or equal to 0";
     (value < 0).then(|| FieldError::invalid(&path.child(name), value, detail))
 }
 
-/// Says so of every number in a status that may not be below zero, in this order.
+/// Returns an error for each negative number, in this order.
 fn nonnegative_all(object: &Value, names: &[&str], path: &Path) -> ErrorList {
     names.iter().filter_map(|name| nonnegative(object, name, path)).collect()
 }
 
-/// Says that some of the replicas in a status are more than all, or than the ready ones. Numbers that are left
-/// out are zero.
+/// Returns an error for each replica count that is greater than `replicas`, or than the ready count. Absent
+/// counts are zero.
 fn not_more_than_all(status: &Value, names: &[&str], ready: &str, path: &Path) -> ErrorList {
     let count = |name: &str| status.int_at(name).unwrap_or_default();
     let more = |name: &str, detail: &str| FieldError::invalid(&path.child(name), count(name), detail);
@@ -112,7 +112,7 @@ fn not_more_than_all(status: &Value, names: &[&str], ready: &str, path: &Path) -
     errors
 }
 
-/// Says that the count of collisions went down; controllers rely on it to find new names.
+/// Returns an error if the collision count decreased.
 fn collisions_decreased(new: &Value, old: &Value) -> Option<FieldError> {
     let count = new.int_at("status.collisionCount");
     let before = old.int_at("status.collisionCount")?;
@@ -122,14 +122,14 @@ fn collisions_decreased(new: &Value, old: &Value) -> Option<FieldError> {
     })
 }
 
-/// Says that a template makes pods that the selector does not select.
+/// Returns an error if the selector does not match the labels of the template.
 fn not_matched(selector: &LabelSelector, template: &Value, path: &Path) -> Option<FieldError> {
     let labels = template.at("metadata.labels");
     (!selector.matches(labels))
         .then(|| FieldError::invalid(&path.child("metadata").child("labels"), labels.clone(), NOT_MATCHED))
 }
 
-/// What every controller but Job asks of its pods: they run, and start again, without end.
+/// Validates that pods always restart and have no deadline. Applies to all workloads except Job.
 fn runs_always(template: &Value, kind: &str, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let spec = path.child("spec");
@@ -144,7 +144,7 @@ fn runs_always(template: &Value, kind: &str, path: &Path) -> ErrorList {
     errors
 }
 
-/// [`FieldError::not_supported`] for a value that upstream prints in its own way.
+/// [`FieldError::not_supported`] with a printed value.
 fn not_supported_printed(path: &Path, value: String, supported: &[&str]) -> FieldError {
     FieldError { value: Some(value), ..FieldError::not_supported(path, Value::Null, supported) }
 }

@@ -187,7 +187,7 @@ fn a_program_that_is_no_operator_is_told() {
     let (_folder, mut command) = built("echo hello");
     insta::assert_snapshot!(run(&mut command).stderr, @"
     error: cannot read what operator declares
-      cause: what the operator printed is not its declarations; does its `main` print anything on standard output before `manager.run()`?
+      cause: cannot parse the operator's declarations; does its `main` print to standard output before `manager.run()`?
       cause: expected value at line 1 column 1
     ");
 }
@@ -207,7 +207,7 @@ fn an_operator_of_another_release_is_told() {
     let (_folder, mut command) = built(r#"echo '{"format": 99}'"#);
     insta::assert_snapshot!(run(&mut command).stderr, @"
     error: cannot read what operator declares
-      cause: the operator prints its declarations in form 99, and this tool reads form 1; use the same release of the crate `kubewright` and of the command line (`cargo update -p kubewright`)
+      cause: the operator prints declarations in format 99, but this tool reads format 1; use the same release of the `kubewright` crate and the command-line tool (`cargo update -p kubewright`)
     ");
 }
 
@@ -215,8 +215,8 @@ fn an_operator_of_another_release_is_told() {
 fn an_operator_that_declares_nothing_is_told() {
     let (_folder, mut command) = built(r#"echo '{"format": 1, "program": "operator"}'"#);
     insta::assert_snapshot!(run(&mut command).stderr, @"
-    error[KW502] operator: the operator declares nothing: no kind, no right, no webhook and no controller. The linker drops a library that nothing refers to, and its attributes with it
-      help: refer to the library from main.rs, as the scaffold does, and register a controller before `manager.run()`
+    error[KW502] operator: the operator declares nothing: no kind, RBAC rule, webhook or controller. The linker drops a library that is never referenced, including its attributes
+      help: reference the library in main.rs, as in the scaffold, and register a controller before `manager.run()`
     error: an error in what the operator declares; nothing was written
     ");
 }

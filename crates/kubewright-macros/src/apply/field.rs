@@ -1,4 +1,4 @@
-//! One field of a partial struct: its type, what serde is told of it, and its setter.
+//! One field of an apply configuration: its type, serde attributes and setter.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens as _, format_ident, quote};
@@ -10,12 +10,12 @@ use super::documented;
 use super::serde::{self, OfField};
 use crate::nearest::did_you_mean;
 
-/// Types that hold others, the last of their parameters.
+/// Container types. The last type parameter is the element type.
 const HOLDERS: &[&str] =
     &["Option", "Box", "Arc", "Rc", "Vec", "VecDeque", "BTreeMap", "HashMap", "IndexMap"];
 const LISTS: &[&str] = &["Vec", "VecDeque"];
 const MAPS: &[&str] = &["BTreeMap", "HashMap", "IndexMap"];
-/// Of a literal the compiler has to know the type: `impl Into<u16>` would make `80` an `i32`.
+/// Setters take these types directly. With `impl Into<u16>`, rustc would infer `i32` for `80`.
 const PRIMITIVES: &[&str] = &[
     "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64",
     "u128", "usize",
@@ -23,18 +23,18 @@ const PRIMITIVES: &[&str] = &[
 
 pub(super) struct Field<'f> {
     attributes: &'f [Attribute],
-    /// Not where the user's field is: what nobody calls of what is generated is nothing to warn of.
+    /// Has the span of the macro call, so that rustc does not report unused generated setters.
     name: Ident,
     serde: OfField,
     nested: bool,
-    /// What is there if it is.
+    /// The type without `Option`.
     ty: &'f Type,
-    /// It could be absent before.
+    /// Whether the original field is an `Option`.
     optional: bool,
 }
 
 impl<'f> Field<'f> {
-    /// Nothing, if the field is never sent.
+    /// Returns `None` if the field is never serialized.
     pub(super) fn read(field: &'f syn::Field) -> Result<Option<Self>, Error> {
         let nested = is_nested(&field.attrs)?;
         let serde = serde::field(&field.attrs)?;
@@ -49,24 +49,23 @@ impl<'f> Field<'f> {
             optional: inner.is_some(),
         };
         if read.serde.flatten && !nested && held_by(read.ty, MAPS).is_none() {
-            let what = "the fields of a flattened struct are applied one by one too: write #[apply(nested)] on it, \
+            let what = "a flattened struct is applied field by field; write #[apply(nested)] on the field, \
                         and #[derive(ApplyConfiguration)] on its struct";
             return Err(Error::new(ident.span(), what));
         }
         if nested && (read.serde.serialize.is_some() || read.serde.deserialize.is_some()) {
-            let what =
-                "a field that is written in its own way is applied as a whole: leave out #[apply(nested)]";
+            let what = "a field with its own serialization is applied as a whole; remove #[apply(nested)]";
             return Err(Error::new(ident.span(), what));
         }
         Ok(Some(read))
     }
 
-    /// What it holds.
+    /// The type of the value in the generated struct.
     fn value(&self) -> TokenStream {
         if self.nested { partial_of(self.ty) } else { self.ty.to_token_stream() }
     }
 
-    /// The field itself, in a struct of this name.
+    /// The field declaration in the generated struct `owner`.
     pub(super) fn member(&self, owner: &Ident) -> TokenStream {
         let (name, value, carried) = (&self.name, self.value(), &self.serde.carried);
         let about = documented(self.attributes);
@@ -96,7 +95,7 @@ impl<'f> Field<'f> {
         }
     }
 
-    /// The functions that read and write a field in its own way, for the field that may be absent.
+    /// Wrappers that call the field's own `serialize_with` and `deserialize_with` functions for an `Option`.
     pub(super) fn forms(&self) -> TokenStream {
         let (value, plain, conditions) =
             (self.value(), self.name.unraw(), self.conditions().collect::<Vec<_>>());
@@ -186,7 +185,7 @@ fn at_call_site(ident: &Ident) -> Ident {
     ident
 }
 
-/// What a setter takes for a type, and whether that must be converted.
+/// The argument type of a setter, and whether it needs `into()`.
 struct Into {
     takes: TokenStream,
     converts: bool,
@@ -207,14 +206,14 @@ fn into(ty: &Type, nested: bool) -> Into {
     Into { takes: quote!(impl ::core::convert::Into<#target>), converts: true }
 }
 
-/// `#[apply(nested)]` is there.
+/// Whether the field has `#[apply(nested)]`.
 fn is_nested(attributes: &[Attribute]) -> Result<bool, Error> {
     let mut nested = false;
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("apply")) {
         for meta in attribute.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)? {
             if !matches!(&meta, Meta::Path(path) if path.is_ident("nested")) {
                 let word = meta.path().to_token_stream().to_string();
-                let what = format!("unknown word `{word}`{}", did_you_mean(&word, ["nested"]));
+                let what = format!("unknown option `{word}`{}", did_you_mean(&word, ["nested"]));
                 return Err(Error::new_spanned(meta, what));
             }
             nested = true;
@@ -223,7 +222,7 @@ fn is_nested(attributes: &[Attribute]) -> Result<bool, Error> {
     Ok(nested)
 }
 
-/// The partial form of a type, within what holds it.
+/// The apply configuration of a type, inside its containers.
 fn partial_of(ty: &Type) -> TokenStream {
     if let (Type::Path(path), Some(segment)) = (ty, last(ty))
         && let Some(types) = types_of(segment, HOLDERS)
@@ -238,7 +237,7 @@ fn partial_of(ty: &Type) -> TokenStream {
     quote!(<#ty as ::kubewright::apply::ApplyConfiguration>::Partial)
 }
 
-/// What the type holds, if it is one of these.
+/// The element type of `ty`, if `ty` is one of these containers.
 fn held_by<'t>(ty: &'t Type, holders: &[&str]) -> Option<&'t Type> {
     types_of(last(ty)?, holders)?.pop()
 }

@@ -1,7 +1,7 @@
-//! What the attributes of serde say, as far as a partial struct must say the same.
+//! Serde attributes that the apply configuration has in common with the original struct.
 //!
-//! Names are carried over. What has to do with absence is dropped, since every field may be absent here. What gives a
-//! struct another form on the wire is refused: a part of that form has no meaning.
+//! Renaming attributes are copied. Defaults are dropped, since every field is optional. Attributes that
+//! change the representation of the struct are rejected, because a part of it would have no meaning.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -11,26 +11,25 @@ use syn::{Attribute, Error, Meta, Token};
 
 use super::path_of;
 
-/// Forms in which a struct is no map of its fields.
+/// Attributes that serialize a struct other than as a map of its fields.
 const OTHER_FORMS: &[&str] =
     &["transparent", "from", "try_from", "into", "tag", "content", "untagged", "remote"];
 
-/// What a field says.
+/// The serde attributes of a field.
 #[derive(Default)]
 pub(super) struct OfField {
-    /// Names, as they stand.
+    /// Renaming attributes, copied as written.
     pub(super) carried: Vec<TokenStream>,
-    /// It is never sent.
+    /// Never serialized.
     pub(super) skip: bool,
-    /// Its own fields stand among those of the struct.
     pub(super) flatten: bool,
-    /// How it is written, if in its own way.
+    /// The custom serialization function.
     pub(super) serialize: Option<TokenStream>,
-    /// How it is read, if in its own way.
+    /// The custom deserialization function.
     pub(super) deserialize: Option<TokenStream>,
 }
 
-/// What a container says that its twin must say too.
+/// The container attributes to copy.
 pub(super) fn container(attributes: &[Attribute]) -> Result<Vec<TokenStream>, Error> {
     let mut carried = Vec::new();
     for meta in metas(attributes)? {
@@ -38,7 +37,7 @@ pub(super) fn container(attributes: &[Attribute]) -> Result<Vec<TokenStream>, Er
             carried.push(quote!(#meta));
         } else if let Some(form) = OTHER_FORMS.iter().find(|form| meta.path().is_ident(form)) {
             let what = format!(
-                "with `{form}` the fields are not what is sent, so they cannot be left out one by one"
+                "ApplyConfiguration does not support `{form}`, because the struct is not serialized as its fields"
             );
             return Err(Error::new(meta.span(), what));
         }
@@ -46,7 +45,6 @@ pub(super) fn container(attributes: &[Attribute]) -> Result<Vec<TokenStream>, Er
     Ok(carried)
 }
 
-/// What a field says.
 pub(super) fn field(attributes: &[Attribute]) -> Result<OfField, Error> {
     let mut field = OfField::default();
     for meta in metas(attributes)? {

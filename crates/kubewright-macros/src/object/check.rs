@@ -1,7 +1,7 @@
-//! Compares what is written in `object!` with the built-in types, and collects what it expands to.
+//! Checks the input of `object!` against the built-in types.
 //!
-//! Owns the messages about fields and values. Literals become JSON here; an expression becomes a placeholder with the
-//! shape that its type must fit, so that rustc checks it. Every mistake is reported, each at its own token.
+//! Literals become JSON. An expression becomes a placeholder with an expected type, which rustc checks.
+//! Reports every error at its own token.
 
 use std::collections::BTreeSet;
 
@@ -17,30 +17,31 @@ use super::syntax::{Body, Entry, Key, Node};
 use super::table::{self, Field, FieldType, OBJECT_META, Type};
 use crate::nearest::nearest;
 
-/// What an object expands to.
+/// The expansion of an object.
 #[derive(Default)]
 pub(super) struct Checked {
-    /// Calls that give the values of expressions.
+    /// Calls that insert the values of expressions.
     pub(super) holes: Vec<TokenStream>,
-    /// Calls that give computed keys. They come last, since the places of holes have the keys before.
+    /// Calls that insert computed keys. They run last, because the pointers of values contain the placeholder
+    /// keys.
     pub(super) keys: Vec<TokenStream>,
     pub(super) errors: Option<Error>,
-    /// A custom resource, whose fields are known at run time only.
+    /// A custom resource. Its fields are not known at compile time.
     custom: bool,
 }
 
-/// Where a value is.
+/// The location of a value.
 struct Place<'a> {
-    /// As an RFC 6901 pointer.
+    /// RFC 6901 pointer.
     pointer: String,
-    /// The field, for messages.
+    /// The field name in messages.
     field: &'a str,
-    /// The key, or the value if it is in a list.
+    /// The span of the key, or of the value in a list.
     span: Span,
 }
 
 impl Checked {
-    /// Checks a whole object. The result is its JSON, with null in the place of expressions.
+    /// Checks a whole object and returns its JSON, with null in place of expressions.
     pub(super) fn object(&mut self, kind: &Kind, body: &Body) -> Value {
         self.custom = kind.builtin.is_none();
         let place = Place { pointer: String::new(), field: &kind.name, span: kind.span };
@@ -54,7 +55,7 @@ impl Checked {
         })
     }
 
-    /// An object whose fields are known.
+    /// An object with known fields.
     fn typed(&mut self, ty: &Type, body: &Body, place: &Place<'_>) -> Value {
         if ty.any {
             return self.body(body, place, |_| Ok(FieldType::Any));
@@ -65,7 +66,7 @@ impl Checked {
                 missing.retain(|other| other.name != name);
                 return Ok(field.ty.clone());
             }
-            // A misspelt field is not missing as well.
+            // A misspelled field is not also reported as missing.
             let meant = meant(ty, name);
             missing.retain(|field| Some(field.name) != meant.as_deref());
             Err(unknown(ty, name, meant.as_deref()))
@@ -101,7 +102,7 @@ impl Checked {
                 Key::Computed(key) => (self.computed(key, &place.pointer), key.span()),
             };
             if place.pointer.is_empty() && matches!(&*name, "apiVersion" | "kind") {
-                self.wrong(span, format!("the macro sets `{name}`: leave it out"));
+                self.wrong(span, format!("the macro sets `{name}`; remove it"));
                 continue;
             }
             if !seen.insert(name.clone()) {
@@ -111,7 +112,7 @@ impl Checked {
             let ty = match (&entry.key, field(&name)) {
                 (_, Ok(ty)) => ty,
                 (Key::Computed(_), Err(_)) => {
-                    let what = format!("the keys of `{}` are fixed: write the name of a field", place.field);
+                    let what = format!("`{}` is not a map; write a field name", place.field);
                     self.wrong(span, what);
                     continue;
                 }
@@ -135,7 +136,7 @@ impl Checked {
                 Value::Null
             }
             (Some(mark), _) => {
-                self.wrong(*mark, "`?` is for an expression of type Option: a literal is always there");
+                self.wrong(*mark, "`?` is only allowed with an expression of type Option");
                 Value::Null
             }
             (None, value) => self.value(value, ty, place),
@@ -156,7 +157,7 @@ impl Checked {
                 if let Some(span) = body.open {
                     self.wrong(
                         span,
-                        format!("`{}` is a map, which has no required fields: leave `..` out", place.field),
+                        format!("`{}` is a map without required fields; remove `..`", place.field),
                     );
                 }
                 self.body(body, place, |_| Ok((**of).clone()))
@@ -172,8 +173,7 @@ impl Checked {
                 Value::String(text)
             }
             (Node::Text(text), FieldType::Quantity) if !is_quantity(&text.value()) => {
-                let what =
-                    format!("`{}` is not a quantity: write one such as `100m` or `1.5Gi`", text.value());
+                let what = format!("`{}` is not a quantity such as `100m` or `1.5Gi`", text.value());
                 self.wrong(node.span(), what);
                 Value::Null
             }
@@ -205,7 +205,7 @@ impl Checked {
             (Node::Bool(flag), FieldType::Bool | FieldType::Any) => Value::Bool(flag.value),
             (Node::Null(_), FieldType::Any) => Value::Null,
             (Node::Null(span), _) => {
-                let what = "null is not a value: leave the field out, or write `key?: option`";
+                let what = "null is not allowed; remove the field, or write `key?: option`";
                 self.wrong(*span, what);
                 Value::Null
             }
@@ -237,18 +237,18 @@ impl Checked {
         i64::try_from(number).map_or(Value::Null, Value::from)
     }
 
-    /// An expression, whose type rustc checks.
+    /// An expression. rustc checks its type.
     fn hole(&mut self, function: &str, expression: &Expr, ty: &FieldType, pointer: &str) {
         let function = syn::Ident::new(function, Span::call_site());
         let shape = shape(ty);
-        // Errors about the type are shown at the expression.
+        // Type errors point at the expression.
         let span = expression.span().resolved_at(Span::mixed_site());
         self.holes.push(quote_spanned! {span=>
             ::kubewright::object::template::#function::<#shape, _>(#pointer, &(#expression))
         });
     }
 
-    /// A key that is computed. The result is what stands for it in the JSON: no Kubernetes key has a NUL.
+    /// A computed key. Returns its placeholder in the JSON, which contains NUL, unlike any Kubernetes key.
     fn computed(&mut self, key: &Expr, pointer: &str) -> String {
         let name = format!("\0{}", self.keys.len());
         let span = key.span().resolved_at(Span::mixed_site());
@@ -267,7 +267,7 @@ impl Checked {
     }
 }
 
-/// The field that was meant: one with a similar name, or one of this name further down.
+/// The likely intended field: one with a similar name, or one with this name in a nested object.
 fn meant(ty: &Type, name: &str) -> Option<String> {
     let near = nearest(name, ty.fields.iter().map(|field| field.name));
     near.map(str::to_owned).or_else(|| below(ty, name, 2))
@@ -304,7 +304,7 @@ fn no_such_value(text: &str, field: &str, values: &[&'static str]) -> String {
     }
 }
 
-/// What a field holds, with its article.
+/// The type of a field in messages, with its article.
 fn described(ty: &FieldType) -> String {
     match ty {
         FieldType::Text(_) => "a string".to_owned(),
@@ -312,10 +312,10 @@ fn described(ty: &FieldType) -> String {
         FieldType::Int32 => "a 32-bit integer".to_owned(),
         FieldType::Int64 => "a 64-bit integer".to_owned(),
         FieldType::Number => "a number".to_owned(),
-        FieldType::Bytes => "base64 in a string".to_owned(),
+        FieldType::Bytes => "a base64 string".to_owned(),
         FieldType::Quantity => "a quantity".to_owned(),
         FieldType::IntOrString => "a 32-bit integer or a string".to_owned(),
-        FieldType::Time | FieldType::MicroTime => "a time in a string".to_owned(),
+        FieldType::Time | FieldType::MicroTime => "a time string".to_owned(),
         FieldType::List(_) => "a list".to_owned(),
         FieldType::Map(_) => "a map".to_owned(),
         FieldType::Object(name) => format!("an object ({})", name.rsplit('.').next().unwrap_or_default()),
@@ -323,7 +323,7 @@ fn described(ty: &FieldType) -> String {
     }
 }
 
-/// What was written.
+/// The type of the input in messages.
 fn form(node: &Node) -> &'static str {
     match node {
         Node::Text(_) => "a string",
@@ -337,7 +337,7 @@ fn form(node: &Node) -> &'static str {
     }
 }
 
-/// The Rust type that stands for what a field holds.
+/// The Rust type that represents a field type.
 fn shape(ty: &FieldType) -> TokenStream {
     let shape = match ty {
         FieldType::List(of) => {

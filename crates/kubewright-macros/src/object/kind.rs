@@ -1,7 +1,6 @@
-//! Which kind `object!` is for.
+//! Resolves the kind of an `object!`.
 //!
-//! Owns the ways to write a kind and the Rust type behind each. A kind that the table does not have is a custom
-//! resource, which is named by its Rust type.
+//! A kind is either in the table of built-in types or is a custom resource, given by its Rust type.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens as _, quote};
@@ -14,10 +13,10 @@ use crate::nearest::nearest;
 
 /// A kind and its Rust type.
 pub(super) struct Kind {
-    /// The type of the table. None for a custom resource.
+    /// The built-in type. `None` for a custom resource.
     pub(super) builtin: Option<Type>,
     pub(super) rust: TokenStream,
-    /// For messages.
+    /// The name in messages.
     pub(super) name: String,
     pub(super) span: Span,
 }
@@ -40,7 +39,7 @@ fn by_version(version: &LitStr, kind: &Ident) -> Result<Kind, Error> {
         .collect();
     let what = match known.as_slice() {
         [] => format!(
-            "`{kind}` is not a built-in kind: name a custom resource by its Rust type, without an API version"
+            "`{kind}` is not a built-in kind; for a custom resource, write its Rust type without an API version"
         ),
         known => format!("no `{kind}` in `{}`; it is in `{}`", version.value(), known.join("`, `")),
     };
@@ -63,7 +62,7 @@ fn by_path(path: &Path) -> Result<Kind, Error> {
     };
     let mut found = candidates(package.as_deref(), kind);
     if found.len() > 1 {
-        // `v1` and `v1beta1` of one group: the stable version is meant.
+        // Prefer the stable version of `v1` and `v1beta1`.
         if found.iter().filter(|ty| is_stable(ty)).count() == 1 {
             found.retain(is_stable);
         }
@@ -71,7 +70,7 @@ fn by_path(path: &Path) -> Result<Kind, Error> {
     let span = path.segments.last().map_or_else(Span::call_site, |segment| segment.ident.span());
     if found.len() > 1 {
         let paths: Vec<String> = found.iter().map(|ty| format!("`{}`", ty.name.replace('.', "::"))).collect();
-        return Err(Error::new(span, format!("`{kind}` is ambiguous: write {}", paths.join(" or "))));
+        return Err(Error::new(span, format!("`{kind}` is ambiguous; write {}", paths.join(" or "))));
     }
     match found.pop() {
         Some(ty) => builtin(ty, span),
@@ -82,7 +81,7 @@ fn by_path(path: &Path) -> Result<Kind, Error> {
     }
 }
 
-/// The kinds of a name. A package may start with a dot: then any group has it.
+/// The kinds with this name. A package that starts with a dot matches any group.
 fn candidates(package: Option<&str>, kind: &str) -> Vec<Type> {
     let matches = |name: &&str| {
         let (of, short) = name.rsplit_once('.').unwrap_or_default();
@@ -104,7 +103,7 @@ fn unknown(package: &str, kind: &str) -> String {
     let path = package.replace('.', "::");
     match nearest(kind, known) {
         Some(near) => format!("unknown kind `{kind}`; did you mean `{path}::{near}`?"),
-        None => format!("Kubernetes has no kind `{kind}` in `{path}`"),
+        None => format!("no built-in kind `{kind}` in `{path}`"),
     }
 }
 
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_names_a_builtin_kind_or_a_custom_resource() {
+    fn a_path_resolves_to_a_builtin_kind_or_a_custom_resource() {
         for (path, name) in [
             ("Deployment", "apps.v1.Deployment"),
             ("apps::v1::Deployment", "apps.v1.Deployment"),
@@ -166,9 +165,9 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_is_none_or_several_is_an_error() {
+    fn unknown_and_ambiguous_kinds_are_errors() {
         for (path, error) in [
-            ("Event", "`Event` is ambiguous: write `core::v1::Event` or `events::v1::Event`"),
+            ("Event", "`Event` is ambiguous; write `core::v1::Event` or `events::v1::Event`"),
             ("apps::v1::Deploymnt", "unknown kind `Deploymnt`; did you mean `apps::v1::Deployment`?"),
             ("PodList", "`PodList` has no ObjectMeta, so it cannot be applied"),
         ] {

@@ -1,8 +1,8 @@
-//! Literals that have a format of their own: quantities and base64.
+//! Validates literals with a format: quantities and base64.
 //!
-//! Accepts everything that an API server accepts. Says nothing about which quantity makes sense where.
+//! Accepts everything that the API server accepts.
 
-/// Whether a text is a resource quantity: `100m`, `1.5Gi`, `1e3`.
+/// Whether `text` is a resource quantity, such as `100m`, `1.5Gi` or `1e3`.
 pub(super) fn is_quantity(text: &str) -> bool {
     let number = text.strip_prefix(['+', '-']).unwrap_or(text);
     let suffix = number.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
@@ -20,7 +20,7 @@ pub(super) fn is_quantity(text: &str) -> bool {
         }
 }
 
-/// Whether a text is base64 with the standard alphabet and padding.
+/// Whether `text` is base64 with the standard alphabet and padding.
 pub(super) fn is_base64(text: &str) -> bool {
     let body = text.trim_end_matches('=');
     let in_alphabet = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantities_are_told_from_other_texts() {
+    fn is_quantity_accepts_only_quantities() {
         for good in ["0", "1", "100m", "1.5", "0.5Gi", ".5", "1e3", "2E", "12E-2", "-3k", "128Mi"] {
             assert!(is_quantity(good), "{good}");
         }
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_told_from_other_texts() {
+    fn is_base64_accepts_only_base64() {
         for good in ["", "YQ==", "YWI=", "YWJj"] {
             assert!(is_base64(good), "{good}");
         }

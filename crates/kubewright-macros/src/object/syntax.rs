@@ -1,7 +1,6 @@
 //! The syntax of `object!`: `Kind { key: value, ... }`.
 //!
-//! Owns the tree that is parsed and the rules that tell an object from a block and a literal from an expression.
-//! Knows nothing of Kubernetes.
+//! Distinguishes objects from blocks and literals from expressions. Independent of Kubernetes types.
 
 use proc_macro2::{Span, TokenTree};
 use syn::ext::IdentExt as _;
@@ -18,7 +17,7 @@ pub(super) struct Input {
     pub(super) body: Body,
 }
 
-/// How the kind is written.
+/// The notation of the kind.
 pub(super) enum KindName {
     /// `Deployment`, `apps::v1::Deployment`, or the path of a Rust type.
     Path(Path),
@@ -29,7 +28,7 @@ pub(super) enum KindName {
 /// `{ key: value, ... }`
 pub(super) struct Body {
     pub(super) entries: Vec<Entry>,
-    /// The object ends with `..`: other field managers own the rest.
+    /// Set if the object ends with `..`: other field managers own the remaining fields.
     pub(super) open: Option<Span>,
     pub(super) span: Span,
 }
@@ -74,7 +73,9 @@ impl Node {
 impl Parse for Input {
     fn parse(input: ParseStream<'_>) -> Result<Self, Error> {
         if input.is_empty() {
-            return Err(input.error("write a kind and its fields: `Deployment { metadata: { ... }, ... }`"));
+            return Err(
+                input.error("expected a kind and its fields: `Deployment { metadata: { ... }, ... }`")
+            );
         }
         let kind = if input.peek(LitStr) {
             KindName::Versioned(input.parse()?, input.parse()?)
@@ -83,7 +84,7 @@ impl Parse for Input {
         };
         let body = input.parse()?;
         if !input.is_empty() {
-            return Err(input.error("nothing may follow the object"));
+            return Err(input.error("unexpected token after the object"));
         }
         Ok(Self { kind, body })
     }
@@ -98,7 +99,7 @@ impl Parse for Body {
             if content.peek(Token![..]) {
                 open = Some(content.parse::<Token![..]>()?.span());
                 if !content.is_empty() {
-                    return Err(content.error("`..` is the last entry of an object"));
+                    return Err(content.error("`..` must be the last entry of an object"));
                 }
                 break;
             }
@@ -137,7 +138,7 @@ impl Parse for Node {
             return match Self::literal(input)? {
                 Some(Self::Integer(number, span)) => Ok(Self::Integer(-number, span)),
                 Some(Self::Float(number, span)) => Ok(Self::Float(-number, span)),
-                _ => Err(Error::new(minus.span(), "only a number can be negative")),
+                _ => Err(Error::new(minus.span(), "expected a number after `-`")),
             };
         }
         if stands_alone(input, 1) {
@@ -181,13 +182,13 @@ impl Node {
     }
 }
 
-/// Whether the value is these next tokens and nothing else.
+/// Whether the value consists of exactly the next `tokens` tokens.
 fn stands_alone(input: ParseStream<'_>, tokens: usize) -> bool {
     let fork = input.fork();
     (0..tokens).all(|_| fork.parse::<TokenTree>().is_ok()) && (fork.is_empty() || fork.peek(Token![,]))
 }
 
-/// Whether braces hold entries. Otherwise they are a block.
+/// Whether the braces contain entries. Otherwise they are a block.
 fn is_object(input: ParseStream<'_>) -> Result<bool, Error> {
     let fork = input.fork();
     let content;
@@ -200,7 +201,7 @@ fn is_object(input: ParseStream<'_>) -> Result<bool, Error> {
     Ok(content.peek(Token![:]) && (mark.is_some() || !content.peek(Token![::])))
 }
 
-/// Whether brackets hold `value; count`, which is an expression.
+/// Whether the brackets contain `value; count`, which is an expression.
 fn is_repeat(input: ParseStream<'_>) -> Result<bool, Error> {
     let fork = input.fork();
     let content;

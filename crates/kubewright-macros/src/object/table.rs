@@ -1,7 +1,7 @@
-//! The built-in types of Kubernetes: which fields a type has, and what they hold.
+//! The built-in types of Kubernetes with their fields.
 //!
-//! Reads the copy of `types.txt` in this crate, whose format is described in `kubewright_apimachinery::types`. A type
-//! is parsed when it is asked for; marks that say nothing about what a client may write are skipped.
+//! Reads this crate's copy of `types.txt`. `kubewright_apimachinery::types` documents the format. Types are
+//! parsed on demand; marks that do not restrict the input of a client are skipped.
 
 const TYPES: &str = include_str!("../../facts/types.txt");
 
@@ -12,9 +12,9 @@ pub(super) const OBJECT_META: &str = "meta.v1.ObjectMeta";
 pub(super) struct Type {
     /// For example `apps.v1.Deployment`.
     pub(super) name: &'static str,
-    /// Group and version, if the type is a kind: `apps/v1`, or `/v1` for core.
+    /// Group and version if the type is a kind, such as `apps/v1`, or `/v1` for core.
     pub(super) group_version: Option<&'static str>,
-    /// Holds any JSON.
+    /// Accepts any JSON.
     pub(super) any: bool,
     pub(super) fields: Vec<Field>,
 }
@@ -25,10 +25,10 @@ pub(super) struct Field {
     pub(super) required: bool,
 }
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FieldType {
-    /// A string; one of these, if there are any.
+    /// A string, with its enum values if any.
     Text(Vec<&'static str>),
     Bool,
     Int32,
@@ -42,7 +42,7 @@ pub(super) enum FieldType {
     MicroTime,
     List(Box<Self>),
     Map(Box<Self>),
-    /// The name of a type of the table.
+    /// The name of a type in the table.
     Object(String),
     /// Any JSON.
     Any,
@@ -53,25 +53,25 @@ impl Type {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// The name without its package: `Deployment`.
+    /// The name without the package, such as `Deployment`.
     pub(super) fn short(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or_default()
     }
 
-    /// Whether the type is a kind whose objects have metadata of their own. Lists and options have none.
+    /// Whether the type is a kind with ObjectMeta. Lists and options have none.
     pub(super) fn is_object(&self) -> bool {
         let meta = FieldType::Object(OBJECT_META.to_owned());
         self.group_version.is_some() && self.field("metadata").is_some_and(|field| field.ty == meta)
     }
 }
 
-/// The type of this name, if the table has it.
+/// The type with this name, if the table has it.
 pub(super) fn find(name: &str) -> Option<Type> {
     let line = lines().find(|line| line.split(' ').next() == Some(name))?;
     Some(parse(line))
 }
 
-/// Every kind, as the name of its type: `apps.v1.Deployment`.
+/// The type names of all kinds, such as `apps.v1.Deployment`.
 pub(super) fn kinds() -> impl Iterator<Item = &'static str> {
     lines().filter(|line| line.contains(" @kind=")).filter_map(|line| line.split(' ').next())
 }
@@ -98,7 +98,7 @@ fn parse(line: &'static str) -> Type {
 fn field(name: &'static str, text: &'static str, package: &str) -> Field {
     let (mut ty, mut rest) = field_type(text, package);
     let mut required = false;
-    // A default is the last mark and may hold any letter.
+    // The default is the last mark and may contain any character.
     while let Some(mark) = rest.chars().next().filter(|mark| *mark != '=') {
         rest = &rest[mark.len_utf8()..];
         match mark {
@@ -120,7 +120,7 @@ fn field(name: &'static str, text: &'static str, package: &str) -> Field {
     Field { name, ty, required }
 }
 
-/// The type at the start of a text, and what follows it.
+/// Parses the type at the start of `text` and returns the rest.
 fn field_type(text: &'static str, package: &str) -> (FieldType, &'static str) {
     for (open, close) in [('[', ']'), ('{', '}')] {
         if let Some(inner) = text.strip_prefix(open) {
@@ -173,13 +173,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_copy_is_the_table_of_apimachinery() {
+    fn the_copy_equals_the_table_of_apimachinery() {
         let table = concat!(env!("CARGO_MANIFEST_DIR"), "/../kubewright-apimachinery/facts/types.txt");
         assert!(std::fs::read_to_string(table).unwrap() == TYPES, "run `cargo xtask facts`");
     }
 
     #[test]
-    fn every_type_that_a_field_refers_to_is_in_the_table() {
+    fn every_referenced_type_is_in_the_table() {
         let mut fields = 0;
         for line in lines() {
             for field in parse(line).fields {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_give_enums_and_required_fields() {
+    fn marks_are_parsed_to_enums_and_required_fields() {
         let ports = find("core.v1.ContainerPort").unwrap();
         assert!(ports.field("containerPort").unwrap().required);
         let protocol = &ports.field("protocol").unwrap().ty;

@@ -1,7 +1,7 @@
-//! Selectors of labels, as JSON in a text or as a literal of the same form.
+//! Label selectors, as JSON in a string or as a literal.
 //!
-//! Owns what the API server takes for a LabelSelector. What is written as a literal is refused at the word, what is
-//! written as a text at the text.
+//! Applies the API server's validation of LabelSelector. Errors in a literal point at the token, errors in a
+//! string at the string.
 
 use proc_macro2::Span;
 use serde_json::Value as Json;
@@ -12,13 +12,13 @@ use crate::nearest::did_you_mean;
 
 const OPERATORS: &[&str] = &["In", "NotIn", "Exists", "DoesNotExist"];
 
-/// The selector as JSON, or nothing if it is wrong.
+/// Returns the selector as JSON, or `None` if it is invalid.
 pub(super) fn read(arguments: &mut Arguments, value: Value) -> Option<String> {
     let value = match value {
         Value::Text(Word { text, span }) => match serde_json::from_str(&text) {
             Ok(json) => at(span, json),
             Err(error) => {
-                arguments.wrong(span, format!("this is no JSON: {error}"));
+                arguments.wrong(span, format!("invalid JSON: {error}"));
                 return None;
             }
         },
@@ -28,7 +28,7 @@ pub(super) fn read(arguments: &mut Arguments, value: Value) -> Option<String> {
     json(&value).map(|json| json.to_string())
 }
 
-/// JSON that stands in one place.
+/// Converts JSON to a [`Value`] whose parts all have the same span.
 fn at(span: Span, json: Json) -> Value {
     match json {
         Json::Null => Value::Word(Word { text: "null".to_owned(), span }),
@@ -43,7 +43,7 @@ fn at(span: Span, json: Json) -> Value {
     }
 }
 
-/// As JSON; selectors have texts, lists and maps only.
+/// Converts a [`Value`] to JSON. Selectors contain only strings, lists and maps.
 fn json(value: &Value) -> Option<Json> {
     match value {
         Value::Text(word) => Some(Json::from(word.text.clone())),
@@ -57,7 +57,8 @@ fn json(value: &Value) -> Option<Json> {
 
 fn check(arguments: &mut Arguments, selector: &Value) {
     let Value::Map(members, _) = selector else {
-        let what = "a selector is a map: write `{ matchLabels: { \"app\": \"web\" } }`, or JSON in a text";
+        let what =
+            "a selector must be a map such as `{ matchLabels: { \"app\": \"web\" } }`, or JSON in a string";
         return arguments.wrong(selector.span(), what);
     };
     for (key, value) in members {
@@ -69,7 +70,7 @@ fn check(arguments: &mut Arguments, selector: &Value) {
                 }
             }
             ("matchLabels", other) => {
-                arguments.wrong(other.span(), "`matchLabels` is a map: write `{ \"app\": \"web\" }`");
+                arguments.wrong(other.span(), "`matchLabels` must be a map such as `{ \"app\": \"web\" }`");
             }
             ("matchExpressions", Value::List(expressions, _)) => {
                 for expression in expressions {
@@ -78,7 +79,7 @@ fn check(arguments: &mut Arguments, selector: &Value) {
             }
             ("matchExpressions", other) => arguments.wrong(
                 other.span(),
-                "`matchExpressions` is a list: write `[{ key: \"app\", operator: \"Exists\" }]`",
+                "`matchExpressions` must be a list such as `[{ key: \"app\", operator: \"Exists\" }]`",
             ),
             (unknown, _) => {
                 let near = match did_you_mean(unknown, ["matchLabels", "matchExpressions"]) {
@@ -95,8 +96,10 @@ fn check(arguments: &mut Arguments, selector: &Value) {
 
 fn check_expression(arguments: &mut Arguments, expression: &Value) {
     let Value::Map(members, span) = expression else {
-        return arguments
-            .wrong(expression.span(), "an expression is a map: `{ key: \"app\", operator: \"Exists\" }`");
+        return arguments.wrong(
+            expression.span(),
+            "an expression must be a map such as `{ key: \"app\", operator: \"Exists\" }`",
+        );
     };
     let (mut key, mut operator, mut values) = (None, None, None);
     for (name, value) in members {
@@ -105,9 +108,9 @@ fn check_expression(arguments: &mut Arguments, expression: &Value) {
             ("operator", Value::Text(word) | Value::Word(word)) => operator = Some(word),
             ("values", Value::List(items, span)) => values = Some((items, *span)),
             ("key" | "operator", other) => {
-                arguments.wrong(other.span(), format!("`{}` is a text", name.text));
+                arguments.wrong(other.span(), format!("`{}` must be a string", name.text));
             }
-            ("values", other) => arguments.wrong(other.span(), "`values` is a list of texts"),
+            ("values", other) => arguments.wrong(other.span(), "`values` must be a list of strings"),
             (unknown, _) => {
                 let near = did_you_mean(unknown, ["key", "operator", "values"]);
                 arguments.wrong(name.span, format!("unknown field `{unknown}`{near}"));
@@ -130,15 +133,15 @@ fn check_expression(arguments: &mut Arguments, expression: &Value) {
             arguments.wrong(operator.span, format!("`{}` needs `values`", operator.text));
         }
         ("In" | "NotIn", Some((items, span))) if items.is_empty() => {
-            arguments.wrong(span, format!("`{}` needs one value at least", operator.text));
+            arguments.wrong(span, format!("`{}` needs at least one value", operator.text));
         }
         ("Exists" | "DoesNotExist", Some((items, span))) if !items.is_empty() => {
-            arguments.wrong(span, format!("`{}` has no values", operator.text));
+            arguments.wrong(span, format!("`{}` must not have values", operator.text));
         }
         ("In" | "NotIn" | "Exists" | "DoesNotExist", _) => {}
         (unknown, _) => {
             let near = match did_you_mean(unknown, OPERATORS.iter().copied()) {
-                near if near.is_empty() => format!("; there are {}", OPERATORS.join(", ")),
+                near if near.is_empty() => format!("; expected one of {}", OPERATORS.join(", ")),
                 near => near,
             };
             arguments.wrong(operator.span, format!("unknown operator `{unknown}`{near}"));
@@ -149,7 +152,7 @@ fn check_expression(arguments: &mut Arguments, expression: &Value) {
 fn check_key(arguments: &mut Arguments, key: &Word) {
     if !is_qualified_name(&key.text) {
         let what = format!(
-            "`{}` is no label: write `name` or `example.com/name`, the name of 63 letters at most",
+            "`{}` is not a valid label key: write `name` or `example.com/name`, with a name of up to 63 characters",
             key.text
         );
         arguments.wrong(key.span, what);
@@ -161,11 +164,11 @@ fn check_value(arguments: &mut Arguments, value: &Value) {
         Value::Text(word) if is_label_value(&word.text) => {}
         Value::Text(word) => {
             let what = format!(
-                "`{}` is no value of a label: it has 63 letters, digits, `-`, `_` and `.` at most",
+                "`{}` is not a valid label value: use up to 63 letters, digits, `-`, `_` and `.`",
                 word.text
             );
             arguments.wrong(word.span, what);
         }
-        other => arguments.wrong(other.span(), "values of labels are texts: write it in quotes"),
+        other => arguments.wrong(other.span(), "label values are strings; put it in quotes"),
     }
 }

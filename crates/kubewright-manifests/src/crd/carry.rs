@@ -1,19 +1,18 @@
-//! Validators of schemars' own, on fields whose type has a schema of its own.
+//! Preserves schemars validators on fields whose type is a reference.
 //!
-//! `#[schemars(length(max = 3))]` looks at the type of the schema before it, and does nothing at a reference. schemars
-//! makes no references when it is asked to write every type out; but then nobody can tell which types they were. So
-//! both are made, and the validators are carried from the one to the other.
+//! `#[schemars(length(max = 3))]` has no effect on a reference. It works if schemars inlines all types, but then the type
+//! names are lost. So both schemas are generated, and the validators are copied from the inlined one.
 
 use serde_json::Value;
 
 const VALIDATORS: [&str; 7] =
     ["minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "pattern"];
 
-/// Carries validators from what schemars said to the definition's schema of the same type.
+/// Copies validators from the inlined schema to the CRD schema of the same type.
 pub(super) fn validators(from: &Value, to: &mut Value) {
     let Value::Object(to) = to else { return };
     for key in VALIDATORS {
-        // The one that stands at the field wins over the one that its type has.
+        // A validator on the field takes precedence over one on its type.
         if let Some(value) = find(from, key) {
             to.insert(key.to_owned(), value.clone());
         }
@@ -32,7 +31,7 @@ pub(super) fn validators(from: &Value, to: &mut Value) {
     }
 }
 
-/// What a schema says, or the only one beside null that it is a choice of.
+/// The value of a keyword in a schema, or in its only non-null alternative.
 fn find<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
     schema.get(key).or_else(|| {
         let mut choices =
@@ -42,7 +41,7 @@ fn find<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
     })
 }
 
-/// A field of a struct, or of a variant of an enum.
+/// A field of a struct or of an enum variant.
 fn field<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
     let own = schema.get("properties").and_then(|fields| fields.get(name));
     own.or_else(|| choices(schema).find_map(|choice| field(choice, name)))

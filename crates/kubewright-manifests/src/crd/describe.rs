@@ -1,9 +1,9 @@
-//! The length of descriptions.
+//! Limits the length of descriptions.
 
 use serde_json::Value;
 
-/// Shortens every description of a definition's schemas to at most so many bytes, at the end of a sentence if there is
-/// one; with 0 there are none. As controller-gen's `maxDescLen`.
+/// Truncates all descriptions in the schemas of a CRD to `most` bytes, preferably at the end of a sentence. 0
+/// removes them. Like controller-gen's `maxDescLen`.
 pub fn limit_descriptions(definition: &mut Value, most: usize) {
     let versions = definition.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
     for version in versions.into_iter().flatten() {

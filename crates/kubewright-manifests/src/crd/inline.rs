@@ -1,18 +1,18 @@
-//! References between schemas, followed.
+//! Inlines references between schemas.
 //!
-//! schemars gives each type once and refers to it by name; a definition has no references. The names are what tells
-//! Kubernetes' own types ([`upstream`]) from the operator's, so references are followed here and not by schemars.
+//! schemars emits each type once and references it by name; CRD schemas have no references. The names
+//! identify types of Kubernetes ([`upstream`]), so references are inlined here and not by schemars.
 
 use serde_json::{Map, Value, json};
 
 use super::upstream::{self, Options};
 use crate::schema::{note, union};
 
-/// All types by their names.
+/// Schemas by type name.
 pub(super) struct Definitions {
     types: Map<String, Value>,
     options: Options,
-    /// The types that hold themselves.
+    /// Recursive types.
     pub(super) recursive: Vec<String>,
 }
 
@@ -26,7 +26,7 @@ impl Definitions {
         Self { types, options, recursive: Vec::new() }
     }
 
-    /// Replaces all references within `schema` by what they refer to.
+    /// Replaces all references in `schema`.
     pub(super) fn follow(&mut self, schema: &mut Value) {
         self.within(schema, &mut Vec::new());
     }
@@ -81,7 +81,7 @@ impl Definitions {
     }
 }
 
-/// Lays what is said beside a reference over what it refers to.
+/// Merges keywords next to a reference into the referenced schema. They take precedence.
 pub(super) fn overlay(map: &mut Map<String, Value>, beside: Map<String, Value>) {
     for (key, value) in beside {
         match (map.get_mut(&key), value) {
@@ -100,7 +100,7 @@ fn anything() -> Map<String, Value> {
     any.as_object().cloned().unwrap_or_default()
 }
 
-/// The name in a reference: schemars writes it as a part of a URL.
+/// The type name in a reference, which schemars percent-encodes.
 fn decode(name: &str) -> String {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();

@@ -1,7 +1,7 @@
-//! Several versions of a kind, in one definition.
+//! Merges the versions of a kind into one CRD.
 //!
-//! Each version comes with a definition that has it alone. What they say of the kind must be the same; what they say of
-//! themselves (served, stored, deprecated) is kept. The order in which they come does not matter.
+//! The input is one CRD per version. Common properties must be equal; properties of a version (served,
+//! storage, deprecated) are kept. The result does not depend on the input order.
 
 use std::collections::BTreeMap;
 
@@ -12,27 +12,27 @@ use crate::declare::{Item, Kind};
 use crate::lint::{Finding, Level};
 use crate::webhook;
 
-/// A definition of a kind with all of its versions.
+/// A CRD with all versions of a kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Definition {
-    /// What its file is called: `<group>_<plural>.yaml`, as kubebuilder has it.
+    /// The file name `<group>_<plural>.yaml`, as in kubebuilder.
     pub file: String,
     /// The CustomResourceDefinition.
     pub definition: Value,
-    /// Where its versions were declared.
+    /// The source locations of its versions.
     pub items: Vec<Item>,
 }
 
-/// What became of declared kinds.
+/// The result of [`merge`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Merged {
-    /// By the names of their files.
+    /// Sorted by file name.
     pub definitions: Vec<Definition>,
-    /// Those of the kinds, and what does not go together.
+    /// Findings of the kinds, and conflicts between versions.
     pub findings: Vec<Finding>,
 }
 
-/// Merges the versions of each kind; they are in the order of their names, as controller-gen has them.
+/// Merges the versions of each kind. Versions are sorted by name, as by controller-gen.
 pub fn merge(kinds: Vec<Kind>) -> Merged {
     let mut merged = Merged::default();
     let mut named: BTreeMap<String, Vec<Kind>> = BTreeMap::new();
@@ -47,7 +47,7 @@ pub fn merge(kinds: Vec<Kind>) -> Merged {
         check(&kinds, &mut merged.findings);
         let versions = kinds.iter().filter_map(|kind| version(kind).cloned()).collect();
         let items = kinds.iter().map(|kind| kind.item.clone()).collect();
-        // What the stored version says of the kind is what counts; the others say the same.
+        // Common properties are taken from the storage version; the others have the same.
         let stored = kinds.iter().position(is_stored).unwrap_or(0);
         let mut definition = kinds.swap_remove(stored).definition;
         definition["spec"]["versions"] = versions;
@@ -71,7 +71,7 @@ pub fn merge_all(declarations: &Declarations) -> Merged {
     merged
 }
 
-/// What the file of a definition is called: `<group>_<plural>.yaml`.
+/// The file name of a CRD: `<group>_<plural>.yaml`.
 pub fn file_name(definition: &Value) -> String {
     let text = |pointer| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     format!("{}_{}.yaml", text("/spec/group"), text("/spec/names/plural"))
@@ -108,8 +108,8 @@ fn check(kinds: &[Kind], findings: &mut Vec<Finding>) {
         [] => find(
             "KW120",
             &first.item,
-            format!("no version of {kind} is the one that is stored"),
-            "leave out `storage = false` in the `#[kube(...)]` of the version that etcd is to hold",
+            format!("{kind} has no storage version"),
+            "remove `storage = false` from the `#[kube(...)]` of the storage version",
         ),
         [_, others @ ..] => {
             for other in others {
@@ -117,11 +117,11 @@ fn check(kinds: &[Kind], findings: &mut Vec<Finding>) {
                     "KW120",
                     &other.item,
                     format!(
-                        "{kind} {} is to be stored, and so is {}: only one version can be",
+                        "both {kind} {} and {} are storage versions, but only one version can be",
                         version_name(other),
                         version_name(stored[0])
                     ),
-                    "write `storage = false` in the `#[kube(...)]` of every version but the one that etcd is to hold",
+                    "write `storage = false` in the `#[kube(...)]` of every other version",
                 );
             }
         }
@@ -131,12 +131,8 @@ fn check(kinds: &[Kind], findings: &mut Vec<Finding>) {
             find(
                 "KW121",
                 &other.item,
-                format!(
-                    "{kind} {} is declared twice, the other time by {}",
-                    version_name(other),
-                    one.item.path
-                ),
-                "name each version in one `crds!` only, or give one of the types another `version`",
+                format!("{kind} {} is declared twice, also by {}", version_name(other), one.item.path),
+                "list each version in `crds!` once, or change the `version` of one of the types",
             );
         }
         for (what, attribute) in [
@@ -154,7 +150,9 @@ fn check(kinds: &[Kind], findings: &mut Vec<Finding>) {
                 find(
                     "KW122",
                     &other.item,
-                    format!("{kind} {this} and {that} do not agree in {name}, which all versions share"),
+                    format!(
+                        "{kind} {this} and {that} have different {name}, which must be the same in all versions"
+                    ),
                     &format!("write the same `{attribute}` in the `#[kube(...)]` of every version"),
                 );
             }

@@ -1,14 +1,14 @@
-//! Fields whose absence is written as `null`.
+//! Finds optional fields that are serialized as `null`.
 //!
-//! An `Option` is a field that may be absent. serde writes its `None` as `null` unless it is told to skip it, and an
-//! API server refuses `null` where the schema does not say `nullable`. schemars knows both sides: what may be absent
-//! when a value is read, and what is always there when it is written.
+//! serde serializes `None` as `null` unless the field has `skip_serializing_if`, and the API server rejects
+//! `null` if the schema is not `nullable`. Compares schemars' schemas for deserialization, where the field is
+//! optional, and serialization, where it is required.
 
 use serde_json::{Map, Value};
 
 use super::structural::Found;
 
-/// Compares how a type is read and how it is written.
+/// Compares the deserialization and serialization schemas of a type.
 pub(super) fn compare(read: &Value, written: &Value, path: &str, found: &mut Vec<Found>) {
     let (Value::Object(read), Value::Object(written)) = (read, written) else { return };
     if let (Some(Value::Object(fields)), Some(Value::Object(same))) =
@@ -69,6 +69,6 @@ fn takes_null(schema: &Map<String, Value>) -> bool {
 
 fn is_nullable(schema: &Map<String, Value>) -> bool {
     schema.get("nullable") == Some(&Value::Bool(true))
-        // It takes anything, so also null.
+        // Accepts any value, including null.
         || schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true)) && !schema.contains_key("type")
 }

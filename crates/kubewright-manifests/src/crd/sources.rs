@@ -1,8 +1,7 @@
-//! Validators that schemars drops without a word, found in the sources.
+//! Finds validators in Rust sources that schemars silently drops.
 //!
-//! `#[schemars(length(min = 1))]` on a map and `#[schemars(range(min = 1))]` on a string compile, and leave no trace in
-//! the schema. So they are looked for where they were written. A type is known by its name; one that this program does
-//! not know, an alias for example, is left alone.
+//! `#[schemars(length(min = 1))]` on a map and `#[schemars(range(min = 1))]` on a string compile but do not
+//! appear in the schema. Types are identified by name; unknown types, such as aliases, are skipped.
 
 use proc_macro2::Span;
 use syn::punctuated::Punctuated;
@@ -12,7 +11,7 @@ use syn::{Attribute, Field, Fields, GenericArgument, Item, Meta, PathArguments, 
 use crate::declare;
 use crate::lint::{Finding, Level};
 
-/// What is dropped in one file of an operator; `file` is its name in findings.
+/// The dropped validators of one source file. `file` is its name in findings.
 pub fn dropped_validators(file: &str, source: &str) -> Result<Vec<Finding>, syn::Error> {
     let mut search = Search { file, findings: Vec::new() };
     search.items(&syn::parse_file(source)?.items, "");
@@ -24,7 +23,7 @@ struct Search<'a> {
     findings: Vec<Finding>,
 }
 
-/// What a Rust type is in a schema.
+/// The schema type of a Rust type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     String,
@@ -71,7 +70,7 @@ impl Search<'_> {
         for field in fields {
             let validators: Vec<Meta> = field.attrs.iter().flat_map(arguments).collect();
             let is = |name: &str| validators.iter().any(|meta| meta.path().is_ident(name));
-            // Then the schema is that of something else.
+            // These attributes replace the schema.
             if !is("with") && !is("schema_with") {
                 self.validators(&validators, &field.ty, field, path);
             }
@@ -84,9 +83,9 @@ impl Search<'_> {
             let Some(name) = validator.path().get_ident().map(ToString::to_string) else { continue };
             let (fits, help) = match name.as_str() {
                 "length" => (matches!(kind, Kind::String | Kind::List), bounds(kind)),
-                "range" => (kind == Kind::Number, "leave it out, or give the field a type that is a number"),
+                "range" => (kind == Kind::Number, "remove it, or give the field a numeric type"),
                 "regex" | "pattern" | "contains" => {
-                    (kind == Kind::String, "leave it out, or give the field a type that is a string")
+                    (kind == Kind::String, "remove it, or give the field a string type")
                 }
                 "inner" => {
                     let nested = nested(validator);
@@ -96,18 +95,18 @@ impl Search<'_> {
                     }
                     (
                         kind == Kind::List,
-                        "for the values of a map write `#[schemars(transform = schema::values(...))]`",
+                        "for map values, write `#[schemars(transform = schema::values(...))]`",
                     )
                 }
                 _ => continue,
             };
             if !fits {
-                self.tell(&name, kind, help, field, validator.span(), path);
+                self.report(&name, kind, help, field, validator.span(), path);
             }
         }
     }
 
-    fn tell(&mut self, name: &str, kind: Kind, help: &str, field: &Field, at: Span, path: &str) {
+    fn report(&mut self, name: &str, kind: Kind, help: &str, field: &Field, at: Span, path: &str) {
         self.findings.push(Finding {
             code: "KW110".to_owned(),
             level: Level::Error,
@@ -117,7 +116,7 @@ impl Search<'_> {
                 path: path.to_owned(),
             },
             field: field.ident.as_ref().map(ToString::to_string).unwrap_or_default(),
-            message: format!("schemars drops `{name}` here without a word: this is {}", kind.words()),
+            message: format!("schemars silently drops `{name}` here, because this is {}", kind.words()),
             help: help.to_owned(),
         });
     }
@@ -131,11 +130,11 @@ fn bounds(kind: Kind) -> &'static str {
     match kind {
         Kind::Map => "write `#[schemars(transform = schema::min_properties(...))]`, or `max_properties`",
         Kind::Number => "write `#[schemars(range(...))]`",
-        _ => "leave it out",
+        _ => "remove it",
     }
 }
 
-/// What stands in an attribute of those that schemars reads.
+/// The arguments of an attribute that schemars reads.
 fn arguments(attribute: &Attribute) -> Vec<Meta> {
     let read = ["schemars", "validate", "garde"].iter().any(|name| attribute.path().is_ident(name));
     if read { nested(&attribute.meta) } else { Vec::new() }
@@ -147,7 +146,7 @@ fn nested(meta: &Meta) -> Vec<Meta> {
     parsed.map(|metas| metas.into_iter().collect()).unwrap_or_default()
 }
 
-/// What a type is in a schema, and the type of its items.
+/// The schema type of a Rust type, and its item type.
 fn kind_of(ty: &Type) -> Option<(Kind, Option<&Type>)> {
     let path = match ty {
         Type::Path(path) => path.path.segments.last()?,

@@ -1,7 +1,7 @@
-//! From what schemars says to what a definition may hold.
+//! Converts schemas of schemars to structural schemas.
 //!
-//! One walk over a schema without references. Each step keeps the meaning where a structural schema can have it; where
-//! it cannot, it says so with a [`Found`]. What comes out has keywords of `JSONSchemaProps` only.
+//! A single pass over a schema without references. Each step keeps the meaning if a structural schema can
+//! express it, and otherwise reports a [`Found`]. The result has only keywords of `JSONSchemaProps`.
 
 mod keywords;
 mod notes;
@@ -12,35 +12,35 @@ use super::inline::overlay;
 use crate::schema::note;
 use crate::schema::union::{self, INT_OR_STRING, PRESERVE};
 
-/// Something that does not fit, and where.
+/// A problem and its location.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     pub(super) code: &'static str,
-    /// Worth a look, and no more.
+    /// Whether it is only a warning.
     pub(super) warning: bool,
     pub(super) field: String,
     pub(super) message: String,
     pub(super) help: String,
 }
 
-/// The path of a field.
+/// The path of a nested field.
 pub(super) fn child(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-/// Makes a schema structural. Gives the places of enums that have a tag inside.
+/// Makes a schema structural. Returns the paths of internally tagged enums.
 pub(super) fn settle(schema: &mut Value, found: &mut Vec<Found>) -> Vec<String> {
     let mut walk = Walk { found, tagged: Vec::new() };
     walk.schema(schema, "", Place::Value);
     walk.tagged
 }
 
-/// What a schema is of.
+/// The position of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// A value of its own.
+    /// The schema of a value.
     Value,
-    /// One of several choices for a value.
+    /// An alternative in `anyOf` or `oneOf`.
     Variant,
 }
 
@@ -54,12 +54,7 @@ impl Walk<'_> {
         match schema {
             Value::Object(map) => self.object(map, path, place),
             Value::Bool(false) => {
-                self.tell(
-                    "KW107",
-                    path,
-                    "no value can be of this type",
-                    "leave the field out, or give it another type",
-                );
+                self.report("KW107", path, "this type has no values", "remove the field, or change its type");
                 *schema = json!({ PRESERVE: true });
             }
             _ => *schema = json!({ PRESERVE: true }),
@@ -72,7 +67,7 @@ impl Walk<'_> {
         keywords::translate(self, map, path);
         self.inside(map, path);
         if !map.contains_key("type") && !map.contains_key(INT_OR_STRING) && place == Place::Value {
-            // Nothing is said, so anything goes; the API server wants to hear that.
+            // The API server requires this for a schema without constraints.
             map.insert(PRESERVE.to_owned(), true.into());
         }
         if map.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true))
@@ -86,7 +81,8 @@ impl Walk<'_> {
         keywords::prune(self, map, path);
     }
 
-    /// An `Option` is a field that may be absent; whether it may also be null is said by a marker.
+    /// Removes null from an `Option`, which only means that the field may be absent. A marker makes it
+    /// nullable.
     fn drop_null(&mut self, map: &mut Map<String, Value>, path: &str) {
         if let Some(Value::Array(types)) = map.get_mut("type") {
             types.retain(|one| one != "null");
@@ -97,7 +93,7 @@ impl Walk<'_> {
                 }
                 [] => _ = map.insert("type".to_owned(), "null".into()),
                 _ => {
-                    // The same as a choice between them.
+                    // Equivalent to alternatives.
                     let choices = types.iter().map(|one| json!({ "type": one })).collect();
                     map.remove("type");
                     map.insert("anyOf".to_owned(), choices);
@@ -112,7 +108,7 @@ impl Walk<'_> {
                 map.remove(choice);
                 if let Value::Object(mut inner) = only {
                     let beside = std::mem::take(map);
-                    // What it is in turn may be a choice.
+                    // The alternative may contain alternatives itself.
                     self.drop_null(&mut inner, path);
                     overlay(&mut inner, beside);
                     *map = inner;
@@ -123,11 +119,11 @@ impl Walk<'_> {
             values.retain(|value| !value.is_null());
         }
         if map.get("type").is_some_and(|one| one == "null") {
-            self.tell(
+            self.report(
                 "KW107",
                 path,
-                "`()` and unit structs are always null, which no schema of a definition can say",
-                "leave the field out, or make it a struct with empty braces",
+                "`()` and unit structs are always null, which CRD schemas cannot express",
+                "remove the field, or make it a struct with empty braces",
             );
             map.insert("type".to_owned(), "object".into());
         }
@@ -147,8 +143,8 @@ impl Walk<'_> {
             Ok(tags) if tags.is_empty() => {}
             Ok(_) => self.tagged.push(path.to_owned()),
             Err(problem) => {
-                let message = format!("this enum cannot be said in a definition: {problem}");
-                self.tell("KW105", path, &message, problem.remedy());
+                let message = format!("CRD schemas cannot represent this enum: {problem}");
+                self.report("KW105", path, &message, problem.remedy());
                 map.retain(|key, _| matches!(key.as_str(), "description" | "title" | "default"));
                 map.insert(PRESERVE.to_owned(), true.into());
             }
@@ -169,7 +165,7 @@ impl Walk<'_> {
         }
     }
 
-    fn tell(&mut self, code: &'static str, path: &str, message: &str, help: &str) {
+    fn report(&mut self, code: &'static str, path: &str, message: &str, help: &str) {
         self.add(code, false, path, message, help);
     }
 
@@ -178,7 +174,7 @@ impl Walk<'_> {
     }
 
     fn add(&mut self, code: &'static str, warning: bool, path: &str, message: &str, help: &str) {
-        // A variant and the schema that it went into are the same place.
+        // A variant and the schema that it was merged into have the same path.
         if !self
             .found
             .iter()

@@ -1,4 +1,4 @@
-//! The definition of a Rust type.
+//! Generates the CRD of a Rust type.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,33 +16,33 @@ use super::{Options, carry, nulls};
 use crate::declare::{Declared, Item, Kind};
 use crate::lint::{Finding, Level};
 
-/// A type's definition, and what is wrong with it.
+/// The CRD of a type and its findings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Described {
     /// A CustomResourceDefinition with one version.
     pub definition: Value,
-    /// What was found while the schema was made. With an error among them the definition is not to be used.
+    /// Findings about the schema. If one is an error, do not use the CRD.
     pub findings: Vec<Finding>,
 }
 
 impl Described {
-    /// The definition as a type of k8s-openapi's.
+    /// The CRD as a type of k8s-openapi.
     pub fn to_typed(&self) -> Result<CustomResourceDefinition, serde_json::Error> {
         serde_json::from_value(self.definition.clone())
     }
 
-    /// Whether a cluster would refuse the definition, or lose what was meant.
+    /// Whether a cluster would reject the CRD or drop parts of it.
     pub fn has_errors(&self) -> bool {
         self.findings.iter().any(|finding| finding.level == Level::Error)
     }
 }
 
-/// The definition of a kind.
+/// Generates the CRD of a kind.
 pub fn of<T: CustomResourceExt + JsonSchema>() -> Described {
     with::<T>(Options::default())
 }
 
-/// As [`of`], with options.
+/// Like [`of`], with options.
 pub fn with<T: CustomResourceExt + JsonSchema>(options: Options) -> Described {
     let mut found = Vec::new();
     let generated = Generated {
@@ -53,7 +53,7 @@ pub fn with<T: CustomResourceExt + JsonSchema>(options: Options) -> Described {
     let (schema, tagged) = schema(generated, options, &mut found);
     let mut definition = quietly(|| T::crd()).map_or_else(
         |panic| {
-            // A problem with an enum is why, and was told already with its place.
+            // An enum problem is the cause and already reported with its path.
             if !found.iter().any(|known| known.code == "KW105") {
                 found.extend(kube_panicked(&panic, tagged));
             }
@@ -68,7 +68,7 @@ pub fn with<T: CustomResourceExt + JsonSchema>(options: Options) -> Described {
     Described { definition, findings }
 }
 
-/// A version of a kind as [`merge`](super::merge()) takes it, with the place that its findings name.
+/// A version of a kind for [`merge`](super::merge()). `item` is the source location of its findings.
 pub fn kind<T: CustomResourceExt + JsonSchema>(item: Item) -> Kind {
     let Described { definition, mut findings } = of::<T>();
     for finding in &mut findings {
@@ -77,12 +77,12 @@ pub fn kind<T: CustomResourceExt + JsonSchema>(item: Item) -> Kind {
     Kind { item, definition, findings }
 }
 
-/// What [`crds!`](crate::crds) registers.
+/// The declaration that [`crds!`](crate::crds) registers.
 pub fn declared<T: CustomResourceExt + JsonSchema>(item: Item) -> Declared {
     Declared::Kind(kind::<T>(item))
 }
 
-/// Declares kinds, so that `kubewright manifests` writes their definitions:
+/// Declares kinds, so that `kubewright manifests` writes their CRDs:
 ///
 /// ```
 /// # mod api { pub mod v1 {
@@ -112,13 +112,13 @@ macro_rules! crds {
     )+};
 }
 
-/// What schemars says of a type, in the ways that we ask.
+/// The schemas of a type from schemars.
 struct Generated {
-    /// How it is read: the schema.
+    /// For deserialization. This becomes the CRD schema.
     read: Types,
-    /// How it is written.
+    /// For serialization.
     written: Types,
-    /// How it is read, with every type written out.
+    /// For deserialization, with all types inlined.
     inlined: Value,
 }
 
@@ -151,9 +151,8 @@ fn schema(generated: Generated, options: Options, found: &mut Vec<Found>) -> (Va
             code: "KW106",
             warning: false,
             field: String::new(),
-            message: format!("the type {name} holds itself, and a definition has to end somewhere"),
-            help: "put `#[schemars(transform = schema::any())]` on the field that closes the circle"
-                .to_owned(),
+            message: format!("the type {name} is recursive, which CRD schemas cannot represent"),
+            help: "put `#[schemars(transform = schema::any())]` on the recursive field".to_owned(),
         });
     }
     nulls::compare(&schema, &written, "", found);
@@ -163,10 +162,10 @@ fn schema(generated: Generated, options: Options, found: &mut Vec<Found>) -> (Va
     (schema, tagged)
 }
 
-/// What every object has.
+/// Adds `apiVersion`, `kind` and `metadata`.
 fn complete_root(schema: &mut Value) {
     let Value::Object(map) = schema else { return };
-    // kube's derive says this where the author says nothing.
+    // kube's default description of a type without documentation.
     if map
         .get("description")
         .and_then(Value::as_str)
@@ -182,7 +181,7 @@ fn complete_root(schema: &mut Value) {
     }
 }
 
-// As Kubernetes describes them everywhere.
+// Upstream's standard descriptions.
 const API_VERSION: &str = "\
 APIVersion defines the versioned schema of this representation of an object.
 Servers should convert recognized schemas to the latest internal value, and
@@ -206,7 +205,8 @@ fn finding(found: Found) -> Finding {
     }
 }
 
-/// Columns and subresources are known to kube's derive alone, and come with a schema of its own, at which it panics.
+/// Findings for a panic of kube's derive. Its columns and subresources are only available together with its
+/// schema.
 fn kube_panicked(panic: &str, tagged: Vec<String>) -> Vec<Found> {
     let found = |field, message, help: &str| Found {
         code: "KW109",
@@ -217,21 +217,21 @@ fn kube_panicked(panic: &str, tagged: Vec<String>) -> Vec<Found> {
     };
     if tagged.is_empty() {
         let said = panic.get(..panic.floor_char_boundary(200)).unwrap_or_default();
-        let message = format!("kube's derive panics at this kind: {said}");
-        // schemars' own step from `true` to a schema does not look into the values of maps.
+        let message = format!("kube's derive panics on this kind: {said}");
+        // schemars does not convert `true` inside map values.
         let help = if said.contains("boolean `true`") {
-            "put `#[schemars(transform = schema::preserve_unknown_fields())]` on the field of type `Value` that is in a map"
+            "put `#[schemars(transform = schema::preserve_unknown_fields())]` on the field with `Value` in a map"
         } else {
-            "put `#[schemars(transform = schema::any())]` on the field at fault"
+            "put `#[schemars(transform = schema::any())]` on the field that causes it"
         };
         return vec![found(String::new(), message, help)];
     }
-    let message = "kube's derive panics at an enum that has its tag inside";
-    let help = "put `#[schemars(transform = schema::union())]` on the enum, beside its `#[serde(tag = ...)]`";
+    let message = "kube's derive panics on an internally tagged enum";
+    let help = "put `#[schemars(transform = schema::union())]` on the enum, next to `#[serde(tag = ...)]`";
     tagged.into_iter().map(|field| found(field, message.to_owned(), help)).collect()
 }
 
-/// What can be said of a kind without its definition.
+/// The CRD properties of a kind that are available without kube's derive.
 fn bare<T: CustomResourceExt>() -> Value {
     let kind = T::api_resource();
     json!({
@@ -251,7 +251,7 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `make` gives, or what it said when it panicked. A panic here is a finding, so it is not also printed.
+/// Returns the panic message if `make` panics. The panic is reported as a finding and therefore not printed.
 fn quietly<T>(make: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

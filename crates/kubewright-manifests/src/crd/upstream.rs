@@ -1,24 +1,24 @@
-//! What Kubernetes' own types are in a definition.
+//! Completes the schemas of Kubernetes types in CRDs.
 //!
-//! k8s-openapi has what the published schemas say. controller-gen reads the Go sources, which say more: how lists and
-//! maps merge, defaults, and the validation of conditions. That is added here, from the facts about built-in types.
+//! k8s-openapi is generated from the published schemas. controller-gen reads the Go sources, which contain
+//! more: list and map types, defaults, and the validation of conditions. These are added from the facts about
+//! built-in types.
 
 use kubewright_apimachinery::types::{self as facts, Field, FieldType, Merge};
 use serde_json::{Map, Value, json};
 
 use crate::schema::union;
 
-/// How a definition is made.
+/// Options of CRD generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Says of the metadata of embedded objects what users may set, instead of nothing: controller-gen's
-    /// `generateEmbeddedObjectMeta`.
+    /// Generates schemas for the metadata of embedded objects: controller-gen's `generateEmbeddedObjectMeta`.
     pub embedded_object_meta: bool,
 }
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 
-/// A type that has another schema than k8s-openapi says.
+/// The schema of a type that differs from that of k8s-openapi.
 pub(super) fn replaced(name: &str, options: Options) -> Option<Map<String, Value>> {
     let schema = match name {
         "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta" if options.embedded_object_meta => {
@@ -51,7 +51,7 @@ pub(super) fn replaced(name: &str, options: Options) -> Option<Map<String, Value
 
 const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
-/// Adds to the schema of the type `name` what the Go sources say and the published schema does not.
+/// Adds properties from the Go sources to the schema of the type `name`.
 pub(super) fn complete(name: &str, map: &mut Map<String, Value>, options: Options) {
     if replaced(name, options).is_some() {
         return;
@@ -71,7 +71,7 @@ pub(super) fn complete(name: &str, map: &mut Map<String, Value>, options: Option
     }
 }
 
-/// What the facts call a type of k8s-openapi's.
+/// The name of a k8s-openapi type in the facts table.
 fn fact_name(name: &str) -> Option<String> {
     let known = name.strip_prefix("io.k8s.api.").map(str::to_owned);
     known.or_else(|| name.strip_prefix(META).map(|name| format!("meta.v1.{name}"))).or_else(|| {
@@ -100,7 +100,8 @@ fn complete_field(field: &Field, property: &mut Map<String, Value>) {
     }
 }
 
-/// The API server refuses keys that can be absent. Some built-in types have such keys.
+/// Whether a field can be a list map key. The API server rejects optional keys, which some built-in types
+/// have.
 fn is_key(field: Option<&Field>) -> bool {
     field.is_some_and(|field| field.required || field.default.is_some())
 }

@@ -1,4 +1,4 @@
-//! Plans, and what they make of the disk.
+//! Plans, and their comparison with the disk.
 
 use serde_json::json;
 
@@ -33,7 +33,7 @@ fn paths(files: &Files) -> Vec<&str> {
 }
 
 #[test]
-fn a_plan_has_definitions_roles_and_webhooks() {
+fn a_plan_has_crds_roles_and_webhooks() {
     let (declarations, definitions) = operator();
     let plan = Plan::new(&declarations, &definitions, "");
     assert_eq!(paths(plan.files()), ["config/crd/bases/example.com_guestbooks.yaml", ROLES, WEBHOOKS]);
@@ -75,7 +75,7 @@ fn without_webhooks_there_is_no_file_for_them() {
 }
 
 #[test]
-fn a_header_stands_first_and_is_a_comment() {
+fn a_header_is_written_first_as_a_comment() {
     let (declarations, definitions) = operator();
     let plan = Plan::new(&declarations, &definitions, "# Copyright\n\nThe authors\n");
     for text in plan.files().values() {
@@ -84,7 +84,7 @@ fn a_header_stands_first_and_is_a_comment() {
 }
 
 #[test]
-fn a_second_run_has_nothing_to_do() {
+fn a_second_run_changes_nothing() {
     let (declarations, definitions) = operator();
     let plan = Plan::new(&declarations, &definitions, "");
     let mut disk = plan.files().clone();
@@ -95,7 +95,7 @@ fn a_second_run_has_nothing_to_do() {
 }
 
 #[test]
-fn only_what_changed_is_written() {
+fn only_changed_files_are_written() {
     let (mut declarations, definitions) = operator();
     let disk = Plan::new(&declarations, &definitions, "").files().clone();
     if let Declared::Rule(rule) = &mut declarations.declared[0] {
@@ -106,7 +106,7 @@ fn only_what_changed_is_written() {
 }
 
 #[test]
-fn what_nothing_produces_any_more_is_told_and_kept() {
+fn stale_files_are_reported_and_kept() {
     let (mut declarations, definitions) = operator();
     let mut disk = Plan::new(&declarations, &definitions, "").files().clone();
     disk.insert("config/crd/bases/example.com_books.yaml".into(), String::new());
@@ -116,10 +116,10 @@ fn what_nothing_produces_any_more_is_told_and_kept() {
     assert_eq!(changes.stale, ["config/crd/bases/example.com_books.yaml", ROLES, WEBHOOKS]);
     assert!(!changes.is_empty() && changes.write.is_empty());
     let findings: Vec<String> = changes.findings(&declarations).iter().map(ToString::to_string).collect();
-    insta::assert_snapshot!(findings.join("\n"), @r"
+    insta::assert_snapshot!(findings.join("\n"), @"
     warning[KW501] guestbook: config/crd/bases/example.com_books.yaml: no kind of the operator produces this file: it was renamed or removed, or is not in `crds!`, and the file would still be applied
       help: remove the file, or add the kind to `crds!`
-    warning[KW501] guestbook: config/rbac/role.yaml: the operator declares no rights
+    warning[KW501] guestbook: config/rbac/role.yaml: the operator declares no RBAC rules
       help: remove the file, or declare them with `#[rbac]`
     warning[KW501] guestbook: config/webhook/manifests.yaml: the operator declares no webhooks
       help: remove the file, or declare them with `#[webhook]`
@@ -127,7 +127,7 @@ fn what_nothing_produces_any_more_is_told_and_kept() {
 }
 
 #[test]
-fn an_operator_that_elects_and_secures_has_the_rights_for_it_in_files_of_their_own() {
+fn leader_election_and_secure_metrics_have_separate_role_files() {
     let (mut declarations, definitions) = operator();
     declarations.leader_election = true;
     declarations.secure_metrics = true;

@@ -1,8 +1,8 @@
 //! Findings about CustomResourceDefinitions.
 //!
-//! The API server's rules see the merged definition, as a cluster would; the version that an error is in leads to the
-//! Rust type. What a server accepts and nobody wants is looked for besides: columns that stay empty, keywords that are
-//! dropped, definitions that `kubectl apply` cannot write.
+//! Runs the API server's validation on the merged CRD. The version in an error determines the Rust type. Also
+//! checks for problems that the API server accepts: empty printer columns, dropped keywords, and CRDs that
+//! are too large for `kubectl apply`.
 
 mod paths;
 mod place;
@@ -18,12 +18,12 @@ use super::{Finding, Level};
 use crate::declarations::Declarations;
 use crate::declare::{Item, Kind};
 
-/// What all annotations of an object may take, names and values together.
+/// Maximum total size of an object's annotations.
 const ANNOTATIONS: usize = 262_144;
-/// Where `kubectl apply` keeps what was applied.
+/// Annotation in which `kubectl apply` stores the applied object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Looks at every definition.
+/// Checks all CRDs.
 pub(super) fn check(declarations: &Declarations, definitions: &[(String, Value)]) -> Vec<Finding> {
     let whole = declarations.whole();
     let mut findings = Vec::new();
@@ -43,21 +43,21 @@ pub(super) fn check(declarations: &Declarations, definitions: &[(String, Value)]
     findings
 }
 
-/// Whether a refusal says again what another one says of its cause.
+/// Whether an error is a consequence of another one.
 fn follows(refusal: &Refusal, all: &[Refusal]) -> bool {
     let is_too_dear = |other: &Refusal| other.message.contains("cost exceeds budget");
-    // The first version's name stands in the spec as well, and the status is made from the spec.
+    // `spec.version` repeats the name of the first version, and the status is derived from the spec.
     refusal.field == "spec.version"
         || refusal.field.starts_with("status.")
-        // A rule that is too dear by itself makes the sum too dear.
+        // A single rule that exceeds the budget also makes the total exceed it.
         || refusal.message.contains("cost total") && all.iter().any(is_too_dear)
 }
 
-/// A definition, and the types that it comes from.
+/// A CRD and the types that it was generated from.
 struct Origin<'a> {
     definition: &'a Value,
     kinds: Vec<&'a Kind>,
-    /// Where nothing else is known.
+    /// Used if no other item is known.
     whole: &'a Item,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Origin<'a> {
         Self { definition, kinds, whole }
     }
 
-    /// The type of a version; of the stored one for what all have in common.
+    /// The type of a version, or of the storage version for common properties.
     fn item(&self, version: Option<&str>) -> &'a Item {
         let storage = || {
             let versions = self.definition.list_at("spec.versions");
@@ -87,7 +87,7 @@ impl<'a> Origin<'a> {
 
     fn refused(&self, refusal: &Refusal) -> Option<Finding> {
         let place = Place::of(&refusal.field);
-        // Unknown keywords are looked for in the whole schema: the decoder looks at parts of it.
+        // Unknown keywords are searched in the whole schema, because the decoder checks only parts of it.
         if refusal.is_unknown && place.in_schema {
             return None;
         }
@@ -102,7 +102,7 @@ impl<'a> Origin<'a> {
         Some(Finding::error(code, item, message, help).at(place.field))
     }
 
-    /// kubectl writes a copy of what it applies into an annotation.
+    /// Checks the size of the CRD in kubectl's annotation.
     fn size(&self) -> Option<Finding> {
         let annotations = self.definition.map_at("metadata.annotations");
         let others: usize = annotations.iter().map(|(k, v)| k.len() + v.as_str().map_or(0, str::len)).sum();
@@ -113,8 +113,8 @@ impl<'a> Origin<'a> {
                 "KW208",
                 self.item(None),
                 format!(
-                    "the definition {} takes {size} bytes in the annotation that `kubectl apply` keeps it in, and \
-                     annotations may have {ANNOTATIONS}",
+                    "the CRD {} needs {size} bytes in the annotation of `kubectl apply`, but \
+                     annotations are limited to {ANNOTATIONS} bytes",
                     self.definition.str_at("metadata.name")
                 ),
                 "apply it with `kubectl apply --server-side`, or shorten the descriptions",
@@ -123,7 +123,7 @@ impl<'a> Origin<'a> {
     }
 }
 
-/// The code and the remedy for what a server refuses.
+/// The code and the fix for an error of the API server.
 fn explained(place: &Place, refusal: &Refusal) -> (&'static str, &'static str) {
     let Place { rest, in_schema, .. } = place;
     let message = refusal.message.as_str();
@@ -131,14 +131,14 @@ fn explained(place: &Place, refusal: &Refusal) -> (&'static str, &'static str) {
         return if message.contains("rule cost") || message.contains("messageExpression cost") {
             (
                 "KW203",
-                "bound what the rule goes through, with a length or a number of items on the lists, maps and strings \
-                 above it, or write a rule that does less",
+                "limit the lists, maps and strings that the rule evaluates with a maximum length or number of items, \
+                 or simplify the rule",
             )
         } else if rest.starts_with("x-kubernetes-validations") {
             (
                 "KW202",
-                "write CEL that compiles against the schema; `self` is the value that the rule stands at, and `has()` \
-                 asks for optional fields",
+                "write CEL that compiles against the schema; `self` is the value with the rule, and `has()` \
+                 checks optional fields",
             )
         } else if rest.starts_with("x-kubernetes-list")
             || rest.starts_with("x-kubernetes-map")
@@ -146,40 +146,37 @@ fn explained(place: &Place, refusal: &Refusal) -> (&'static str, &'static str) {
         {
             (
                 "KW205",
-                "let the keys of the list be fields of its items that are required or have a default, and no more than \
-                 scalars; items of a set are scalars or atomic",
+                "list map keys must be scalar fields that are required or have a default; \
+                 items of a set must be scalar or atomic",
             )
         } else if rest.starts_with("default") {
-            ("KW204", "write a default that the schema itself accepts")
+            ("KW204", "use a default that is valid for the schema")
         } else if rest.starts_with("pattern") {
-            ("KW209", "write a regular expression of Go's RE2: it has no look-around and no back-references")
+            ("KW209", "use Go's RE2 syntax, which has no look-around and no back-references")
         } else {
             (
                 "KW201",
-                "every field needs one type that is known outside `anyOf` and its like; for what has none, use an \
+                "every field needs exactly one type outside of `anyOf`, `oneOf` and `allOf`; otherwise use an \
                  int-or-string, an untyped value that preserves unknown fields, or a struct with optional fields",
             )
         };
     }
     let field = refusal.field.as_str();
     if field.contains("additionalPrinterColumns") {
-        (
-            "KW207",
-            "write a path that starts with a dot and a type of string, integer, number, boolean or date",
-        )
+        ("KW207", "use a path that starts with a dot, and the type string, integer, number, boolean or date")
     } else if field.contains("subresources") || field.contains("selectableFields") {
-        ("KW211", "write the path of a field that the schema has: `.spec.replicas`")
+        ("KW211", "use the path of an existing field, such as `.spec.replicas`")
     } else if field.starts_with("spec.versions") {
-        ("KW212", "let exactly one version be stored, and give each a name of its own, as `v1beta1`")
+        (
+            "KW212",
+            "make exactly one version the storage version, and give each a unique name such as `v1beta1`",
+        )
     } else if ["metadata.name", "spec.group", "spec.names", "spec.scope"]
         .iter()
         .any(|name| field.starts_with(name))
     {
-        (
-            "KW210",
-            "write names as Kubernetes has them: a group with a dot, plurals in lower case, kinds in CamelCase",
-        )
+        ("KW210", "use Kubernetes' naming: a group with a dot, lower-case plurals, kinds in CamelCase")
     } else {
-        ("KW200", "change the type so that an API server accepts its definition")
+        ("KW200", "change the type so that the API server accepts its CRD")
     }
 }

@@ -1,6 +1,4 @@
-//! Findings about rights that are declared.
-//!
-//! Only what is declared is looked at: rights that follow from the code are right by construction.
+//! Findings about declared RBAC rules. Implied rules are always valid.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +11,7 @@ use crate::declarations::Declarations;
 use crate::declare::Rule;
 use crate::rbac::{self, canonical_group};
 
-/// Resources that rights are given for although no path serves them.
+/// Resources that only exist in RBAC rules.
 const VIRTUAL: [(&str, &[&str]); 4] = [
     ("", &["users", "groups"]),
     ("authentication.k8s.io", &["userextras", "uids"]),
@@ -21,10 +19,10 @@ const VIRTUAL: [(&str, &[&str]); 4] = [
     ("policy", &["podsecuritypolicies"]),
 ];
 
-/// Subresources of custom kinds; the second is only asked for, never served.
+/// Subresources of custom resources. `finalizers` only exists in RBAC rules.
 const SUBRESOURCES: [&str; 3] = ["status", "finalizers", "scale"];
 
-/// Looks at every rule.
+/// Checks every rule.
 pub(super) fn check(declarations: &Declarations) -> Vec<Finding> {
     let known = Known::of(declarations);
     let mut findings = Vec::new();
@@ -42,29 +40,29 @@ fn refused(rule: &Rule) -> Vec<Finding> {
     let refusals = roles.iter().flat_map(server::refusals);
     let mut findings: Vec<Finding> = refusals
         .map(|refusal| {
-            // `rules[0].verbs` to `verbs`.
+            // `rules[0].verbs` becomes `verbs`.
             let field = refusal.field.rsplit('.').next().unwrap_or_default();
             let (code, field, help) = match field {
-                "verbs" => ("KW302", "verbs", "say what may be done: `verbs = \"get, list, watch\"`"),
+                "verbs" => ("KW302", "verbs", "add verbs, such as `verbs = \"get, list, watch\"`"),
                 "apiGroups" | "resources" => (
                     "KW303",
                     if field == "resources" { "resources" } else { "groups" },
-                    "name groups and resources, as `groups = \"apps\", resources = \"deployments\"` (the core \
-                     group is `\"\"`), or paths, as `urls = \"/metrics\"`",
+                    "add groups and resources, such as `groups = \"apps\", resources = \"deployments\"` (the core \
+                     group is `\"\"`), or URLs, such as `urls = \"/metrics\"`",
                 ),
                 "nonResourceURLs" => (
                     "KW304",
                     "urls",
-                    "leave out `namespace`: paths are in no namespace, and only a ClusterRole can grant them",
+                    "remove `namespace`: only a ClusterRole can grant non-resource URLs",
                 ),
-                "namespace" => ("KW300", "namespace", "write the name of a namespace, as `team-a`"),
-                "name" => ("KW300", "role_name", "write the name of a role, as `secret-reader`"),
-                _ => ("KW300", "", "write a rule that an API server accepts"),
+                "namespace" => ("KW300", "namespace", "use a namespace name such as `team-a`"),
+                "name" => ("KW300", "role_name", "use a role name such as `secret-reader`"),
+                _ => ("KW300", "", "change the rule so that the API server accepts it"),
             };
             Finding::error(code, &rule.item, refusal.message, help).at(field)
         })
         .collect();
-    // The server asks for groups and for resources: it is one mistake.
+    // The API server requires groups and resources. Report it once.
     if findings.iter().filter(|finding| finding.code == "KW303").count() > 1 {
         findings.retain(|finding| finding.field != "groups");
     }
@@ -76,35 +74,33 @@ fn wildcards(rule: &Rule) -> Vec<Finding> {
         (
             "groups",
             &rule.groups,
-            "every API group, and so every resource of these names that is ever installed",
+            "every API group, including resources with these names that are installed later",
         ),
-        ("resources", &rule.resources, "every resource of the groups, Secrets and subresources included"),
+        ("resources", &rule.resources, "every resource of the groups, including Secrets and subresources"),
         ("verbs", &rule.verbs, "everything, also `escalate`, `bind` and `impersonate`"),
-        ("urls", &rule.urls, "every path of the API server"),
+        ("urls", &rule.urls, "every URL of the API server"),
     ];
     let granted = lists.into_iter().filter(|(_, list, _)| list.iter().any(|word| word == "*"));
     granted
         .map(|(field, _, what)| {
             let message = format!("`*` grants {what}");
-            let help =
-                "name what the operator needs; nobody can install it who does not have the same rights";
+            let help = "list what the operator needs; only users with the same permissions can install it";
             Finding::warning("KW301", &rule.item, message, help).at(field)
         })
         .collect()
 }
 
-/// Rights that a name takes away instead of restricting them.
+/// Verbs that resource names cannot restrict.
 fn names_that_do_not_restrict(rule: &Rule) -> Option<Finding> {
     let never = |verb: &&String| matches!(verb.as_str(), "create" | "deletecollection");
     let verb = rule.verbs.iter().find(never).filter(|_| !rule.resource_names.is_empty())?;
-    let message = format!(
-        "`{verb}` with `resource_names` is never granted: the name is not part of such a request, so it matches none"
-    );
-    let help = format!("give `{verb}` in a rule of its own without `resource_names`");
+    let message =
+        format!("`{verb}` with `resource_names` is never granted, because such requests have no name");
+    let help = format!("add a separate rule with `{verb}` and without `resource_names`");
     Some(Finding::warning("KW306", &rule.item, message, help).at("resource_names"))
 }
 
-/// Plurals by group, of which all are known.
+/// Plurals by group, for groups whose resources are all known.
 struct Known<'a> {
     plurals: BTreeMap<&'a str, BTreeSet<&'a str>>,
     own: BTreeSet<&'a str>,
@@ -125,7 +121,7 @@ impl<'a> Known<'a> {
             plurals.entry(spec.str_at("group")).or_default().insert(spec.str_at("names.plural"));
             own.insert(spec.str_at("group"));
         }
-        // A controller may be for a kind of the group that another operator defines.
+        // A controller may reconcile a kind of this group that another operator defines.
         for resource in declarations.resources() {
             if let Some(known) = plurals.get_mut(resource.group.as_str()) {
                 known.insert(&resource.plural);
@@ -134,10 +130,10 @@ impl<'a> Known<'a> {
         Self { plurals, own }
     }
 
-    /// Resources of the rule that do not exist. Of groups that others define, nothing is known.
+    /// Resources of the rule that do not exist. Groups of other operators are not checked.
     fn misses(&self, rule: &Rule) -> Vec<Finding> {
         let groups: Vec<&str> = rule.groups.iter().map(|group| canonical_group(group)).collect();
-        // In a rule with several groups, each resource is meant in one of them.
+        // With several groups, each resource may be in any of them.
         let Some(known) = groups.iter().map(|group| self.plurals.get(group)).collect::<Option<Vec<_>>>()
         else {
             return Vec::new();
@@ -151,20 +147,20 @@ impl<'a> Known<'a> {
         let finding = |resource: &String| {
             let help = remedy(resource, &plurals, is_own)?;
             let message =
-                format!("there is no `{resource}` in {}: the right is for nothing", groups.join(", "));
+                format!("no resource `{resource}` in {}: the rule has no effect", groups.join(", "));
             Some(Finding::warning("KW305", &rule.item, message, help).at("resources"))
         };
         rule.resources.iter().filter_map(finding).collect()
     }
 }
 
-/// What to write instead of a resource that does not exist; nothing if it does.
+/// The fix for a resource that does not exist, or `None` if it exists.
 fn remedy(resource: &str, plurals: &BTreeSet<&str>, is_own: bool) -> Option<String> {
     let (plural, subresource) = resource.split_once('/').unwrap_or((resource, "*"));
     if plural != "*" && !plurals.contains(plural) {
         return Some(match nearest(plural, plurals.iter().copied()) {
-            Some(meant) => format!("write the plural in lower case; did you mean `{meant}`?"),
-            None => "write the plural in lower case, as `kubectl api-resources` has it".to_owned(),
+            Some(meant) => format!("use the lower-case plural; did you mean `{meant}`?"),
+            None => "use the lower-case plural as in `kubectl api-resources`".to_owned(),
         });
     }
     if !is_own || subresource == "*" || SUBRESOURCES.contains(&subresource) {
@@ -172,6 +168,6 @@ fn remedy(resource: &str, plurals: &BTreeSet<&str>, is_own: bool) -> Option<Stri
     }
     Some(match nearest(subresource, SUBRESOURCES) {
         Some(meant) => format!("did you mean `{plural}/{meant}`?"),
-        None => "custom kinds have `status`, `scale` and `finalizers`".to_owned(),
+        None => "custom resources have `status`, `scale` and `finalizers`".to_owned(),
     })
 }

@@ -1,7 +1,7 @@
-//! What an API server says of an object that is created.
+//! Runs the API server's validation on a new object.
 //!
-//! The same steps as in `kubewright-apiserver`, in the same order: decoding, defaults, validation. Unknown fields are
-//! among the refusals, since a server drops them with no more than a warning.
+//! Same steps as in `kubewright-apiserver`: decoding, defaults, validation. Also reports unknown fields,
+//! which the API server drops with a warning.
 
 use kubewright_apiextensions::crd;
 use kubewright_apimachinery::field::FieldError;
@@ -11,20 +11,20 @@ use kubewright_apis::{defaults, validation};
 use kubewright_cel::rules::Compiler;
 use serde_json::Value;
 
-/// Longer values than this are not repeated: they are whole schemas.
+/// Longer values are omitted, because they are whole schemas.
 const SHORT: usize = 80;
 
-/// Why an object is refused.
+/// An error of the API server.
 pub(super) struct Refusal {
-    /// The field, as the server names it; empty for the whole.
+    /// The field path; empty for the whole object.
     pub(super) field: String,
-    /// The reason.
+    /// The message.
     pub(super) message: String,
-    /// The server does not know the field.
+    /// Whether the field is unknown.
     pub(super) is_unknown: bool,
 }
 
-/// What an API server has against an object.
+/// All errors of an object.
 pub(super) fn refusals(object: &Value) -> Vec<Refusal> {
     let gvk = Gvk::of(object);
     let Some(of_kind) = types::type_of_kind(gvk.group, gvk.version, gvk.kind) else { return Vec::new() };
@@ -63,9 +63,9 @@ impl Refusal {
     }
 }
 
-/// From `unknown field "webhooks[0].x"`.
+/// Parses `unknown field "webhooks[0].x"`.
 fn unknown_field(text: &str) -> Refusal {
     let field = text.split('"').nth(1).unwrap_or_default().to_owned();
-    let message = "the API server does not know this field, and drops it".to_owned();
+    let message = "unknown field, which the API server drops".to_owned();
     Refusal { field, message, is_unknown: true }
 }

@@ -1,4 +1,4 @@
-//! Operators with mistakes, and what is said of them.
+//! Findings about invalid declarations.
 
 mod definitions;
 mod documented;
@@ -14,8 +14,8 @@ fn item(path: &str, line: u32) -> Item {
     Item { file: "src/lib.rs".into(), line, path: path.into() }
 }
 
-/// All findings as people read them.
-fn told(declarations: &Declarations, definitions: &[(String, Value)]) -> String {
+/// All findings as printed.
+fn rendered(declarations: &Declarations, definitions: &[(String, Value)]) -> String {
     check(declarations, definitions).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
@@ -56,7 +56,7 @@ fn of_definition(definition: Value) -> (Declarations, Vec<(String, Value)>) {
 }
 
 #[test]
-fn a_finding_names_the_place_the_reason_and_the_remedy() {
+fn a_finding_is_printed_with_location_reason_and_fix() {
     let finding =
         Finding::error("KW201", &item("guestbook::v1::Guestbook", 12), "no type\n at all", "give it one")
             .at("spec.items");
@@ -77,7 +77,7 @@ fn an_operator_that_declares_nothing_is_an_error() {
 }
 
 #[test]
-fn what_was_found_in_a_type_is_passed_on_and_sorted() {
+fn findings_about_types_are_included_and_sorted() {
     let (mut declarations, definitions) =
         guestbook(&json!({ "size": { "type": "integer", "format": "uint32" } }));
     if let Some(Declared::Kind(kind)) = declarations.declared.first_mut() {

@@ -1,7 +1,7 @@
-//! Findings about webhooks that are declared.
+//! Findings about declared webhooks.
 //!
-//! Each webhook is put into a configuration of its own and shown to the API server's rules; errors lead back to the
-//! argument of `#[webhook]` that they come from. Names are compared across all.
+//! Validates each webhook in a separate configuration, so that errors can be mapped to arguments of
+//! `#[webhook]`. Names are compared across all webhooks.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::declarations::Declarations;
 use crate::declare::{Handler, Webhook};
 use crate::webhook::{configuration, configurations};
 
-/// Looks at every webhook.
+/// Checks every webhook.
 pub(super) fn check(declarations: &Declarations) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut names: BTreeMap<(bool, &str, &str), &Webhook> = BTreeMap::new();
@@ -28,10 +28,10 @@ pub(super) fn check(declarations: &Declarations) -> Vec<Finding> {
         let key = (webhook.mutating, configuration(webhook), webhook.name.as_str());
         if let Some(other) = names.insert(key, webhook) {
             let message = format!(
-                "`{}` is already the name of {} ({}:{}): the API server refuses a configuration that has it twice",
+                "`{}` is also the name of {} ({}:{}): the API server rejects a configuration with duplicate names",
                 webhook.name, other.item.path, other.item.file, other.item.line
             );
-            let help = "give each webhook a name of its own, as `mguestbook.example.com` and `vguestbook.example.com`";
+            let help = "give each webhook a unique name, such as `mguestbook.example.com` and `vguestbook.example.com`";
             findings.push(Finding::error("KW401", &webhook.item, message, help).at("name"));
         }
     }
@@ -39,12 +39,14 @@ pub(super) fn check(declarations: &Declarations) -> Vec<Finding> {
     findings
 }
 
-/// The server sees a Service or a URL; which was meant is known here alone.
+/// Checks that exactly one of `path` and `url` is set.
 fn address(webhook: &Webhook) -> Option<Finding> {
     let message = match (webhook.path.as_str(), webhook.url.as_str()) {
-        ("", "") => "without `path` or `url` the API server does not know where to send requests",
+        ("", "") => "neither `path` nor `url` is set, so the API server cannot send requests",
         (_, "") | ("", _) => return None,
-        _ => "`path` is of the operator's own server, and `url` of another: only one can be meant",
+        _ => {
+            "`path` and `url` are mutually exclusive: `path` is on the operator's server, `url` on another one"
+        }
     };
     let help = "give either `path`, as `/validate-guestbook-example-com-v1-guestbook`, or `url`";
     Some(Finding::error("KW403", &webhook.item, message, help).at("path"))
@@ -146,40 +148,45 @@ fn unregistered(handler: &Handler, declarations: &Declarations) -> Option<Findin
     Some(Finding::error("KW413", &handler.item, message, help))
 }
 
-/// The code, the argument and the remedy for a field of a webhook that is refused.
+/// The code, the argument and the fix for an invalid field of a webhook.
 fn traced(field: &str) -> (&'static str, &'static str, &'static str) {
     let is = |name: &str| {
         field == name || field.strip_prefix(name).is_some_and(|rest| rest.starts_with(['.', '[']))
     };
     let found = TRACES.iter().find(|(name, ..)| is(name));
-    found.map_or(("KW400", "", "write a webhook that an API server accepts"), |(_, code, argument, help)| {
-        (code, argument, help)
-    })
+    found.map_or(
+        ("KW400", "", "change the webhook so that the API server accepts it"),
+        |(_, code, argument, help)| (code, argument, help),
+    )
 }
 
-/// Fields as the server names them, longer paths first where one is in another; then the code, the argument of
-/// `#[webhook]` and the remedy.
+/// Field prefixes in errors, longer ones first, with the code, the argument of `#[webhook]` and the fix.
 const TRACES: &[(&str, &str, &str, &str)] = &[
-    ("name", "KW402", "name", "write a domain with at least three labels, as `vguestbook.example.com`"),
+    (
+        "name",
+        "KW402",
+        "name",
+        "use a domain name with at least three labels, such as `vguestbook.example.com`",
+    ),
     (
         "clientConfig.service.path",
         "KW403",
         "path",
-        "write a path from the root, as `/validate-guestbook-example-com-v1-guestbook`",
+        "use an absolute path such as `/validate-guestbook-example-com-v1-guestbook`",
     ),
-    ("timeoutSeconds", "KW404", "timeout_seconds", "write 1 to 30; without it, the API server waits 10 s"),
+    ("timeoutSeconds", "KW404", "timeout_seconds", "use 1 to 30; the default is 10 seconds"),
     (
         "reinvocationPolicy",
         "KW405",
         "reinvocation_policy",
-        "write `never` or `ifNeeded` for a mutating webhook, and nothing for a validating one: those run once, after \
-         all mutating ones",
+        "use `never` or `ifNeeded` for a mutating webhook, and remove it from a validating one, which runs once after \
+         all mutating webhooks",
     ),
     (
         "sideEffects",
         "KW406",
         "side_effects",
-        "write `side_effects = \"none\"`, or `\"noneOnDryRun\"` if the webhook looks at `dryRun`",
+        "write `side_effects = \"none\"`, or `\"noneOnDryRun\"` if the webhook respects `dryRun`",
     ),
     (
         "rules[0].operations",
@@ -187,27 +194,32 @@ const TRACES: &[(&str, &str, &str, &str)] = &[
         "verbs",
         "write `verbs = \"create, update\"`: create, update, delete, connect or `*`",
     ),
-    ("rules[0].apiGroups", "KW407", "groups", "name groups; the core group is `\"\"`, and `*` is all"),
-    ("rules[0].apiVersions", "KW407", "versions", "name versions, as `versions = \"v1\"`; `*` is all"),
+    ("rules[0].apiGroups", "KW407", "groups", "add groups; the core group is `\"\"`, and `*` matches all"),
+    (
+        "rules[0].apiVersions",
+        "KW407",
+        "versions",
+        "add versions, such as `versions = \"v1\"`; `*` matches all",
+    ),
     (
         "rules[0].resources",
         "KW407",
         "resources",
-        "name plurals, as `resources = \"guestbooks\"`; `*` stands alone",
+        "add plurals, such as `resources = \"guestbooks\"`; `*` must be the only one",
     ),
     (
         "matchConditions",
         "KW408",
         "match_conditions",
-        "write CEL that is true or false, over `object`, `oldObject`, `request` and `namespaceObject`, each with a \
-         name of its own",
+        "use boolean CEL expressions over `object`, `oldObject`, `request` and `namespaceObject`, each with a \
+         unique name",
     ),
-    ("failurePolicy", "KW409", "failure_policy", "write `fail` or `ignore`"),
-    ("matchPolicy", "KW409", "match_policy", "write `exact` or `equivalent`"),
-    ("admissionReviewVersions", "KW410", "admission_review_versions", "write `v1`, or leave it out"),
-    ("namespaceSelector", "KW411", "namespace_selector", "write a LabelSelector"),
-    ("objectSelector", "KW411", "object_selector", "write a LabelSelector"),
-    ("clientConfig.url", "KW412", "url", "write an address such as `https://hooks.example.com/validate`"),
-    ("clientConfig.service.port", "KW412", "service_port", "write a port, 1 to 65535"),
-    ("metadata.name", "KW400", "configuration", "write a name such as `guestbook-webhooks`"),
+    ("failurePolicy", "KW409", "failure_policy", "use `fail` or `ignore`"),
+    ("matchPolicy", "KW409", "match_policy", "use `exact` or `equivalent`"),
+    ("admissionReviewVersions", "KW410", "admission_review_versions", "use `v1`, or remove it"),
+    ("namespaceSelector", "KW411", "namespace_selector", "use a valid LabelSelector"),
+    ("objectSelector", "KW411", "object_selector", "use a valid LabelSelector"),
+    ("clientConfig.url", "KW412", "url", "use a URL such as `https://hooks.example.com/validate`"),
+    ("clientConfig.service.port", "KW412", "service_port", "use a port from 1 to 65535"),
+    ("metadata.name", "KW400", "configuration", "use a name such as `guestbook-webhooks`"),
 ];

@@ -1,7 +1,7 @@
-//! The roles of an operator, bound to a ServiceAccount: what `dev` and tests run it under.
+//! Binds the roles of an operator to a ServiceAccount, for `dev` and tests.
 //!
-//! Owns the objects that stand for `config/rbac` where no kustomize runs. They grant what the files grant, and nothing
-//! else. Names have a prefix, so that an operator that is deployed in the same cluster keeps its own.
+//! The objects grant the same permissions as `config/rbac`, without kustomize. Names have a prefix, so that
+//! they do not conflict with a deployed operator.
 
 use std::collections::BTreeSet;
 
@@ -10,19 +10,19 @@ use serde_json::{Value, json};
 use super::{API_VERSION, leader_election_role, metrics_auth_role, roles, rules, webhook_certificates_role};
 use crate::declarations::Declarations;
 
-/// The ServiceAccount that an operator runs as.
+/// The ServiceAccount of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// Namespace of the operator: its ServiceAccount, and the Lease of its leader election.
+    /// The namespace of the ServiceAccount and of the leader election Lease.
     pub namespace: String,
-    /// Prefix of the names of all objects; the ServiceAccount is `<prefix>controller-manager`.
+    /// The prefix of all object names. The ServiceAccount is `<prefix>controller-manager`.
     pub prefix: String,
 }
 
 impl Account {
-    /// The account of an operator as kubebuilder's kustomization names it: `<name>-system/<name>-controller-manager`.
+    /// The account with kubebuilder's names: `<name>-system/<name>-controller-manager`.
     pub fn of(name: &str) -> Self {
-        // Names of managers may hold what names of objects may not.
+        // Names of managers may contain characters that are invalid in object names.
         let name: String = name
             .chars()
             .map(|it| if it.is_ascii_alphanumeric() { it.to_ascii_lowercase() } else { '-' })
@@ -32,20 +32,20 @@ impl Account {
         Self { namespace: format!("{name}-system"), prefix: format!("{name}-") }
     }
 
-    /// Name of the ServiceAccount.
+    /// The name of the ServiceAccount.
     pub fn name(&self) -> String {
         format!("{}controller-manager", self.prefix)
     }
 
-    /// The name by which the API server knows it.
+    /// The user name of the ServiceAccount.
     pub fn user(&self) -> String {
         format!("system:serviceaccount:{}:{}", self.namespace, self.name())
     }
 }
 
-/// Namespaces, the ServiceAccount, the generated roles and their bindings, in the order in which they are created.
+/// Namespaces, the ServiceAccount, the generated roles and their bindings, in creation order.
 ///
-/// Roles of namespaces and roles with a `role_name` are bound as well: in a project, that is for the author to do.
+/// Namespaced roles and roles with a `role_name` are bound too. In a project, the author binds those.
 pub fn bound(declarations: &Declarations, account: &Account) -> Vec<Value> {
     let mut granted = roles(&rules(declarations));
     granted.extend(leader_election_role(declarations));

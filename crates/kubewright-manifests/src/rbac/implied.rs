@@ -1,7 +1,7 @@
-//! Permissions that follow from what an operator registers.
+//! Permissions implied by registrations.
 //!
-//! They are what the runtime needs for a registration: a controller that starts must not be refused. What a reconciler
-//! writes beyond that only its author knows, and declares with `#[rbac]`. Nothing is granted because it might be handy.
+//! The minimum that the runtime needs for a registered controller. Authors declare permissions for other
+//! writes of a reconciler with `#[rbac]`.
 
 use kubewright_apimachinery::object::Fields as _;
 
@@ -9,8 +9,8 @@ use crate::declarations::{ControllerDeclared, Declarations, Resource};
 use crate::declare::Rule;
 use crate::webhook::configuration;
 
-/// What the cache does with every kind that it has. A `get` is sent for writes whose answer was lost, and by
-/// `Client::uncached`.
+/// Verbs of the cache for every kind. `get` is used by `Client::uncached` and after a write without a
+/// response.
 const READ: [&str; 3] = ["get", "list", "watch"];
 
 /// A derived rule.
@@ -20,17 +20,17 @@ pub(super) struct Derived {
     pub(super) used: Used,
 }
 
-/// When a derived rule is in use.
+/// When a derived rule counts as used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Used {
-    /// One of its verbs is called: which one, the server or the code decides.
+    /// When any of its verbs is called.
     ByAny,
-    /// Not in every run: an event is recorded, or an admission plugin asks for it.
+    /// Always: events and admission checks do not occur in every run.
     Sometimes,
 }
 
-/// The rules of the operator's own role that follow from its controllers and its events. Those for leader election
-/// and secured metrics are in roles of their own: see [`leader_election_role`](super::leader_election_role) and
+/// The rules of the operator's role that are implied by its controllers and events. Leader election and
+/// secure metrics have separate roles: see [`leader_election_role`](super::leader_election_role) and
 /// [`metrics_auth_role`](super::metrics_auth_role).
 pub fn implied_rules(declarations: &Declarations) -> Vec<Rule> {
     derived(declarations).into_iter().map(|derived| derived.rule).collect()
@@ -96,7 +96,7 @@ fn of_certificates(declarations: &Declarations) -> Vec<Derived> {
 fn of_controller(controller: &ControllerDeclared, declarations: &Declarations) -> Vec<Derived> {
     let ControllerDeclared { of, owns, watches, finalizers, without_status, .. } = controller;
     let by_any = |rule| Derived { rule, used: Used::ByAny };
-    // A controller of keys is for no kind.
+    // A controller of keys has no kind.
     let has_kind = !of.plural.is_empty();
     let read = |resource: &Resource| by_any(rule(&resource.group, &resource.plural, &READ));
     let own = has_kind.then_some(of);
@@ -109,8 +109,8 @@ fn of_controller(controller: &ControllerDeclared, declarations: &Declarations) -
         all.push(by_any(rule(&of.group, &status, &["update", "patch"])));
     }
     if !owns.is_empty() {
-        // Children block the deletion of their owner. With OwnerReferencesPermissionEnforcement, the API server asks
-        // whether the operator may set the owner's finalizers.
+        // Owned objects block the deletion of their owner. With OwnerReferencesPermissionEnforcement, this
+        // requires permission to update the owner's finalizers.
         let rule = rule(&of.group, &format!("{}/finalizers", of.plural), &["update"]);
         all.push(Derived { rule, used: Used::Sometimes });
     }
@@ -129,8 +129,8 @@ fn rule(group: &str, resource: &str, verbs: &[&str]) -> Rule {
     }
 }
 
-/// Whether a kind is the operator's own and has a status subresource. The status of a kind that others define is
-/// written by its own controller.
+/// Whether a kind is defined by the operator and has a status subresource. The status of other kinds is
+/// written by their own controller.
 fn is_own_with_status(resource: &Resource, declarations: &Declarations) -> bool {
     let Resource { group, version, plural, .. } = resource;
     let mut versions = declarations

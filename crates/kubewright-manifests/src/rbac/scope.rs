@@ -1,8 +1,7 @@
-//! Which role a rule goes into, where an operator watches certain namespaces alone.
+//! Chooses between Role and ClusterRole if an operator watches specific namespaces.
 //!
-//! A Role grants nothing on what is in no namespace, and a ClusterRole would grant more than the operator may see. So
-//! rules are taken apart: resources of the cluster and paths stay in the ClusterRole, all else goes into a Role of each
-//! namespace. Of a resource that nothing is known of, it is assumed that it is in namespaces.
+//! Cluster-scoped resources and URLs stay in the ClusterRole. Everything else goes to a Role in each
+//! namespace. Unknown resources are assumed to be namespaced.
 
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apis::facts;
@@ -11,7 +10,7 @@ use super::canonical_group;
 use crate::declarations::Declarations;
 use crate::declare::Rule;
 
-/// A rule as the roles have it. One that names its namespace is left as it is.
+/// Splits a rule by role. A rule with a namespace is unchanged.
 pub(super) fn placed(rule: &Rule, declarations: &Declarations) -> Vec<Rule> {
     if declarations.namespaces.is_empty() || !rule.namespace.is_empty() || rule.resources.is_empty() {
         return vec![rule.clone()];
@@ -41,7 +40,7 @@ pub(super) fn placed(rule: &Rule, declarations: &Declarations) -> Vec<Rule> {
             grant(namespace, group, namespaced.clone(), &[]);
         }
     }
-    // Without groups it is no rule; the linter says so.
+    // A rule without groups is invalid; the linter reports it.
     if placed.is_empty() { vec![rule.clone()] } else { placed }
 }
 

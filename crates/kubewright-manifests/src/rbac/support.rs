@@ -1,7 +1,7 @@
-//! Roles that do not come from rules, but from how an operator runs.
+//! Roles for leader election and metrics.
 //!
-//! They are files of their own in kubebuilder's `config/rbac`, with bindings of their own: leader election is granted in
-//! the operator's namespace alone, and metrics are also read by others. `kubewright init` writes them once.
+//! As in kubebuilder's `config/rbac`, they are separate files with separate bindings: leader election is only
+//! granted in the operator's namespace, and other clients read metrics. `kubewright init` writes them once.
 
 use serde_json::{Value, json};
 
@@ -39,8 +39,8 @@ pub fn webhook_certificates_role(declarations: &Declarations) -> Option<Value> {
     })
 }
 
-/// Leases, if the operator elects a leader. The namespace is kustomize's to set unless the
-/// operator names one.
+/// The Role for Leases, if the operator uses leader election. kustomize sets the namespace unless the
+/// operator specifies one.
 pub fn leader_election_role(declarations: &Declarations) -> Option<Value> {
     let mut metadata = json!({ "name": LEADER_ELECTION_ROLE });
     if let Some(namespace) = &declarations.leader_election_namespace {
@@ -62,7 +62,7 @@ pub fn leader_election_role(declarations: &Declarations) -> Option<Value> {
     })
 }
 
-/// Asking the API server who somebody is and what they may do, if metrics are secured.
+/// The ClusterRole for TokenReviews and SubjectAccessReviews, if metrics are secured.
 pub fn metrics_auth_role(declarations: &Declarations) -> Option<Value> {
     let review = |group: &str, resource: &str| json!({ "apiGroups": [group], "resources": [resource], "verbs": ["create"] });
     declarations.secure_metrics.then(|| {
@@ -76,7 +76,7 @@ pub fn metrics_auth_role(declarations: &Declarations) -> Option<Value> {
     })
 }
 
-/// Reading secured metrics: for whoever scrapes them.
+/// The ClusterRole for clients that scrape secured metrics.
 pub fn metrics_reader_role(declarations: &Declarations) -> Option<Value> {
     let rules = json!([{ "nonResourceURLs": ["/metrics"], "verbs": ["get"] }]);
     declarations.secure_metrics.then(|| cluster_role(METRICS_READER, &rules))

@@ -1,4 +1,4 @@
-//! Rules, merged and normalised: the same rights, in fewer words.
+//! Tests of merged and normalized rules.
 
 use proptest::prelude::*;
 
@@ -10,15 +10,15 @@ fn words(text: &str) -> Vec<String> {
     text.split([',', ';']).filter(|word| !word.is_empty()).map(|word| word.trim().to_owned()).collect()
 }
 
-/// `groups | resources | verbs`, with `core` for the group without a name.
+/// Parses `groups | resources | verbs`, with `core` for the core group.
 fn rule(text: &str) -> Rule {
     let mut parts = text.split('|').map(words);
     let mut next = || parts.next().unwrap_or_default();
     Rule { groups: next(), resources: next(), verbs: next(), ..Rule::default() }
 }
 
-/// One line for each rule.
-fn told(rules: &[Value]) -> String {
+/// One line per rule.
+fn rendered(rules: &[Value]) -> String {
     let list = |rule: &Value, name: &str| {
         let words: Vec<&str> =
             rule[name].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -38,7 +38,7 @@ fn told(rules: &[Value]) -> String {
 
 fn normalised(rules: &[&str]) -> String {
     let rules = rules.iter().flat_map(|text| PolicyRule::of(&rule(text)));
-    told(&normalise(rules).iter().map(PolicyRule::to_value).collect::<Vec<_>>())
+    rendered(&normalise(rules).iter().map(PolicyRule::to_value).collect::<Vec<_>>())
 }
 
 #[test]
@@ -60,23 +60,23 @@ fn resources_and_then_groups_with_the_same_verbs_are_merged() {
 }
 
 #[test]
-fn a_wildcard_swallows_the_rest() {
+fn a_wildcard_replaces_all_other_values() {
     insta::assert_snapshot!(normalised(&["apps|deployments|get,*", "apps|deployments|list", "apps|*,pods|get"]), @r"
     apiGroups: ['apps'], resources: ['*'], verbs: ['get']
     apiGroups: ['apps'], resources: ['deployments'], verbs: ['*']
     ");
 }
 
-/// One pass would leave two rules for `x`, and controller-gen keeps only one of them.
+/// A single pass would leave two rules for `x`, of which controller-gen keeps only one.
 #[test]
-fn rights_that_meet_after_groups_were_merged_are_kept() {
+fn permissions_are_kept_when_merged_groups_overlap() {
     insta::assert_snapshot!(normalised(&["a|x|get", "b|x|get", "a,b|x|list"]), @"apiGroups: ['a', 'b'], resources: ['x'], verbs: ['get', 'list']");
 }
 
 #[test]
-fn resources_and_paths_never_stand_in_one_rule() {
+fn resources_and_urls_are_never_in_the_same_rule() {
     let both = Rule { urls: words("/metrics,/healthz"), ..rule("core|pods|get") };
-    insta::assert_snapshot!(told(&normalise(PolicyRule::of(&both)).iter().map(PolicyRule::to_value).collect::<Vec<_>>()), @r"
+    insta::assert_snapshot!(rendered(&normalise(PolicyRule::of(&both)).iter().map(PolicyRule::to_value).collect::<Vec<_>>()), @r"
     nonResourceURLs: ['/healthz', '/metrics'], verbs: ['get']
     apiGroups: [''], resources: ['pods'], verbs: ['get']
     ");
@@ -86,14 +86,14 @@ fn resources_and_paths_never_stand_in_one_rule() {
 fn names_restrict_only_the_rule_that_has_them() {
     let named = Rule { resource_names: words("one,two"), ..rule("core|secrets|get") };
     let rules = [named, rule("core|configmaps|get"), rule("core|secrets|list")];
-    insta::assert_snapshot!(told(roles(&rules)[0]["rules"].as_array().unwrap()), @r"
+    insta::assert_snapshot!(rendered(roles(&rules)[0]["rules"].as_array().unwrap()), @r"
     apiGroups: [''], resources: ['configmaps'], verbs: ['get']
     apiGroups: [''], resources: ['secrets'], verbs: ['list']
     apiGroups: [''], resourceNames: ['one', 'two'], resources: ['secrets'], verbs: ['get']
     ");
 }
 
-/// A version of an own kind, as far as roles look at it.
+/// A version of the operator's own kind, with the fields that roles depend on.
 fn kind_with_status(group: &str, plural: &str) -> Kind {
     Kind {
         item: Item::default(),
@@ -144,14 +144,14 @@ fn all(declarations: &Declarations) -> String {
     let role = |role: &Value| {
         let metadata = &role["metadata"];
         let place = metadata["namespace"].as_str().unwrap_or("-");
-        let rules = told(role["rules"].as_array().unwrap());
+        let rules = rendered(role["rules"].as_array().unwrap());
         format!("{} {place} {}\n{rules}", role["kind"].as_str().unwrap(), metadata["name"].as_str().unwrap())
     };
     roles(&rules(declarations)).iter().map(role).collect()
 }
 
 #[test]
-fn a_controller_gets_what_it_needs_without_being_told() {
+fn a_controller_gets_implied_permissions() {
     insta::assert_snapshot!(all(&guestbook()), @r"
     ClusterRole - manager-role
     nonResourceURLs: ['/version'], verbs: ['get']
@@ -168,7 +168,7 @@ fn a_controller_gets_what_it_needs_without_being_told() {
 }
 
 #[test]
-fn an_operator_of_some_namespaces_has_roles_in_those() {
+fn an_operator_with_namespaces_has_a_role_in_each() {
     let mut declarations = guestbook();
     declarations.namespaces = words("team-a,team-b");
     insta::assert_snapshot!(all(&declarations), @r"
@@ -197,7 +197,7 @@ fn an_operator_of_some_namespaces_has_roles_in_those() {
     ");
 }
 
-/// Every derived rule, one line each.
+/// All derived rules, one line each.
 fn derived(declarations: &Declarations) -> Vec<String> {
     implied_rules(declarations)
         .iter()
@@ -222,12 +222,12 @@ fn pods() -> Declarations {
 }
 
 #[test]
-fn a_controller_that_only_reads_pods_may_only_read_pods() {
+fn a_controller_of_pods_only_gets_read_permissions() {
     assert_eq!(derived(&pods()), ["/pods: get,list,watch"]);
 }
 
 #[test]
-fn the_status_of_an_own_kind_is_written_and_that_of_others_is_not() {
+fn only_the_status_of_own_kinds_can_be_written() {
     let mut declarations = guestbook();
     declarations.controllers[0].owns.clear();
     declarations.controllers[0].watches.clear();
@@ -242,9 +242,9 @@ fn the_status_of_an_own_kind_is_written_and_that_of_others_is_not() {
     assert_eq!(derived(&declarations), read_and_status[..1]);
 }
 
-/// OwnerReferencesPermissionEnforcement asks for it where a child blocks its owner's deletion.
+/// OwnerReferencesPermissionEnforcement requires it if a child blocks its owner's deletion.
 #[test]
-fn the_owner_of_something_may_be_named_in_owner_references() {
+fn owning_objects_grants_update_of_finalizers() {
     let mut declarations = pods();
     declarations.controllers[0].owns =
         vec![Resource { version: "v1".into(), plural: "configmaps".into(), ..Resource::default() }];
@@ -255,29 +255,29 @@ fn the_owner_of_something_may_be_named_in_owner_references() {
 }
 
 #[test]
-fn an_object_with_a_finalizer_is_patched() {
+fn a_finalizer_grants_patch() {
     let mut declarations = pods();
     declarations.controllers[0].finalizers = vec!["example.com/cleanup".into()];
     assert_eq!(derived(&declarations), ["/pods: get,list,watch", "/pods: patch"]);
 }
 
 #[test]
-fn a_controller_of_keys_has_no_kind_of_its_own() {
+fn a_controller_of_keys_has_no_kind() {
     let mut declarations = pods();
     declarations.controllers[0].watches = vec![std::mem::take(&mut declarations.controllers[0].of)];
     assert_eq!(derived(&declarations), ["/pods: get,list,watch"]);
 }
 
 #[test]
-fn leader_election_may_do_what_it_does() {
+fn the_leader_election_role_grants_what_leader_election_needs() {
     let mut declarations = pods();
     declarations.leader_election = true;
     let role = leader_election_role(&declarations).unwrap();
-    insta::assert_snapshot!(told(role["rules"].as_array().unwrap()), @"apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create', 'get', 'update']");
+    insta::assert_snapshot!(rendered(role["rules"].as_array().unwrap()), @"apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create', 'get', 'update']");
 }
 
 #[test]
-fn a_role_is_written_as_the_api_has_it() {
+fn a_role_has_the_form_of_the_api() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&roles(&[rule("core|pods|get")])).unwrap(), @r#"
     [
       {
@@ -305,7 +305,7 @@ fn a_role_is_written_as_the_api_has_it() {
 }
 
 #[test]
-fn roles_beside_the_operators_own_are_there_when_they_are_needed() {
+fn support_roles_exist_if_needed() {
     let mut declarations = guestbook();
     let support =
         |of: &Declarations| [leader_election_role(of), metrics_auth_role(of), metrics_reader_role(of)];
@@ -324,7 +324,7 @@ fn roles_beside_the_operators_own_are_there_when_they_are_needed() {
     "#);
 }
 
-/// What is granted, one by one, less what a wildcard grants as well.
+/// All granted permissions, without those that a wildcard includes.
 fn granted(rules: &[PolicyRule]) -> BTreeSet<[String; 5]> {
     let or_any = |set: &BTreeSet<String>| {
         if set.is_empty() { vec![String::from("(any)")] } else { set.iter().cloned().collect() }
@@ -379,7 +379,7 @@ fn any_rule() -> impl Strategy<Value = Rule> {
 
 proptest! {
     #[test]
-    fn exactly_the_declared_rights_are_granted_in_any_order(
+    fn exactly_the_declared_permissions_are_granted_in_any_order(
         rules in proptest::collection::vec(any_rule(), 0..8).prop_shuffle(),
     ) {
         let given: Vec<PolicyRule> = rules.iter().flat_map(PolicyRule::of).collect();

@@ -1,7 +1,7 @@
-//! Which permissions an operator has used, and which it was refused.
+//! Compares the requests of an operator with its generated role.
 //!
-//! [`Usage`] compares the calls that an operator made with the role that is generated for it. The calls come from the
-//! connection of a test environment, or from the API server of `kubewright dev`. Nothing here calls a server.
+//! [`Usage`] reports unused and missing permissions. The requests come from a test environment or from the
+//! API server of `kubewright dev`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,30 +13,30 @@ use super::{canonical_group, scope};
 use crate::declarations::Declarations;
 use crate::declare::{Item, Rule};
 
-/// A request that an operator sent.
+/// A request of an operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Call {
-    /// Verb, as RBAC names it.
+    /// The RBAC verb.
     pub verb: String,
-    /// API group; empty for the core group.
+    /// The API group; empty for core.
     pub group: String,
-    /// Plural, with a subresource as `pods/log`; empty for a non-resource path.
+    /// The plural, also a subresource such as `pods/log`; empty for a non-resource URL.
     pub resource: String,
-    /// Namespace; empty for none.
+    /// The namespace; empty for none.
     pub namespace: String,
-    /// Name; empty for none.
+    /// The name; empty for none.
     pub name: String,
-    /// Whether it is a server-side apply, which creates the object if it is not there.
+    /// Whether it is a server-side apply, which creates a missing object.
     pub applies: bool,
-    /// Status of the answer, if there was one.
+    /// The status code of the response, if any.
     pub code: Option<u16>,
 }
 
-/// What an operator may do, and what it did.
+/// The permissions of an operator and their use.
 #[derive(Clone, Debug)]
 pub struct Usage {
     grants: Vec<Grant>,
-    /// Rules that are there for other reasons: roles for leader election and secured metrics.
+    /// Rules of the roles for leader election and secured metrics.
     support: Vec<Rule>,
     refused: BTreeSet<Permission>,
 }
@@ -44,23 +44,23 @@ pub struct Usage {
 #[derive(Clone, Debug)]
 struct Grant {
     rule: Rule,
-    /// None for a rule of an `#[rbac]` attribute.
+    /// `None` for a rule of an `#[rbac]` attribute.
     derived: Option<Used>,
-    /// The permissions that calls used.
+    /// The used permissions.
     used: BTreeSet<Permission>,
 }
 
-/// A permission that no call has used.
+/// A permission that no request has used.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unused {
-    /// The permissions; of several, one would have been enough.
+    /// The permissions, any one of which would have been sufficient.
     pub permissions: Vec<Permission>,
-    /// The `#[rbac]` attribute that grants it; none if it follows from a registration.
+    /// The `#[rbac]` attribute; `None` if it is implied by a registration.
     pub declared: Option<Item>,
 }
 
 impl Usage {
-    /// No calls yet.
+    /// Creates a usage without requests.
     pub fn new(declarations: &Declarations) -> Self {
         let placed = |rule: &Rule, derived: Option<Used>| {
             let grant = |rule| Grant { rule, derived, used: BTreeSet::new() };
@@ -73,13 +73,13 @@ impl Usage {
         Self { grants, support: support(declarations), refused: BTreeSet::new() }
     }
 
-    /// Records a call.
+    /// Records a request.
     pub fn note(&mut self, call: &Call) {
         if call.resource.is_empty() {
             return;
         }
         let mut verbs = vec![call.verb.as_str()];
-        // Where it creates, or is refused to, `create` was asked for as well.
+        // An apply that creates the object, or is rejected, also requires `create`.
         if call.applies && !call.resource.contains('/') && matches!(call.code, Some(201 | 403)) {
             verbs.push("create");
         }
@@ -92,24 +92,24 @@ impl Usage {
             }
             if call.code == Some(403) && !is_granted {
                 self.refused.insert(permission);
-                // The server stops at the first permission that is missing.
+                // The server stops at the first missing permission.
                 return;
             }
         }
     }
 
-    /// The permissions that the operator asked for and does not have.
+    /// The missing permissions.
     pub fn refused(&self) -> Vec<Permission> {
         self.refused.iter().cloned().collect()
     }
 
-    /// Forgets what was refused, and returns it.
+    /// Returns the missing permissions and clears them.
     pub fn take_refused(&mut self) -> Vec<Permission> {
         std::mem::take(&mut self.refused).into_iter().collect()
     }
 
-    /// The permissions that no call has used. Those that are needed only at times are left out: to record events, and
-    /// to be an owner under OwnerReferencesPermissionEnforcement.
+    /// The unused permissions, without those that are only needed at times: for events, and for owner
+    /// references with OwnerReferencesPermissionEnforcement.
     pub fn unused(&self) -> Vec<Unused> {
         let mut unused = BTreeSet::new();
         for grant in &self.grants {
@@ -133,7 +133,8 @@ impl Usage {
         unused.into_iter().collect()
     }
 
-    /// Whether a call used the permission, in any namespace. A wildcard is used by every call that it covers.
+    /// Whether a request used the permission, in any namespace. A wildcard is used by every request that it
+    /// matches.
     fn is_used(&self, permission: &Permission) -> bool {
         let is = |wide: &str, one: &str| wide == "*" || wide == one;
         self.grants.iter().flat_map(|grant| &grant.used).any(|used| {
@@ -158,7 +159,7 @@ impl fmt::Display for Unused {
     }
 }
 
-/// Every permission of a rule, one by one.
+/// All permissions of a rule.
 fn permissions(rule: &Rule) -> Vec<Permission> {
     let mut all = Vec::new();
     for group in &rule.groups {
@@ -180,13 +181,13 @@ fn covers(rule: &Rule, call: &Call, verb: &str) -> bool {
         && (rule.namespace.is_empty() || rule.namespace == call.namespace)
 }
 
-/// Whether a resource of a rule, which may be `*` or `*/scale`, is this one.
+/// Whether a resource of a rule, such as `*` or `*/scale`, matches.
 fn is_resource(wide: &str, one: &str) -> bool {
     let subresource = || one.split_once('/').map(|(_, subresource)| subresource);
     wide == "*" || wide == one || wide.strip_prefix("*/").is_some_and(|wide| Some(wide) == subresource())
 }
 
-/// What the roles for leader election and secured metrics grant.
+/// The rules of the roles for leader election and secured metrics.
 fn support(declarations: &Declarations) -> Vec<Rule> {
     let roles =
         [super::leader_election_role(declarations), super::metrics_auth_role(declarations)].into_iter();
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_call_used_is_unused() {
+    fn permissions_without_requests_are_unused() {
         let mut usage = Usage::new(&declarations());
         usage.note(&call("watch", "example.com", "orders", 200));
         usage.note(&call("list", "", "configmaps", 200));
@@ -266,14 +267,14 @@ mod tests {
                 "delete configmaps: not used; declared by #[rbac] at src/order.rs:7",
             ]
         );
-        // An apply that creates needs both verbs.
+        // An apply that creates an object needs both verbs.
         usage.note(&Call { applies: true, ..call("patch", "", "configmaps", 201) });
         assert_eq!(told(&usage), ["delete configmaps: not used; declared by #[rbac] at src/order.rs:7"]);
         assert_eq!(usage.refused(), []);
     }
 
     #[test]
-    fn a_registration_whose_kind_is_never_read_is_unused() {
+    fn a_registration_of_a_kind_that_is_never_read_is_unused() {
         let mut usage = Usage::new(&declarations());
         for verb in ["create", "patch", "delete", "watch"] {
             usage.note(&call(verb, "", "configmaps", 200));
@@ -288,11 +289,11 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_call_names_the_permission_that_is_missing() {
+    fn a_rejected_request_reports_the_missing_permission() {
         let mut usage = Usage::new(&declarations());
         usage.note(&call("patch", "example.com", "orders", 403));
         usage.note(&call("update", "", "configmaps", 403));
-        // Covered by the role: admission or a quota refused it.
+        // The role grants this request: admission or a quota rejected it.
         usage.note(&call("create", "", "configmaps", 403));
         usage.note(&call("update", "coordination.k8s.io", "leases", 403));
         let refused: Vec<String> = usage.refused().iter().map(ToString::to_string).collect();
@@ -302,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn an_apply_that_may_not_create_misses_create() {
+    fn an_apply_without_create_permission_reports_create() {
         let mut declarations = declarations();
         declarations.declared = vec![Declared::Rule(Rule {
             groups: vec![String::new()],
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_of_one_namespace_grants_nothing_in_others() {
+    fn a_role_grants_nothing_in_other_namespaces() {
         let mut declarations = declarations();
         declarations.namespaces = vec!["a".into()];
         let mut usage = Usage::new(&declarations);

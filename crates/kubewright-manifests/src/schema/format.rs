@@ -1,6 +1,6 @@
-//! The formats that an API server checks.
+//! Formats that the API server validates.
 
-/// What `format` can say. Others are ignored by the API server, which warns of them.
+/// The values of `format`. The API server ignores others with a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {
@@ -12,25 +12,25 @@ pub enum Format {
     Float,
     /// A 64-bit floating-point number.
     Double,
-    /// Bytes in base64.
+    /// Base64.
     Byte,
     /// `2024-02-29`.
     Date,
     /// RFC 3339.
     DateTime,
-    /// As Go and Scala write them: `1h30m`, `2 days`.
+    /// A duration of Go or Scala: `1h30m`, `2 days`.
     Duration,
-    /// An address of electronic mail.
+    /// An email address.
     Email,
-    /// A host name by RFC 1034.
+    /// An RFC 1034 hostname.
     Hostname,
-    /// An address of IPv4.
+    /// An IPv4 address.
     Ipv4,
-    /// An address of IPv6.
+    /// An IPv6 address.
     Ipv6,
-    /// A range of addresses: `10.0.0.0/8`.
+    /// A CIDR: `10.0.0.0/8`.
     Cidr,
-    /// A hardware address.
+    /// A MAC address.
     Mac,
     /// An absolute URI.
     Uri,
@@ -46,28 +46,28 @@ pub enum Format {
     HexColor,
     /// `rgb(255, 255, 255)`.
     RgbColor,
-    /// An object id of BSON.
+    /// A BSON object ID.
     BsonObjectId,
-    /// A number of a credit card.
+    /// A credit card number.
     CreditCard,
-    /// An ISBN of either length.
+    /// An ISBN-10 or ISBN-13.
     Isbn,
-    /// An ISBN of ten digits.
+    /// An ISBN-10.
     Isbn10,
-    /// An ISBN of thirteen digits.
+    /// An ISBN-13.
     Isbn13,
-    /// Anything; for people who fill in forms.
+    /// Any string; a hint for user interfaces.
     Password,
-    /// A social security number of the United States.
+    /// A U.S. social security number.
     Ssn,
-    /// A name by RFC 1123's rules for labels.
+    /// An RFC 1123 label.
     ShortName,
-    /// A name by RFC 1123's rules for subdomains.
+    /// An RFC 1123 subdomain.
     LongName,
 }
 
 impl Format {
-    /// As the schema has it.
+    /// The name in the schema.
     pub fn name(self) -> &'static str {
         match self {
             Self::Int32 => "int32",

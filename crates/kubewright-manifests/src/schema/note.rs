@@ -1,13 +1,13 @@
-//! Notes that markers leave in a schema for whoever makes a definition of it.
+//! Notes that markers leave in a schema for CRD generation.
 //!
-//! They are under one key that no schema language has. A definition that goes out has none.
+//! They are under a single private key, which generated CRDs never contain.
 
 use serde_json::{Map, Value, json};
 
-/// Where notes are.
+/// The key of the notes.
 pub(crate) const KEY: &str = "x-kubewright-notes";
 
-/// The marker `name` is right on these types only; otherwise its `keys` mean nothing.
+/// Records that the marker `name` supports only these types and added `keys`.
 pub(crate) fn fits<'a>(
     map: &mut Map<String, Value>,
     name: &str,
@@ -18,17 +18,17 @@ pub(crate) fn fits<'a>(
     add(map, json!({ "marker": name, "on": on, "keys": keys }));
 }
 
-/// The marker `name` wants fields of these names.
+/// Records that the marker `name` needs these fields.
 pub(crate) fn has_fields(map: &mut Map<String, Value>, name: &str, fields: &[String]) {
     add(map, json!({ "marker": name, "fields": fields }));
 }
 
-/// The marker `name` is about what is below `key`, and there was nothing.
+/// Records that the marker `name` applies to the schema at `key`, which was missing.
 pub(crate) fn misses(map: &mut Map<String, Value>, name: &str, key: &str) {
     add(map, json!({ "marker": name, "misses": key }));
 }
 
-/// Takes the notes out.
+/// Removes the notes and returns them.
 pub(crate) fn take(map: &mut Map<String, Value>) -> Vec<Value> {
     match map.remove(KEY) {
         Some(Value::Array(notes)) => notes,

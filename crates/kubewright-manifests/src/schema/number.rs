@@ -1,10 +1,10 @@
-//! What bounds are given as: any number that JSON can hold.
+//! Argument types of numeric bounds.
 
 use serde_json::Value;
 
-/// A number of Rust's: integers and floats.
+/// A Rust integer or float.
 pub trait Numeric: sealed::Sealed {
-    /// As JSON has it: a whole number without a fraction, whatever type it is of.
+    /// The JSON number. Whole floats have no fraction.
     fn to_json(self) -> Value;
 }
 

@@ -1,4 +1,4 @@
-//! What markers write, before anyone makes a definition of it.
+//! Keywords of markers before CRD generation.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use schemars::{JsonSchema, schema_for};
 use super::*;
 
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is looked at")]
+#[expect(dead_code, reason = "only its schema is used")]
 #[schemars(transform = at_least_one_of(["name", "in"]))]
 struct Marked {
     #[schemars(transform = exclusive_minimum(0), transform = multiple_of(5))]
@@ -23,7 +23,7 @@ struct Marked {
 }
 
 #[test]
-fn markers_are_in_every_schema_that_schemars_makes() {
+fn markers_are_in_every_schema_of_schemars() {
     let schema = schema_for!(Marked).to_value();
     let field = |name: &str, key: &str| schema["properties"][name][key].clone();
     assert_eq!(field("number", "minimum"), 0);
@@ -37,7 +37,7 @@ fn markers_are_in_every_schema_that_schemars_makes() {
 }
 
 #[test]
-fn rules_are_controller_gens_with_names_as_cel_writes_them() {
+fn rules_equal_those_of_controller_gen_with_escaped_names() {
     let schema = schema_for!(Marked).to_value();
     let rule = &schema["x-kubernetes-validations"][0];
     assert_eq!(rule["rule"], "[has(self.name),has(self.__in__)].filter(x,x==true).size() >= 1");
@@ -45,7 +45,7 @@ fn rules_are_controller_gens_with_names_as_cel_writes_them() {
 }
 
 #[test]
-fn every_format_is_one_that_the_api_server_knows() {
+fn every_format_is_supported_by_the_api_server() {
     use kubewright_apiextensions::crd::warnings;
     for format in [
         Format::Int32,

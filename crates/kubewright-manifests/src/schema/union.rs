@@ -1,30 +1,30 @@
-//! Enums with data, as a definition can hold them.
+//! Structural schemas of enums with data.
 //!
-//! A structural schema says each property once, outside of `oneOf` and its like; what is inside may only judge. So
-//! [`hoist`] moves what the variants have up to the schema that they are of, and leaves in them what tells them apart.
-//! It never panics: what has no such form is a [`Problem`], and the schema is left as it was.
+//! A structural schema declares each property once, outside of `oneOf`, `anyOf` and `allOf`, which may only
+//! contain value validations. [`hoist`] moves the properties of variants up and keeps only what distinguishes
+//! them. If that is impossible, it returns a [`Problem`] and leaves the schema unchanged.
 
 use serde_json::{Map, Value, json};
 
 use super::note;
 
-/// Why an enum has no structural form.
+/// Why an enum has no structural schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Problem {
-    #[error("its variants are of different types ({})", .0.join(", "))]
+    #[error("its variants have different types ({})", .0.join(", "))]
     Mixed(Vec<String>),
-    #[error("the field {0:?} is something else in each variant")]
+    #[error("the field {0:?} differs between variants")]
     Conflict(String),
-    #[error("its variants are lists of different things")]
+    #[error("its variants are lists with different item types")]
     Items,
-    #[error("one of its variants is a map of any keys")]
+    #[error("one of its variants is a map")]
     Map,
-    #[error("one of its variants has validation rules, which cannot stand inside a choice")]
+    #[error("one of its variants has validation rules, which are not allowed inside `oneOf`")]
     Rules,
 }
 
 impl Problem {
-    /// What to write instead.
+    /// The fix.
     pub(crate) fn remedy(&self) -> &'static str {
         match self {
             Self::Mixed(_) => {
@@ -36,7 +36,7 @@ impl Problem {
                  `#[serde(content)]`: then each variant is a field of its own"
             }
             Self::Items | Self::Map => {
-                "leave out `#[serde(untagged)]`: then each variant is a field of its own"
+                "remove `#[serde(untagged)]`, so that each variant is a separate field"
             }
             Self::Rules => {
                 "put the rules on the enum, with `#[schemars(transform = schema::validation(...))]`"
@@ -49,7 +49,7 @@ pub(crate) const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 pub(crate) const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const RULES: &str = "x-kubernetes-validations";
 
-/// What may be said of a value inside of a choice.
+/// Value validations, which are allowed inside `oneOf`, `anyOf` and `allOf`.
 const JUDGES: [&str; 17] = [
     "required",
     "oneOf",
@@ -70,15 +70,15 @@ const JUDGES: [&str; 17] = [
     "maxProperties",
 ];
 
-/// The schema of an integer or a string, as controller-gen writes it.
+/// controller-gen's schema of an integer or string.
 pub(crate) fn int_or_string() -> Value {
     json!({ "anyOf": [{ "type": "integer" }, { "type": "string" }], INT_OR_STRING: true })
 }
 
-/// Where an enum with the marker for it keeps what it was before.
+/// The key with the original schema of an enum with the marker `union`.
 pub(crate) const ORIGINAL: &str = "x-kubewright-union";
 
-/// Moves up what the variants of `allOf`, `oneOf` and `anyOf` have. Gives the tags by which variants are told apart.
+/// Moves up the properties of `allOf`, `oneOf` and `anyOf`. Returns the tags that distinguish variants.
 pub(crate) fn hoist(map: &mut Map<String, Value>) -> Result<Vec<String>, Problem> {
     let mut tags = Vec::new();
     if map.get(INT_OR_STRING) == Some(&Value::Bool(true)) {
@@ -98,18 +98,18 @@ pub(crate) fn hoist(map: &mut Map<String, Value>) -> Result<Vec<String>, Problem
     Ok(tags)
 }
 
-/// As [`hoist`], for kube's own generator: that stumbles over tags inside of choices, so the choice is left out. What
-/// the enum was is kept aside for ours.
+/// Like [`hoist`], for kube's generator, which fails on tags inside of variants. Removes the variants and
+/// keeps the original schema for our generator.
 pub(crate) fn flatten(map: &mut Map<String, Value>) {
     let original = map.clone();
-    // What cannot be done is told when the definition is made.
+    // Problems are reported when the CRD is generated.
     if !has_references(map) && hoist(map).is_ok_and(|tags| !tags.is_empty()) {
         map.remove("oneOf");
         map.insert(ORIGINAL.to_owned(), original.into());
     }
 }
 
-/// Whether a variant is the name of another schema, which is not there yet.
+/// Whether a variant is a reference that is not resolved yet.
 fn has_references(map: &Map<String, Value>) -> bool {
     ["allOf", "oneOf", "anyOf"]
         .iter()
@@ -135,7 +135,7 @@ fn unite(
         variant.contains_key(INT_OR_STRING) || variant.contains_key(PRESERVE) && !variant.contains_key("type")
     };
     if types.is_empty() && !variants.iter().any(open) {
-        // Only judgements: it was done before.
+        // Only value validations, so it is already structural.
         map.insert(choice.to_owned(), variants.into_iter().map(Value::Object).collect());
         return Ok(Vec::new());
     }
@@ -203,7 +203,7 @@ fn unite_objects(
         if variant.get(PRESERVE) == Some(&Value::Bool(true)) {
             map.insert(PRESERVE.to_owned(), true.into());
         }
-        // In an externally tagged enum the variant is its only field.
+        // In an externally tagged enum, the variant is the only field.
         if choice == "oneOf"
             && let Some(description) = variant.remove("description")
             && let (1, Some(Value::Object(field))) = (fields.len(), fields.values_mut().next())
@@ -230,16 +230,16 @@ fn unite_objects(
         }
         own.push(fields);
     }
-    // What a tag is in a variant is what tells it from the others.
+    // The value of the tag distinguishes the variant from others.
     for (branch, fields) in branches.iter_mut().zip(&own) {
-        let told: Map<String, Value> = tags
+        let tag_values: Map<String, Value> = tags
             .iter()
             .filter_map(|tag| {
                 Some((tag.clone(), json!({ "enum": values_of(fields.get(tag)?.as_object()?)? })))
             })
             .collect();
-        if !told.is_empty() {
-            branch.insert("properties".to_owned(), told.into());
+        if !tag_values.is_empty() {
+            branch.insert("properties".to_owned(), tag_values.into());
         }
     }
     if !properties.is_empty() {
@@ -248,7 +248,7 @@ fn unite_objects(
     Ok(tags)
 }
 
-/// Two fields that are strings of known values become one with the values of both.
+/// Merges two string fields with enum values.
 fn join_tags(known: &mut Value, other: &Value) -> Option<()> {
     let known = known.as_object_mut()?;
     let (mut values, more) = (values_of(known)?, values_of(other.as_object()?)?);
@@ -262,7 +262,7 @@ fn join_tags(known: &mut Value, other: &Value) -> Option<()> {
         }
     }
     known.remove("const");
-    // It would be that of one variant.
+    // It would describe only one variant.
     known.remove("description");
     known.insert("enum".to_owned(), values.into());
     Some(())
@@ -308,7 +308,7 @@ fn unite_scalars(
     }
 }
 
-/// Puts back what is left of a choice, if it still says anything.
+/// Inserts the remaining variants, if they still contain validations.
 fn settle(map: &mut Map<String, Value>, choice: &str, mut branches: Vec<Map<String, Value>>) {
     if choice == "allOf" {
         for branch in &mut branches {

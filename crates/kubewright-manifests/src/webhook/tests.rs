@@ -1,4 +1,4 @@
-//! Webhook configurations, as the API server reads them.
+//! Generated webhook configurations.
 
 use super::*;
 use crate::declare::MatchCondition;
@@ -24,7 +24,7 @@ fn printed(webhooks: &[Webhook]) -> String {
 }
 
 #[test]
-fn the_usual_webhook_is_written_as_controller_gen_does() {
+fn a_default_webhook_equals_that_of_controller_gen() {
     insta::assert_snapshot!(printed(&[webhook("vguestbook.example.com", false)]), @r"
     ---
     apiVersion: admissionregistration.k8s.io/v1
@@ -56,7 +56,7 @@ fn the_usual_webhook_is_written_as_controller_gen_does() {
 }
 
 #[test]
-fn every_field_has_its_place() {
+fn every_field_is_written() {
     let full = Webhook {
         groups: vec!["core".into()],
         match_policy: "equivalent".into(),
@@ -117,7 +117,7 @@ fn every_field_has_its_place() {
 }
 
 #[test]
-fn a_webhook_elsewhere_has_a_url() {
+fn a_webhook_on_another_server_has_a_url() {
     let elsewhere = Webhook {
         path: String::new(),
         url: "https://hooks.example.com/v".into(),

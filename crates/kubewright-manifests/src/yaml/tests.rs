@@ -1,4 +1,4 @@
-//! Values whose text must come back as they were.
+//! Round trips of values.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -17,7 +17,7 @@ fn survives(value: &Value) -> String {
 }
 
 #[test]
-fn a_manifest_looks_as_controller_gen_prints_it() {
+fn a_manifest_equals_that_of_controller_gen() {
     let value = json!({
         "kind": "Thing",
         "apiVersion": "v1",
@@ -58,7 +58,7 @@ fn a_manifest_looks_as_controller_gen_prints_it() {
 }
 
 #[test]
-fn what_yaml_would_misread_is_quoted() {
+fn strings_that_yaml_would_misinterpret_are_quoted() {
     let tricky = [
         "",
         "~",
@@ -101,7 +101,7 @@ fn what_yaml_would_misread_is_quoted() {
 }
 
 #[test]
-fn what_looks_odd_survives() {
+fn unusual_strings_round_trip() {
     let odd = [
         ": ",
         "a: b",
@@ -191,14 +191,14 @@ fn values() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn every_value_comes_back_as_it_was(value in values()) {
+    fn every_value_round_trips(value in values()) {
         let text = document(&value);
         let back: Result<Value, _> = serde_saphyr::from_str(&text);
         prop_assert!(back.as_ref().is_ok_and(|back| same(back, &value)), "{back:?}\n{value:?}\n{text}");
     }
 }
 
-/// JSON has one kind of number.
+/// JSON does not distinguish integers and floats.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),

@@ -1,4 +1,4 @@
-//! Kinds, and the definitions that become of them.
+//! Generated CRDs of Rust types.
 
 mod cronjob;
 mod everything;
@@ -12,10 +12,10 @@ use kubewright_manifests::crd::{self, Described};
 use kubewright_manifests::yaml;
 use serde_json::Value;
 
-/// What an API server answers to a definition, warnings included.
+/// The API server's errors and warnings about a CRD.
 fn judged(definition: &Value) -> Vec<String> {
     let mut object = definition.clone();
-    complete(&mut object).expect("schemas are schemas");
+    complete(&mut object).expect("valid schemas");
     set_defaults(&mut object);
     prepare_create(&mut object);
     let errors = validate_create(&object, &Compiler);
@@ -23,13 +23,13 @@ fn judged(definition: &Value) -> Vec<String> {
     errors.chain(warnings(&object, None)).collect()
 }
 
-/// The YAML of a definition that nothing is wrong with.
+/// The YAML of a CRD without findings.
 #[track_caller]
 fn text(described: &Described) -> String {
     assert_eq!(described.findings, []);
     assert_eq!(judged(&described.definition), [""; 0]);
-    let typed = described.to_typed().expect("it is a definition");
-    let same = serde_json::to_value(typed).expect("it is JSON");
+    let typed = described.to_typed().expect("valid CRD");
+    let same = serde_json::to_value(typed).expect("valid JSON");
     assert_eq!(same["spec"]["names"], described.definition["spec"]["names"]);
     yaml::document(&described.definition)
 }
@@ -47,17 +47,17 @@ fn same(name: &str, text: &str) {
 }
 
 fn schema(described: &Described) -> &Value {
-    described.definition.pointer("/spec/versions/0/schema/openAPIV3Schema").expect("it has a schema")
+    described.definition.pointer("/spec/versions/0/schema/openAPIV3Schema").expect("CRD has a schema")
 }
 
-fn told(described: &Described) -> String {
-    let mut told: Vec<String> = described
+fn rendered(described: &Described) -> String {
+    let mut rendered: Vec<String> = described
         .findings
         .iter()
         .map(|finding| format!("{} {}: {}\n  {}", finding.code, finding.field, finding.message, finding.help))
         .collect();
-    told.sort();
-    told.join("\n")
+    rendered.sort();
+    rendered.join("\n")
 }
 
 #[test]

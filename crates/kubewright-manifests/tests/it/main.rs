@@ -1,4 +1,4 @@
-//! Definitions of kinds as people write them.
+//! Tests of generated CRDs.
 
 #[cfg(feature = "types")]
 mod crds;

@@ -1,7 +1,7 @@
-//! A cluster for one test: the embedded API server behind TLS, a kubeconfig for it, and what the test does there.
+//! A cluster for one test: the embedded API server behind TLS, and a kubeconfig for it.
 //!
-//! The operator runs as its ServiceAccount, with the role that is generated for it. A test that lets it be refused, or
-//! that asks [`Cluster::unused`], finds out what the role lacks or has too much.
+//! The operator runs as its ServiceAccount with its generated role. [`Cluster::refused`] and
+//! [`Cluster::unused`] report missing and unused permissions.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -24,17 +24,17 @@ use crate::program::Program;
 
 const LABEL: &str = "config-map-labeller.example.com/keys";
 
-/// A cluster that goes when it is dropped.
+/// A cluster that stops on drop.
 pub(crate) struct Cluster {
     listening: Listening,
     folder: tempfile::TempDir,
-    /// On the server itself: no socket is between it and the test.
+    /// Calls the server directly, without a socket.
     kube: kube::Client,
     calls: Arc<Calls>,
     declarations: Declarations,
 }
 
-/// The calls of the operator.
+/// Requests of the operator.
 #[derive(Default)]
 struct Calls(Mutex<Vec<Call>>);
 
@@ -84,7 +84,7 @@ impl Cluster {
     }
 
     async fn apply(&self, object: DynamicObject) -> Result<()> {
-        let types = object.types.clone().context("roles have a kind")?;
+        let types = object.types.clone().context("the role has no kind")?;
         let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &types.kind));
         let api: Api<DynamicObject> = match &object.metadata.namespace {
@@ -103,7 +103,7 @@ impl Cluster {
         usage
     }
 
-    /// The permissions that the operator lacks, each as the attribute that grants it.
+    /// Permissions that the operator lacks, each as the `#[rbac]` attribute that grants it.
     pub(crate) fn refused(&self) -> Vec<String> {
         let mut attributes = Vec::new();
         for permission in self.usage().refused() {
@@ -112,7 +112,7 @@ impl Cluster {
         attributes
     }
 
-    /// The permissions that the operator has not used.
+    /// Permissions that the operator has not used.
     pub(crate) fn unused(&self) -> Vec<String> {
         self.usage().unused().iter().map(ToString::to_string).collect()
     }
@@ -121,12 +121,12 @@ impl Cluster {
         self.listening.address()
     }
 
-    /// A kubeconfig for the administrator.
+    /// The kubeconfig of the cluster administrator.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("config")
     }
 
-    /// A kubeconfig that leads somewhere else.
+    /// A kubeconfig with another server address.
     pub(crate) fn kubeconfig_by(&self, other: SocketAddr) -> Result<PathBuf> {
         let path = self.folder.path().join("other");
         let config = std::fs::read_to_string(self.kubeconfig())?;
@@ -134,7 +134,7 @@ impl Cluster {
         Ok(path)
     }
 
-    /// A folder in which nothing is.
+    /// An empty directory.
     pub(crate) fn empty_home(&self) -> Result<PathBuf> {
         let home = self.folder.path().join("home");
         std::fs::create_dir_all(&home)?;
@@ -147,7 +147,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// A new ConfigMap with so many keys.
+    /// Creates a ConfigMap with this number of keys.
     pub(crate) async fn create(&self, namespace: &str, name: &str, keys: usize) -> Result<()> {
         let data = (0..keys).map(|key| (format!("key-{key}"), "value".to_owned())).collect();
         let map = ConfigMap { metadata: named(name), data: Some(data), ..ConfigMap::default() };
@@ -173,11 +173,11 @@ impl Cluster {
         Ok(self.maps(namespace).get(name).await?.labels().get(LABEL).cloned())
     }
 
-    /// Who holds the Lease of the operator; empty if it was given up.
+    /// The holder of the operator's Lease; empty if it was released.
     pub(crate) async fn holder(&self) -> Result<String> {
         let leases: Api<Lease> = Api::namespaced(self.kube.clone(), "default");
         let lease = leases.get("config-map-labeller").await?;
-        Ok(lease.spec.context("a Lease says who holds it")?.holder_identity.unwrap_or_default())
+        Ok(lease.spec.context("the Lease has no spec")?.holder_identity.unwrap_or_default())
     }
 
     fn maps(&self, namespace: &str) -> Api<ConfigMap> {
@@ -189,7 +189,7 @@ fn named(name: &str) -> kube::api::ObjectMeta {
     kube::api::ObjectMeta { name: Some(name.to_owned()), ..kube::api::ObjectMeta::default() }
 }
 
-/// The word with which a path is given to a flag.
+/// The `--kubeconfig` flag for this path.
 pub(crate) fn kubeconfig_flag(path: &Path) -> String {
     format!("--kubeconfig={}", path.display())
 }

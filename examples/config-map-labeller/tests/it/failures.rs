@@ -1,4 +1,4 @@
-//! What the operator says when it cannot run, and how it exits.
+//! Error messages and exit codes of the operator.
 
 use std::net::TcpListener;
 
@@ -13,7 +13,7 @@ async fn run(arguments: &[&str], environment: Environment<'_>) -> Result<Ended> 
 }
 
 #[tokio::test]
-async fn help_and_version_are_answers() -> Result<()> {
+async fn help_and_version_exit_with_success() -> Result<()> {
     let help = run(&["--help"], &[]).await?;
     help.succeeded()?;
     assert!(help.stdout.starts_with("Labels every ConfigMap with the number of its keys\n"), "{help:#?}");
@@ -25,7 +25,7 @@ async fn help_and_version_are_answers() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_wrong_flag_is_the_users_mistake() -> Result<()> {
+async fn an_invalid_flag_value_exits_with_code_two() -> Result<()> {
     let ended = run(&["--metrics-bind-address=8443"], &[]).await?;
     assert_eq!(ended.status, Some(2));
     assert!(
@@ -36,7 +36,7 @@ async fn a_wrong_flag_is_the_users_mistake() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_kubeconfig_that_is_not_there_is_named() -> Result<()> {
+async fn a_missing_kubeconfig_is_reported_with_its_path() -> Result<()> {
     let error = run(&["--kubeconfig=nowhere"], &[]).await?.error()?;
     assert_eq!(
         error,
@@ -47,7 +47,7 @@ async fn a_kubeconfig_that_is_not_there_is_named() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_error_is_for_people_where_the_log_is() -> Result<()> {
+async fn with_the_text_log_format_the_error_is_plain_text() -> Result<()> {
     let ended = run(&["--kubeconfig=nowhere", "--log-format=text"], &[]).await?;
     assert_eq!(ended.status, Some(1));
     assert_eq!(ended.log.len(), 1, "{ended:#?}");
@@ -56,7 +56,7 @@ async fn an_error_is_for_people_where_the_log_is() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_error_is_told_even_if_nothing_is_logged() -> Result<()> {
+async fn an_error_is_printed_even_if_logging_is_off() -> Result<()> {
     let ended = run(&["--kubeconfig=nowhere", "--log-level=off"], &[]).await?;
     assert_eq!(ended.status, Some(1));
     assert!(ended.last().starts_with("error: --kubeconfig nowhere cannot be used; "), "{ended:#?}");
@@ -64,7 +64,7 @@ async fn an_error_is_told_even_if_nothing_is_logged() -> Result<()> {
 }
 
 #[tokio::test]
-async fn without_a_cluster_the_error_says_what_to_set() -> Result<()> {
+async fn without_a_cluster_the_error_names_kubeconfig() -> Result<()> {
     let home = Cluster::start().await?.empty_home()?;
     let error = run(&[], &[("HOME", &home.to_string_lossy())]).await?.error()?;
     assert!(
@@ -75,7 +75,7 @@ async fn without_a_cluster_the_error_says_what_to_set() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_named_with_its_flag() -> Result<()> {
+async fn a_port_in_use_is_reported_with_its_flag() -> Result<()> {
     let cluster = Cluster::start().await?;
     let taken = TcpListener::bind("127.0.0.1:0")?;
     let address = taken.local_addr()?;
@@ -87,7 +87,7 @@ async fn a_port_that_is_taken_is_named_with_its_flag() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_not_there_is_named() -> Result<()> {
+async fn a_missing_certificate_is_reported_with_its_path() -> Result<()> {
     let cluster = Cluster::start().await?;
     let arguments = [
         &*kubeconfig_flag(&cluster.kubeconfig()),
@@ -105,7 +105,7 @@ async fn a_certificate_that_is_not_there_is_named() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_election_outside_of_a_pod_needs_a_namespace() -> Result<()> {
+async fn leader_election_outside_of_a_pod_needs_a_namespace() -> Result<()> {
     let cluster = Cluster::start().await?;
     let error = run(&[&kubeconfig_flag(&cluster.kubeconfig()), "--leader-elect"], &[]).await?.error()?;
     assert!(error.contains("give --leader-election-namespace"), "{error}");
@@ -113,7 +113,7 @@ async fn an_election_outside_of_a_pod_needs_a_namespace() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_wrong_environment_is_named() -> Result<()> {
+async fn an_invalid_environment_variable_is_reported() -> Result<()> {
     let ended = run(&[], &[("WATCH_NAMESPACE", "Team_A")]).await?;
     assert_eq!(ended.status, Some(1));
     assert!(
@@ -127,10 +127,10 @@ async fn a_wrong_environment_is_named() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_asked_again() -> Result<()> {
+async fn an_unreachable_server_is_retried() -> Result<()> {
     let cluster = Cluster::start().await?;
-    // A port that was free a moment ago, and that nobody listens on.
-    let nobody = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    // A port that was free a moment ago, without a listener.
+    let closed = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let mut operator = Program::on(&cluster.kubeconfig_by(nobody)?, &[], &[])?;
     let line = operator.logs("list or watch failed").await?;
     assert_eq!(line["level"], "warn");

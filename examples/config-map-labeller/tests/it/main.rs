@@ -1,5 +1,5 @@
 //! The operator as a program, against the embedded API server behind TLS.
-#![cfg(unix)] // it is told to end by signals
+#![cfg(unix)] // the tests send signals
 
 mod cluster;
 mod failures;

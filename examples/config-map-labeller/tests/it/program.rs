@@ -1,6 +1,6 @@
-//! The operator as a process: its arguments, its log, its signals, its end.
+//! The operator as a process.
 //!
-//! Everything that waits gives up after a time that nothing takes, with the log so far in the message.
+//! All waits have a timeout, whose error contains the log.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,30 +16,30 @@ use tokio::process::{Child, ChildStderr, Command};
 
 use crate::cluster::account;
 
-/// For what hangs.
+/// Timeout of every wait.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// What surrounds the operator, as `(name, value)`.
+/// Environment variables as `(name, value)`.
 pub(crate) type Environment<'a> = &'a [(&'a str, &'a str)];
 
-/// A running operator. It is killed when this is dropped.
+/// A running operator. Killed on drop.
 pub(crate) struct Program {
     child: Child,
     lines: Lines<BufReader<ChildStderr>>,
     log: Vec<String>,
 }
 
-/// How an operator ended.
+/// The result of an operator process.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) status: Option<i32>,
     pub(crate) stdout: String,
-    /// Everything on standard error, from the start.
+    /// All lines on standard error.
     pub(crate) log: Vec<String>,
 }
 
 impl Program {
-    /// Starts the operator on a cluster, as its ServiceAccount, with free ports for probes and metrics.
+    /// Starts the operator on a cluster as its ServiceAccount, with free ports for probes and metrics.
     pub(crate) fn on(kubeconfig: &Path, arguments: &[&str], environment: Environment<'_>) -> Result<Self> {
         let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
         let usual = [&*kubeconfig, "--health-probe-bind-address=127.0.0.1:0"];
@@ -48,7 +48,7 @@ impl Program {
         Self::start(&[&usual, arguments].concat(), &environment)
     }
 
-    /// Starts the operator with these arguments, and nothing of the environment of the tests.
+    /// Starts the operator with these arguments and only these environment variables.
     pub(crate) fn start(arguments: &[&str], environment: Environment<'_>) -> Result<Self> {
         let mut child = Command::new(env!("CARGO_BIN_EXE_config-map-labeller"))
             .args(arguments)
@@ -59,18 +59,18 @@ impl Program {
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;
-        let stderr = child.stderr.take().context("standard error is a pipe")?;
+        let stderr = child.stderr.take().context("standard error is not piped")?;
         Ok(Self { child, lines: BufReader::new(stderr).lines(), log: Vec::new() })
     }
 
-    /// The next line of the log with this message.
+    /// Waits for a log line with this message.
     pub(crate) async fn logs(&mut self, message: &str) -> Result<Value> {
         loop {
             let Ok(line) = tokio::time::timeout(LIMIT, self.lines.next_line()).await else {
                 bail!("{message:?} was not logged; the log: {:#?}", self.log);
             };
             let Some(line) = line? else {
-                bail!("the operator ended before it logged {message:?}; the log: {:#?}", self.log);
+                bail!("the operator exited before it logged {message:?}; the log: {:#?}", self.log);
             };
             let fields: Value = serde_json::from_str(&line).with_context(|| format!("not JSON: {line}"))?;
             self.log.push(line);
@@ -80,19 +80,19 @@ impl Program {
         }
     }
 
-    /// Where it serves: what the line with this message says.
+    /// The address in the log line with this message.
     pub(crate) async fn address(&mut self, message: &str) -> Result<SocketAddr> {
         let line = self.logs(message).await?;
-        Ok(line["address"].as_str().context("the line has an address")?.parse()?)
+        Ok(line["address"].as_str().context("no address in the log line")?.parse()?)
     }
 
     pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
-        let id = self.child.id().context("the operator runs")?;
-        let pid = Pid::from_raw(i32::try_from(id)?).context("a process has an id")?;
+        let id = self.child.id().context("the operator has exited")?;
+        let pid = Pid::from_raw(i32::try_from(id)?).context("invalid process ID")?;
         Ok(kill_process(pid, signal)?)
     }
 
-    /// Waits for the end.
+    /// Waits for the process to exit.
     pub(crate) async fn end(mut self) -> Result<Ended> {
         let rest = async {
             while let Some(line) = self.lines.next_line().await? {
@@ -105,7 +105,7 @@ impl Program {
             anyhow::Ok((self.child.wait().await?.code(), stdout))
         };
         let Ok(ended) = tokio::time::timeout(LIMIT, rest).await else {
-            bail!("the operator did not end; the log: {:#?}", self.log);
+            bail!("the operator did not exit; the log: {:#?}", self.log);
         };
         let (status, stdout) = ended?;
         Ok(Ended { status, stdout, log: self.log })
@@ -113,7 +113,6 @@ impl Program {
 }
 
 impl Ended {
-    /// The last line of the log.
     pub(crate) fn last(&self) -> &str {
         self.log.last().map_or("", String::as_str)
     }
@@ -123,23 +122,23 @@ impl Ended {
         Ok(())
     }
 
-    /// The error of an operator that failed, from the last line of its log.
+    /// The error in the last log line of a failed operator.
     pub(crate) fn error(&self) -> Result<String> {
         ensure!(self.status == Some(1), "{self:#?}");
         let line: Value = serde_json::from_str(self.last()).with_context(|| format!("{self:#?}"))?;
         ensure!(line["level"] == "error" && line["msg"] == "the operator failed", "{line}");
-        Ok(line["error"].as_str().context("the line has an error")?.to_owned())
+        Ok(line["error"].as_str().context("no error in the log line")?.to_owned())
     }
 }
 
-/// Status and body of a page.
+/// Sends a GET request and returns status and body.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> Result<(u16, String)> {
     let mut stream = TcpStream::connect(address).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
-    let status = answer.split(' ').nth(1).context("an answer has a status")?.parse()?;
-    let (_, body) = answer.split_once("\r\n\r\n").context("an answer has a head")?;
+    let status = answer.split(' ').nth(1).context("no status in the response")?.parse()?;
+    let (_, body) = answer.split_once("\r\n\r\n").context("no headers in the response")?;
     Ok((status, body.to_owned()))
 }

@@ -1,4 +1,4 @@
-//! A relay between operator and server that holds back what the operator sends, when told to.
+//! A TCP relay between operator and server that can hold back the operator's requests.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// A relay that ends when it is dropped.
+/// A relay that stops on drop.
 pub(crate) struct Relay {
     pub(crate) address: SocketAddr,
     held: watch::Sender<bool>,
@@ -25,14 +25,14 @@ impl Relay {
             let mut connections = JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
                 let held = is_held.clone();
-                // A connection that breaks is the business of those on both sides.
+                // Connection errors are handled by client and server.
                 connections.spawn(async move { drop(pass(client, server, held).await) });
             }
         });
         Ok(Self { address, held, _tasks: tasks })
     }
 
-    /// From now on nothing reaches the server. What it sends still arrives.
+    /// Stops forwarding to the server. Responses of the server still arrive.
     pub(crate) fn hold(&self) {
         self.held.send_replace(true);
     }

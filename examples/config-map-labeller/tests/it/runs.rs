@@ -1,4 +1,4 @@
-//! What the operator does while all is well.
+//! Normal operation of the operator.
 
 use anyhow::{Context as _, Result};
 use rustix::process::Signal;
@@ -7,7 +7,7 @@ use crate::cluster::Cluster;
 use crate::program::{Program, get};
 
 #[tokio::test]
-async fn what_is_there_and_what_comes_is_labelled() -> Result<()> {
+async fn existing_and_new_config_maps_are_labelled() -> Result<()> {
     let cluster = Cluster::start().await?;
     cluster.create("default", "first", 2).await?;
     let operator = Program::on(&cluster.kubeconfig(), &[], &[])?;
@@ -15,7 +15,7 @@ async fn what_is_there_and_what_comes_is_labelled() -> Result<()> {
     cluster.create("default", "second", 0).await?;
     cluster.labelled("default", "second", "0").await?;
 
-    let fields = first.metadata.managed_fields.context("the server notes who wrote")?;
+    let fields = first.metadata.managed_fields.context("no managedFields")?;
     let writers: Vec<_> = fields.iter().filter_map(|entry| entry.manager.as_deref()).collect();
     assert!(writers.contains(&"config-map-labeller"), "{writers:?}");
     operator.signal(Signal::INT)?;
@@ -23,10 +23,10 @@ async fn what_is_there_and_what_comes_is_labelled() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_generated_role_is_what_the_operator_needs() -> Result<()> {
+async fn the_generated_role_has_exactly_the_needed_permissions() -> Result<()> {
     let cluster = Cluster::start().await?;
     cluster.create("default", "first", 1).await?;
-    assert_ne!(cluster.unused(), Vec::<String>::new(), "nothing was called yet");
+    assert_ne!(cluster.unused(), Vec::<String>::new(), "the operator has not sent requests yet");
     let operator = Program::on(&cluster.kubeconfig(), &[], &[])?;
     cluster.labelled("default", "first", "1").await?;
     operator.signal(Signal::TERM)?;
@@ -37,7 +37,7 @@ async fn the_generated_role_is_what_the_operator_needs() -> Result<()> {
 }
 
 #[tokio::test]
-async fn probes_and_metrics_are_answered() -> Result<()> {
+async fn probes_and_metrics_are_served() -> Result<()> {
     let cluster = Cluster::start().await?;
     cluster.create("default", "first", 1).await?;
     let metrics = ["--metrics-bind-address=127.0.0.1:0", "--metrics-secure=false"];
@@ -56,18 +56,18 @@ async fn probes_and_metrics_are_answered() -> Result<()> {
 }
 
 #[tokio::test]
-async fn metrics_are_secure_unless_told_otherwise() -> Result<()> {
+async fn metrics_use_tls_by_default() -> Result<()> {
     let cluster = Cluster::start().await?;
     let mut operator = Program::on(&cluster.kubeconfig(), &["--metrics-bind-address=127.0.0.1:0"], &[])?;
     let line = operator.logs("serving metrics").await?;
     assert_eq!(line["secure"], true);
-    let address = line["address"].as_str().context("the line has an address")?.parse()?;
-    assert!(get(address, "/metrics").await.is_err(), "this is TLS, which an HTTP request is not");
+    let address = line["address"].as_str().context("no address in the log line")?.parse()?;
+    assert!(get(address, "/metrics").await.is_err(), "plain HTTP is rejected");
     Ok(())
 }
 
 #[tokio::test]
-async fn only_the_namespaces_that_are_named_are_watched() -> Result<()> {
+async fn only_the_selected_namespaces_are_watched() -> Result<()> {
     let cluster = Cluster::start().await?;
     for namespace in ["team-a", "team-b", "team-c"] {
         cluster.create_namespace(namespace).await?;
@@ -88,7 +88,7 @@ async fn only_the_namespaces_that_are_named_are_watched() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_log_says_who_runs_and_what_is_reconciled() -> Result<()> {
+async fn log_lines_contain_the_controller_and_the_object() -> Result<()> {
     let cluster = Cluster::start().await?;
     cluster.create("default", "first", 3).await?;
     let mut operator = Program::on(&cluster.kubeconfig(), &["--namespace=default"], &[])?;
@@ -100,7 +100,7 @@ async fn the_log_says_who_runs_and_what_is_reconciled() -> Result<()> {
     let wanted = serde_json::json!({
         "level": "info", "keys": 3, "controller": "configmap", "namespace": "default", "name": "first",
     });
-    for (field, value) in wanted.as_object().context("an object")? {
+    for (field, value) in wanted.as_object().context("expected an object")? {
         assert_eq!(&labelling[field], value, "{labelling}");
     }
     assert!(labelling["reconcileID"].is_string(), "{labelling}");
@@ -108,13 +108,13 @@ async fn the_log_says_who_runs_and_what_is_reconciled() -> Result<()> {
 }
 
 #[tokio::test]
-async fn it_says_what_it_declares_without_a_cluster() -> Result<()> {
+async fn manifests_are_printed_without_a_cluster() -> Result<()> {
     let asked = Program::start(&["manifests"], &[])?.end().await?;
     asked.succeeded()?;
     let said: serde_json::Value = serde_json::from_str(&asked.stdout)?;
     assert_eq!(said["controllers"][0]["for"]["kind"], "ConfigMap", "{said:#}");
-    // The way in which `kubewright manifests` asks, whatever the program makes of its arguments.
-    let told = Program::start(&[], &[("KUBEWRIGHT_MANIFESTS", "1")])?.end().await?;
+    // `kubewright manifests` sets this variable, which overrides the arguments.
+    let printed = Program::start(&[], &[("KUBEWRIGHT_MANIFESTS", "1")])?.end().await?;
     told.succeeded()?;
     assert_eq!(told.stdout, asked.stdout);
     Ok(())

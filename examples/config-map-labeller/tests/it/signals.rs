@@ -1,4 +1,4 @@
-//! How the operator ends when it is told to, and who goes on.
+//! Shutdown of the operator on signals, and failover to another replica.
 
 use anyhow::Result;
 use rustix::process::Signal;
@@ -15,7 +15,7 @@ const ELECTION: [&str; 4] = [
 ];
 
 #[tokio::test]
-async fn a_leader_that_ends_gives_its_lease_up() -> Result<()> {
+async fn a_leader_releases_its_lease_on_shutdown() -> Result<()> {
     let cluster = Cluster::start().await?;
     cluster.create("default", "first", 1).await?;
     let operator = Program::on(&cluster.kubeconfig(), &ELECTION, &[])?;
@@ -28,7 +28,7 @@ async fn a_leader_that_ends_gives_its_lease_up() -> Result<()> {
 }
 
 #[tokio::test]
-async fn another_replica_goes_on_where_the_leader_ends() -> Result<()> {
+async fn another_replica_takes_over_when_the_leader_stops() -> Result<()> {
     let cluster = Cluster::start().await?;
     cluster.create("default", "first", 1).await?;
     let leader = Program::on(&cluster.kubeconfig(), &ELECTION, &[])?;
@@ -46,7 +46,7 @@ async fn another_replica_goes_on_where_the_leader_ends() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_second_signal_does_not_wait_for_what_still_runs() -> Result<()> {
+async fn a_second_signal_exits_without_waiting_for_running_reconciles() -> Result<()> {
     let cluster = Cluster::start().await?;
     let relay = Relay::to(cluster.address()).await?;
     let kubeconfig = cluster.kubeconfig_by(relay.address)?;
@@ -55,7 +55,8 @@ async fn a_second_signal_does_not_wait_for_what_still_runs() -> Result<()> {
     cluster.create("default", "first", 1).await?;
     cluster.labelled("default", "first", "1").await?;
 
-    // The watch still tells of it; the answer of the operator never arrives, and so its reconcile never ends.
+    // The watch delivers the ConfigMap, but the operator's write never reaches the server, so its reconcile
+    // never ends.
     relay.hold();
     cluster.create("default", "second", 2).await?;
     for name in ["first", "second"] {

@@ -12,15 +12,15 @@ use kubewright::prometheus_client::metrics::{family::Family, gauge::Gauge};
 
 use crate::api::v1::MarkdownView;
 
-/// The condition of a view whose pages are served.
+/// Whether at least one viewer serves the pages.
 const AVAILABLE: &str = "Available";
-/// The condition of a view whose actual state is not the desired state.
+/// Whether the actual state differs from the desired state.
 const DEGRADED: &str = "Degraded";
 
 /// Reconciles MarkdownViews.
 #[derive(Debug)]
 pub struct MarkdownViewReconciler {
-    /// Whether a view is available, by its name and namespace.
+    /// Whether a view is available, by name and namespace.
     available: Family<[(&'static str, String); 2], Gauge>,
 }
 
@@ -35,7 +35,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
 }
 
 impl MarkdownViewReconciler {
-    /// A reconciler that registers its metric there.
+    /// Creates a reconciler and registers its gauge with `metrics`.
     pub fn new(metrics: &Metrics) -> Self {
         let available = Family::default();
         metrics.with_registry(|registry| {
@@ -53,7 +53,7 @@ impl Reconciler for MarkdownViewReconciler {
 
     async fn reconcile(&self, view: &MarkdownView, cx: &Context) -> Result<Outcome> {
         if view.metadata.deletion_timestamp.is_some() {
-            // The garbage collector deletes what the view owns.
+            // The garbage collector deletes the owned objects.
             return Ok(Outcome::done());
         }
         let applied = apply(view, cx).await;
@@ -84,18 +84,18 @@ fn labels(key: &Key) -> [(&'static str, String); 2] {
     [("name", key.name().to_owned()), ("namespace", key.namespace().unwrap_or_default().to_owned())]
 }
 
-/// Applies the objects that the view owns. Nothing is sent where nothing changed.
+/// Applies the objects that the view owns. Unchanged objects are not sent.
 async fn apply(view: &MarkdownView, cx: &Context) -> Result<Deployment> {
     cx.apply_owned(children::pages(view)).await?;
     cx.apply_owned(children::service(view)).await?;
     Ok(cx.apply_owned(children::viewers(view)).await?)
 }
 
-/// The conditions of the view, from its Deployment or from the error that prevented it.
+/// The conditions of the view, from its Deployment or from the error of the apply.
 fn conditions(view: &MarkdownView, applied: &Result<Deployment>) -> Vec<ConditionUpdate> {
     let deployment = match applied {
         Ok(deployment) => deployment,
-        // Running viewers keep serving, so Available stays as it was.
+        // Running viewers keep serving, so Available is not changed.
         Err(error) => return vec![ConditionUpdate::true_(DEGRADED, "Failed", format!("{error:#}"))],
     };
     let available = deployment.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0);

@@ -1,7 +1,7 @@
-//! A MarkdownView gets what it needs, follows its spec, and says how it is.
+//! Tests of the MarkdownView controller.
 //!
-//! The same on every control plane: the embedded one has a cluster that moves, an existing one is one. Each test has a
-//! namespace of its own, and its manager looks nowhere else.
+//! They run on every control plane: the embedded one with its simulated cluster, or an existing cluster. Each
+//! test uses its own namespace, and its manager watches only that one.
 
 use std::time::Duration;
 
@@ -17,18 +17,18 @@ use kubewright_envtest::{Environment, Running, consistently, eventually, matches
 use markdown_view::api::v1::MarkdownView;
 use markdown_view::controllers;
 
-/// A cluster may have to pull the image.
+/// A real cluster may have to pull the image.
 const LIMIT: Duration = Duration::from_mins(1);
 const SAMPLE: &str = include_str!("../../config/samples/view_v1_markdownview.yaml");
 
-/// The operator at work on the sample.
+/// A control plane with the running operator and the sample.
 struct Operator {
     running: Running,
     namespace: String,
     env: Environment,
 }
 
-/// A control plane with the operator, and the sample on it.
+/// Starts the operator and creates the sample.
 async fn operator() -> Result<Operator> {
     let env = Environment::builder().crd::<MarkdownView>().with_cluster().start().await?;
     let namespace = env.namespace().await?;
@@ -44,7 +44,7 @@ impl Operator {
         Key::namespaced(&self.namespace, name)
     }
 
-    /// Waits until an object is there and looks like this.
+    /// Waits until an object exists and matches `yaml`.
     async fn sees<K: Object>(&self, name: &str, yaml: &str) -> Result<()> {
         eventually(LIMIT, async || {
             let object = self.env.runtime_client().get::<K>(&self.key(name)).await?;
@@ -74,19 +74,19 @@ impl Operator {
         Ok(())
     }
 
-    /// What the gauge of the sample shows.
+    /// The value of the sample's gauge.
     fn gauge(&self) -> Option<f64> {
         let labels = [("name", "markdownview-sample"), ("namespace", self.namespace.as_str())];
         self.running.metrics().value("markdownview_available", &labels)
     }
 
-    /// How often the controller ran.
+    /// The number of reconciles.
     fn runs(&self) -> f64 {
         let labels = [("controller", "markdownview")];
         self.running.metrics().value("controller_runtime_reconcile_total", &labels).unwrap_or(0.0)
     }
 
-    /// The events about the sample.
+    /// Events about the sample.
     async fn events(&self) -> Result<Vec<std::sync::Arc<Event>>> {
         let mut events = self.env.runtime_client().list::<Event>(&List::namespace(&self.namespace)).await?;
         events.retain(|event| {
@@ -109,11 +109,11 @@ async fn a_view_has_a_config_map_with_its_pages() -> Result<()> {
     let pages = r##"{data: {SUMMARY.md: "# Summary\n\n- [Page1](page1.md)\n"}}"##;
     operator.sees::<ConfigMap>("markdowns-markdownview-sample", pages).await?;
 
-    // A page that the view no longer has goes, and what others put there stays.
+    // Pages removed from the view are removed; keys of other field managers stay.
     let client = operator.env.runtime_client();
     let map = client.get::<ConfigMap>(&operator.key("markdowns-markdownview-sample")).await?;
     let others = Patch::merge(serde_json::json!({ "data": { "theirs.md": "Not ours" } }));
-    client.field_owner("somebody").patch(&*map, &others).await?;
+    client.field_owner("other-manager").patch(&*map, &others).await?;
     operator
         .change(|view| {
             view.spec.markdowns.remove("page1.md");
@@ -146,8 +146,8 @@ spec:
     operator.change(|view| view.spec.replicas = 3).await?;
     operator.sees::<Deployment>("viewer-markdownview-sample", "{spec: {replicas: 3}}").await?;
 
-    // Whoever changes what the view says is overruled.
-    let client = operator.env.runtime_client().field_owner("somebody");
+    // Changes by another field manager are reverted.
+    let client = operator.env.runtime_client().field_owner("other-manager");
     client
         .modify::<Deployment>(&operator.key("viewer-markdownview-sample"), |it| {
             it.spec.get_or_insert_default().replicas = Some(7);
@@ -168,13 +168,13 @@ spec:
   ports: [{protocol: TCP, port: 80, targetPort: http}]
 ";
     operator.sees::<Service>("viewer-markdownview-sample", service).await?;
-    // One that was deleted comes back.
+    // A deleted Service is created again.
     let client = operator.env.runtime_client();
     let before = client.get::<Service>(&operator.key("viewer-markdownview-sample")).await?;
     client.delete(&*before).await?;
     eventually(LIMIT, async || {
         let now = client.get::<Service>(&operator.key("viewer-markdownview-sample")).await?;
-        ensure!(now.uid() != before.uid(), "it is still the old one");
+        ensure!(now.uid() != before.uid(), "the Service was not recreated");
         Ok(())
     })
     .await?;
@@ -182,7 +182,7 @@ spec:
 }
 
 #[tokio::test]
-async fn a_view_says_that_it_is_available_and_tells_so_once() -> Result<()> {
+async fn a_view_becomes_available_and_emits_one_event() -> Result<()> {
     let operator = operator().await?;
     operator.becomes_available().await?;
     eventually(LIMIT, async || {
@@ -195,7 +195,7 @@ async fn a_view_says_that_it_is_available_and_tells_so_once() -> Result<()> {
     let message = "1 of 1 viewers are available";
     assert!(operator.conditions().await?.iter().all(|condition| condition.message == message));
 
-    // One of two is enough, so that this is no transition.
+    // Available stays true with one of two viewers, so this is not a transition.
     operator.change(|view| view.spec.replicas = 2).await?;
     eventually(LIMIT, async || {
         let conditions = operator.conditions().await?;
@@ -209,7 +209,7 @@ async fn a_view_says_that_it_is_available_and_tells_so_once() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_generated_role_is_what_the_operator_needs() -> Result<()> {
+async fn the_generated_role_has_exactly_the_needed_permissions() -> Result<()> {
     let operator = operator().await?;
     operator.becomes_available().await?;
     if operator.env.capabilities().generated_role {
@@ -222,7 +222,7 @@ async fn the_generated_role_is_what_the_operator_needs() -> Result<()> {
 }
 
 #[tokio::test]
-async fn nothing_is_written_when_nothing_changed() -> Result<()> {
+async fn an_unchanged_view_causes_no_writes() -> Result<()> {
     let operator = operator().await?;
     operator.becomes_available().await?;
     let writes = || {
@@ -230,12 +230,12 @@ async fn nothing_is_written_when_nothing_changed() -> Result<()> {
         let of_children = |it: &kubewright_envtest::Asked| children.iter().any(|kind| it.is_of(kind));
         operator.env.faults().count(|asked| asked.is_write() && of_children(asked))
     };
-    // Each once, however often the Deployment reported on its way.
+    // One write per object, regardless of the number of Deployment status updates.
     let (runs, before) = (operator.runs(), writes());
     assert_eq!(before, 3);
     operator.change(|view| view.labels_mut().extend([("touched".to_owned(), "true".to_owned())])).await?;
     eventually(LIMIT, async || {
-        ensure!(operator.runs() > runs, "it has not run again");
+        ensure!(operator.runs() > runs, "no new reconcile");
         Ok(())
     })
     .await?;
@@ -248,7 +248,7 @@ async fn nothing_is_written_when_nothing_changed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_a_view_owns_goes_with_it_and_so_does_its_gauge() -> Result<()> {
+async fn deleting_a_view_removes_its_objects_and_its_gauge() -> Result<()> {
     let operator = operator().await?;
     operator.becomes_available().await?;
     let client = operator.env.runtime_client();
@@ -263,9 +263,9 @@ async fn what_a_view_owns_goes_with_it_and_so_does_its_gauge() -> Result<()> {
     if operator.env.capabilities().garbage_collection {
         eventually(LIMIT, async || {
             let left = client.get_opt::<Deployment>(&operator.key("viewer-markdownview-sample")).await?;
-            ensure!(left.is_none(), "the Deployment is still there");
+            ensure!(left.is_none(), "the Deployment still exists");
             let left = client.get_opt::<ConfigMap>(&operator.key("markdowns-markdownview-sample")).await?;
-            ensure!(left.is_none(), "the ConfigMap is still there");
+            ensure!(left.is_none(), "the ConfigMap still exists");
             Ok(())
         })
         .await?;

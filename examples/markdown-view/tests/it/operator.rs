@@ -1,4 +1,4 @@
-//! The operator as a whole.
+//! Tests the operator as a whole.
 
 use anyhow::Result;
 use kubewright_envtest::Environment;

@@ -1,4 +1,4 @@
-//! Metrics in the older shape in which v1 carries them in annotations.
+//! Metrics in the format of v1's annotations.
 
 use serde_json::{Value, json};
 
@@ -6,8 +6,8 @@ use crate::convert::Ordered;
 use crate::validation::label_selector;
 use kubewright_apimachinery::object::Fields as _;
 
-/// Which metrics: what is wanted (in the spec) or what is measured (in the status). v2 names the member that
-/// holds the values so, and v1 begins the names of its values with it.
+/// Target metrics in the spec, or current metrics in the status. In v2 this is the name of the member with
+/// the values; in the annotation it is a prefix of the value names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Target,
@@ -26,7 +26,7 @@ impl Side {
 type Write = fn(&Value, Side) -> String;
 type Read = fn(&Value, Side) -> Value;
 
-/// The JSON text of a v2 metric in the older shape.
+/// The JSON of a v2 metric in the annotation format.
 pub(super) fn to_v1(metric: &Value, side: Side) -> String {
     let mut text = Ordered::new().member("type", metric.at("type"));
     let sources: [(&str, Write); 5] = [
@@ -44,7 +44,7 @@ pub(super) fn to_v1(metric: &Value, side: Side) -> String {
     text.finish()
 }
 
-/// A metric of the older shape as v2 has it.
+/// Converts a metric from the annotation format to v2.
 pub(super) fn from_v1(metric: &Value, side: Side) -> Value {
     let mut read = json!({"type": metric.str_at("type")});
     let sources: [(&str, Read); 5] = [
@@ -81,7 +81,7 @@ fn object_from_v1(source: &Value, side: Side) -> Value {
     let average = source.at("averageValue");
     let mut values = json!({});
     let value = source.at(&format!("{}Value", side.name()));
-    // The older shape cannot leave the value out; zero next to an average means none.
+    // The annotation format cannot omit the value. Zero next to an average means unset.
     if average.is_null() || value != "0" {
         set(&mut values, "value", value);
     }
@@ -171,14 +171,14 @@ fn with_selector(text: Ordered, name: &str, source: &Value) -> Ordered {
     if selector.is_null() { text } else { text.text(name, &label_selector::printed(selector)) }
 }
 
-/// Only what is wanted has a type: what is measured says all that is known.
+/// Sets the type. Only target metrics have one.
 fn with_type(values: &mut Value, side: Side, name: &str) {
     if side == Side::Target {
         values.set_at("type", name);
     }
 }
 
-/// A quantity where the older shape needs one.
+/// A quantity for a field that cannot be empty.
 fn quantity(value: &Value) -> Value {
     if value.is_null() { "0".into() } else { value.clone() }
 }

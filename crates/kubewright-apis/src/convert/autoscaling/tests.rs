@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscaler there and back.
+//! Round trips of HorizontalPodAutoscaler.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn cpu(utilization: i32) -> Value {
 }
 
 #[test]
-fn the_cpu_alone_needs_no_annotation() {
+fn cpu_utilization_needs_no_annotation() {
     let object = v2(&json!({"metrics": [cpu(50)]}), &json!({}));
     let v1 = convert(object.clone(), V1);
     assert_eq!(
@@ -49,7 +49,7 @@ fn the_cpu_alone_needs_no_annotation() {
 }
 
 #[test]
-fn other_metrics_and_the_behavior_travel_in_annotations() {
+fn other_metrics_and_the_behavior_are_stored_in_annotations() {
     let object = v2(
         &json!({
             "metrics": [
@@ -102,7 +102,7 @@ fn other_metrics_and_the_behavior_travel_in_annotations() {
 }
 
 #[test]
-fn the_status_travels_too() {
+fn the_status_is_converted() {
     let object = v2(
         &json!({"metrics": [cpu(50)]}),
         &json!({
@@ -134,7 +134,7 @@ fn the_status_travels_too() {
 }
 
 #[test]
-fn an_annotation_that_cannot_be_read_is_dropped() {
+fn an_invalid_annotation_is_dropped() {
     let v1 = json!({
         "apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
         "metadata": {"name": "h", "annotations": {

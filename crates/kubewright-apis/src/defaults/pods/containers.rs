@@ -1,11 +1,10 @@
-//! Defaults of containers of every sort: regular, init and ephemeral.
+//! Defaults of regular, init and ephemeral containers.
 
 use serde_json::Value;
 
 use super::{image, list, resources};
 use kubewright_apimachinery::object::Fields as _;
 
-/// Sets the defaults of a container.
 pub(super) fn container(container: &mut Value) {
     if !container.has("imagePullPolicy") {
         let policy = image::pull_policy(container.str_at("image"));
@@ -38,7 +37,7 @@ pub(super) fn container(container: &mut Value) {
     }
 }
 
-/// With the host's network, a container's ports are ports of the host.
+/// Sets host ports to the container ports, for pods in the host network.
 pub(super) fn host_ports(container: &mut Value) {
     for port in list(container, "ports") {
         let number = port.at("containerPort").clone();
@@ -48,7 +47,7 @@ pub(super) fn host_ports(container: &mut Value) {
     }
 }
 
-/// Which field of the pod a volume or variable shows; the version of the field's path is v1.
+/// Sets the default apiVersion `v1` of a fieldRef in a volume or environment variable.
 pub(super) fn field_selector(selector: &mut Value) {
     selector.default_at("apiVersion", "v1");
 }

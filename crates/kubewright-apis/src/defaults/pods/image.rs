@@ -1,14 +1,13 @@
-//! Reads image references as far as the default pull policy needs.
+//! Parses image references for the default pull policy.
 //!
-//! The grammar is that of the distribution project. A reference that does not follow it is not refused
-//! here; it only has no tag.
+//! Uses the grammar of the distribution project. An invalid reference has no tag; it is not an error here.
 
-/// The pull policy of an image: always for the tag `latest`, said or implied.
+/// The default pull policy of an image: `Always` for an explicit or implicit tag `latest`.
 pub(super) fn pull_policy(image: &str) -> &'static str {
     if tag(image).is_some_and(|tag| tag == "latest") { "Always" } else { "IfNotPresent" }
 }
 
-/// The tag of a valid reference. Without tag and digest it is `latest`; with a digest alone there is none.
+/// The tag of a valid reference. It is `latest` without tag and digest, and absent with only a digest.
 fn tag(image: &str) -> Option<&str> {
     if image.len() == 64 && is_hex(image) {
         return None;
@@ -21,7 +20,7 @@ fn tag(image: &str) -> Option<&str> {
         return None;
     }
     let (name, tag) = match name.rsplit_once(':') {
-        // A colon before the last slash belongs to the port of the registry.
+        // A colon before the last slash separates the port of the registry.
         Some((name, tag)) if !tag.contains('/') => (name, Some(tag)),
         _ => (name, None),
     };
@@ -45,7 +44,7 @@ fn is_name(name: &str) -> bool {
     name.len() <= 255 && path.split('/').all(is_path_component)
 }
 
-/// Whether the part before the first slash names a registry rather than a folder.
+/// Whether the part before the first slash is a registry host rather than a path component.
 fn is_registry(part: &str) -> bool {
     part.contains(['.', ':']) || part == "localhost" || part.chars().any(char::is_uppercase)
 }
@@ -68,7 +67,7 @@ fn is_host(host: &str) -> bool {
     })
 }
 
-/// Lower case letters and digits, joined by `.`, `_`, `__` or any number of `-`.
+/// Lower-case letters and digits, separated by `.`, `_`, `__` or any number of `-`.
 fn is_path_component(part: &str) -> bool {
     let is_word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let bytes = part.as_bytes();
@@ -89,7 +88,7 @@ fn is_tag(tag: &str) -> bool {
         && bytes.all(|b| is_word(b) || matches!(b, b'.' | b'-'))
 }
 
-/// The digests that the library knows, with the length of their hexadecimal form.
+/// Whether the algorithm is known and its hexadecimal value has the right length.
 fn is_digest(digest: &str) -> bool {
     let Some((algorithm, hex)) = digest.split_once(':') else { return false };
     let length = match algorithm {
@@ -110,14 +109,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn latest_and_no_tag_are_always_pulled() {
+    fn images_with_tag_latest_or_no_tag_are_always_pulled() {
         for image in ["nginx", "nginx:latest", "a.b:5000/c/d", "localhost/x", "localhost:5000/x:latest"] {
             assert_eq!(pull_policy(image), "Always", "{image}");
         }
     }
 
     #[test]
-    fn a_tag_or_a_digest_is_pulled_once() {
+    fn images_with_another_tag_or_a_digest_are_pulled_if_not_present() {
         let digest = format!("nginx@sha256:{}", "a".repeat(64));
         for image in ["nginx:1", "a.b:5000/c/d:v1.2", digest.as_str()] {
             assert_eq!(pull_policy(image), "IfNotPresent", "{image}");
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reference_has_no_tag() {
+    fn an_invalid_reference_has_no_tag() {
         let hex = "a".repeat(64);
         for image in ["", " nginx", "Nginx", "a//b", "a_-b", "-a", "nginx:", "nginx@sha256:12", hex.as_str()]
         {

@@ -1,4 +1,4 @@
-//! Defaults of resource requirements, and the sums over a pod's containers that they and other rules need.
+//! Defaults of resource requirements, and sums over the containers of a pod.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use serde_json::{Map, Value};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::quantity::Quantity;
 
-/// Amounts by resource.
+/// Quantities by resource name.
 pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
-/// The amounts of a map of quantities.
+/// Parses a map of quantities.
 pub(crate) fn amounts(quantities: &Value) -> Amounts {
     let entries = quantities.as_object().into_iter().flatten();
     entries.filter_map(|(name, value)| Some((name.clone(), Quantity::from_json(value).ok()?))).collect()
 }
 
-/// What the containers of a pod need together, of their `requests` or `limits`.
+/// Total `requests` or `limits` of a pod's containers.
 ///
-/// Regular containers and sidecars run side by side; each init container runs beside the sidecars started
-/// before it. The pod needs the greatest of these.
+/// Regular containers and sidecars run concurrently. Each init container runs concurrently with the sidecars
+/// started before it. The total is the maximum of these phases.
 pub(crate) fn total(spec: &Value, kind: &str) -> Amounts {
     let of = |container: &Value| amounts(container.at("resources").at(kind));
     let mut total = Amounts::new();
@@ -43,22 +43,21 @@ pub(crate) fn total(spec: &Value, kind: &str) -> Amounts {
     total
 }
 
-/// Whether an init container keeps running beside the others.
+/// Whether an init container is a sidecar (`restartPolicy: Always`).
 pub(crate) fn is_sidecar(container: &Value) -> bool {
     container.str_at("restartPolicy") == "Always"
 }
 
-/// Whether a resource may be set for the pod as a whole.
+/// Whether a resource can be set in the pod-level `resources`.
 pub(crate) fn is_pod_level(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || is_huge_pages(name)
 }
 
-/// Whether the resource is pages of a size greater than usual.
 pub(crate) fn is_huge_pages(name: &str) -> bool {
     name.starts_with("hugepages-")
 }
 
-/// Where limits are set and requests are not, requests are the limits.
+/// Copies limits to requests that are unset.
 pub(super) fn requests_from_limits(container: &mut Value) {
     let Some(Value::Object(limits)) = container.at_mut("resources.limits").cloned() else { return };
     let requests = container.object_mut("resources.requests");
@@ -67,8 +66,8 @@ pub(super) fn requests_from_limits(container: &mut Value) {
     }
 }
 
-/// Completes the resources of a pod as a whole, once they are set in part: limits of huge pages from the
-/// containers, then requests from the containers, then requests from limits.
+/// Completes pod-level resources if any are set: huge page limits from the containers, then requests from the
+/// containers, then requests from limits.
 pub(super) fn pod_level(spec: &mut Value) {
     let resources = spec.at("resources");
     if resources.map_at("limits").is_empty() && resources.map_at("requests").is_empty() {
@@ -94,7 +93,7 @@ pub(super) fn pod_level(spec: &mut Value) {
     }
 }
 
-/// Rounds the quantities of a map up to thousandths.
+/// Rounds quantities up to milli-units.
 pub(crate) fn round_up(parent: &mut Value, path: &str) {
     let Some(Value::Object(quantities)) = parent.at_mut(path) else { return };
     for value in quantities.values_mut() {
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_needs_its_containers_or_its_greatest_init_container() {
+    fn a_total_is_the_containers_or_the_largest_init_container() {
         let mut spec =
             json!({"containers": [with_cpu("100m"), with_cpu("200m")], "initContainers": [with_cpu("1")]});
         assert_eq!(total(&spec, "requests")["cpu"].to_string(), "1");
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn sidecars_count_beside_containers_and_later_init_containers() {
+    fn sidecars_are_added_to_containers_and_later_init_containers() {
         let mut sidecar = with_cpu("100m");
         sidecar["restartPolicy"] = json!("Always");
         let spec = json!({"containers": [with_cpu("100m")], "initContainers": [sidecar, with_cpu("500m")]});
@@ -153,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn quantities_are_rounded_up_to_thousandths() {
+    fn quantities_are_rounded_up_to_milli_units() {
         let mut container = json!({"limits": {"cpu": "100u", "memory": "16Gi", "a": "9E"}});
         round_up(&mut container, "limits");
         assert_eq!(container, json!({"limits": {"cpu": "1m", "memory": "16Gi", "a": "9E"}}));
     }
 
     #[test]
-    fn a_pods_own_requests_follow_its_containers_and_then_its_limits() {
+    fn pod_level_requests_are_derived_from_containers_and_then_limits() {
         let mut spec = json!({
             "resources": {"limits": {"cpu": "2", "memory": "1Gi"}}, "containers": [with_cpu("100m"), with_cpu("200m")],
         });

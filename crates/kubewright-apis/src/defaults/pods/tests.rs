@@ -1,4 +1,4 @@
-//! Defaults as kube-apiserver v1.36 was seen to set them.
+//! Compares defaults with recordings of kube-apiserver v1.36.
 
 use serde_json::{Value, json};
 
@@ -38,13 +38,13 @@ fn a_template_gets_fewer_defaults_than_a_pod() {
 }
 
 #[test]
-fn an_absent_template_is_made_and_defaulted() {
+fn an_absent_template_is_created_and_defaulted() {
     let template = defaulted("PodTemplate", json!({}));
     assert_eq!(template["template"]["spec"]["restartPolicy"], "Always");
 }
 
 #[test]
-fn requests_of_a_pod_follow_its_limits() {
+fn requests_default_to_limits() {
     let resources = json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "100m"}});
     let pod = defaulted("Pod", json!({"spec": {"containers": [{"name": "c", "resources": resources}]}}));
     assert_eq!(
@@ -83,7 +83,7 @@ fn probes_hooks_variables_and_ports_have_defaults() {
 }
 
 #[test]
-fn volumes_have_defaults_and_a_source() {
+fn volumes_get_defaults_and_a_source() {
     let token = json!({"serviceAccountToken": {"path": "t"}});
     let pod = defaulted(
         "Pod",
@@ -108,7 +108,7 @@ fn volumes_have_defaults_and_a_source() {
 }
 
 #[test]
-fn a_service_account_has_two_names() {
+fn service_account_and_service_account_name_are_synchronized() {
     let pod = defaulted("Pod", json!({"spec": {"serviceAccount": "a"}}));
     assert_eq!(pod["spec"]["serviceAccountName"], "a");
     let pod = defaulted("Pod", json!({"spec": {"serviceAccount": "a", "serviceAccountName": "b"}}));
@@ -116,7 +116,7 @@ fn a_service_account_has_two_names() {
 }
 
 #[test]
-fn the_first_address_of_a_pod_and_the_list_agree() {
+fn pod_ip_and_pod_ips_are_synchronized() {
     let pod = defaulted("Pod", json!({"status": {"podIP": "10.0.0.1"}}));
     assert_eq!(pod["status"]["podIPs"], json!([{"ip": "10.0.0.1"}]));
     let pod =
@@ -127,7 +127,7 @@ fn the_first_address_of_a_pod_and_the_list_agree() {
 }
 
 #[test]
-fn what_a_node_can_give_is_what_it_has() {
+fn allocatable_defaults_to_capacity() {
     let node =
         defaulted("Node", json!({"spec": {"podCIDR": "10.2.0.0/24"}, "status": {"capacity": {"cpu": "4"}}}));
     assert_eq!(node["status"]["allocatable"], json!({"cpu": "4"}));
@@ -135,7 +135,7 @@ fn what_a_node_can_give_is_what_it_has() {
 }
 
 #[test]
-fn applying_twice_changes_nothing_more() {
+fn defaulting_is_idempotent() {
     let once =
         defaulted("Pod", json!({"spec": {"containers": [{"name": "c", "image": "nginx"}], "volumes": [{}]}}));
     assert_eq!(defaulted("Pod", once.clone()), once);

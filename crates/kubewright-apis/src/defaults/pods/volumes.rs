@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use super::{containers, image, list, resources};
 use kubewright_apimachinery::object::Fields as _;
 
-/// Readable by all, writable by the owner: 0644.
+/// File mode 0644.
 const FILE_MODE: i32 = 420;
 
-/// Defaults that are plain values, by volume source.
+/// Constant defaults by volume source: source, field and value.
 const PLAIN: [(&str, &str, &str); 9] = [
     ("rbd", "pool", "rbd"),
     ("rbd", "user", "admin"),
@@ -21,7 +21,7 @@ const PLAIN: [(&str, &str, &str); 9] = [
     ("scaleIO", "fsType", "xfs"),
 ];
 
-/// Sets the defaults of a volume. Without a source it is an empty directory.
+/// Sets the defaults of a volume. A volume without a source becomes an emptyDir.
 pub(super) fn volume(volume: &mut Value) {
     let sourceless = volume
         .as_object()

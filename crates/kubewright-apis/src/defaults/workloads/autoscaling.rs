@@ -1,16 +1,16 @@
-//! Defaults of HorizontalPodAutoscaler in its two versions.
+//! Defaults of HorizontalPodAutoscaler in v1 and v2.
 
 use serde_json::{Value, json};
 
 use crate::convert::autoscaling::other_metrics;
 use kubewright_apimachinery::object::Fields as _;
 
-/// The share of its request that a pod's CPU should use, in percent, where nothing else is said.
+/// Default target utilization of CPU, in percent of the request.
 const CPU_UTILIZATION: i32 = 80;
 
 pub(super) fn v1(object: &mut Value) {
     object.default_at("spec.minReplicas", 1);
-    // v1 knows no other metrics; those of v2 stand in an annotation.
+    // Other metrics of a v1 object are in an annotation.
     if other_metrics(object).is_empty() {
         object.default_at("spec.targetCPUUtilizationPercentage", CPU_UTILIZATION);
     }

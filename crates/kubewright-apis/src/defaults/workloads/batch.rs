@@ -5,12 +5,12 @@ use serde_json::Value;
 use super::{default_template, default_text};
 use kubewright_apimachinery::object::Fields as _;
 
-/// A job whose failures count by index has no limit on all of them.
+/// The backoff limit of a Job with `backoffLimitPerIndex`.
 const NO_BACKOFF_LIMIT: i32 = i32::MAX;
 
 pub(super) fn job(object: &mut Value) {
     default_template(object, "spec.template");
-    // Without either the job runs once; with a parallelism alone it is a work queue and has no completions.
+    // Without both the Job runs once. With only parallelism it is a work queue and has no completions.
     if !object.has("spec.completions") && !object.has("spec.parallelism") {
         object.set_at("spec.completions", 1);
     }
@@ -36,7 +36,7 @@ pub(super) fn cron_job(object: &mut Value) {
     object.default_at("spec.successfulJobsHistoryLimit", 3);
     object.default_at("spec.failedJobsHistoryLimit", 1);
     default_template(object, "spec.jobTemplate.spec.template");
-    // The job itself gets its defaults when it is created.
+    // The Job gets its other defaults when it is created.
     pod_failure_policy(object, "spec.jobTemplate.spec.podFailurePolicy");
 }
 

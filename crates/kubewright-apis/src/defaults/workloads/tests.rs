@@ -1,4 +1,4 @@
-//! Defaults as the server answered them. What pod templates get is tested with pods.
+//! Compares defaults with recorded responses. Defaults of pod templates are tested with pods.
 
 use serde_json::{Value, json};
 
@@ -8,13 +8,13 @@ use kubewright_apimachinery::decode::normalise;
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 
-/// A decoded object of the kind with this spec, after its defaults; applying them again must change nothing.
+/// A decoded object with this spec and its defaults. Checks that defaulting is idempotent.
 fn defaulted(api_version: &str, kind: &str, spec: &Value) -> Value {
     let mut object =
         json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "o"}, "spec": spec});
     let head = object.clone();
     let gvk = Gvk::of(&head);
-    let ty = type_of_kind(gvk.group, gvk.version, gvk.kind).expect("a known kind");
+    let ty = type_of_kind(gvk.group, gvk.version, gvk.kind).expect("known kind");
     let default = |object: &mut Value| {
         normalise(ty, object).expect("right types");
         apply(gvk, object);
@@ -38,7 +38,7 @@ fn template() -> Value {
 }
 
 #[test]
-fn a_deployment_rolls_a_quarter_at_a_time() {
+fn a_deployment_defaults_to_25_percent_surge_and_unavailable() {
     let spec = json!({"selector": {"matchLabels": {"app": "a"}}, "template": template()});
     assert_eq!(
         spec_without_template(&defaulted("apps/v1", "Deployment", &spec)),
@@ -55,7 +55,7 @@ fn a_deployment_rolls_a_quarter_at_a_time() {
 }
 
 #[test]
-fn a_stateful_set_names_the_type_of_its_claims() {
+fn a_stateful_set_sets_the_type_meta_of_its_claims() {
     let spec = json!({
         "selector": {"matchLabels": {"app": "a"}}, "serviceName": "s", "template": template(),
         "volumeClaimTemplates": [{
@@ -93,7 +93,7 @@ fn a_daemon_set_replaces_one_pod_at_a_time() {
 }
 
 #[test]
-fn a_job_runs_once_unless_it_says_otherwise() {
+fn a_job_defaults_to_one_completion() {
     let job = |spec: Value| defaulted("batch/v1", "Job", &spec);
     assert_eq!(
         spec_without_template(&job(json!({"template": {"spec": {"containers": []}}}))),
@@ -112,7 +112,7 @@ fn a_job_runs_once_unless_it_says_otherwise() {
 }
 
 #[test]
-fn a_cron_job_leaves_its_jobs_alone() {
+fn a_cron_job_does_not_default_its_job_template() {
     let spec = json!({"schedule": "@daily", "jobTemplate": {"spec": {}}});
     let object = defaulted("batch/v1", "CronJob", &spec);
     let mut spec = object["spec"].clone();
@@ -128,7 +128,7 @@ fn a_cron_job_leaves_its_jobs_alone() {
 }
 
 #[test]
-fn an_autoscaler_follows_the_cpu_in_both_versions() {
+fn an_autoscaler_defaults_to_cpu_utilization_in_both_versions() {
     let spec = json!({"scaleTargetRef": {"kind": "Deployment", "name": "d"}, "maxReplicas": 3});
     let v1 = defaulted("autoscaling/v1", "HorizontalPodAutoscaler", &spec);
     assert_eq!(v1["spec"]["targetCPUUtilizationPercentage"], 80);
@@ -143,7 +143,7 @@ fn an_autoscaler_follows_the_cpu_in_both_versions() {
 }
 
 #[test]
-fn a_behavior_is_completed() {
+fn a_partial_behavior_is_completed() {
     let spec = json!({"maxReplicas": 3, "behavior": {"scaleDown": {"selectPolicy": "Disabled"}}});
     let object = defaulted("autoscaling/v2", "HorizontalPodAutoscaler", &spec);
     assert_eq!(

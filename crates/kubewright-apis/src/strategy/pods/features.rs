@@ -1,11 +1,10 @@
-//! Fields of features that are off by default in this version: the server drops them, as if the client had
-//! never sent them.
+//! Drops fields of features that are disabled by default in this version.
 
 use serde_json::Value;
 
 use kubewright_apimachinery::object::Fields as _;
 
-/// Drops from a pod's spec: scheduling groups, stop signals, trust bundles and certificates as files.
+/// Drops scheduling groups, stop signals, and projected trust bundles and certificates.
 pub(super) fn drop_from_spec(spec: &mut Value) {
     spec.remove_at("schedulingGroup");
     for kind in ["initContainers", "containers", "ephemeralContainers"] {
@@ -21,7 +20,7 @@ pub(super) fn drop_from_spec(spec: &mut Value) {
     }
 }
 
-/// Drops the source of a kubelet's configuration, unless the node had one before.
+/// Drops the kubelet config source, unless the old node has one.
 pub(super) fn drop_from_node(node: &mut Value, old: &Value) {
     for path in ["spec.configSource", "status.config"] {
         if !old.has(path) {

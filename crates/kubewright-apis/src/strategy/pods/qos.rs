@@ -1,11 +1,11 @@
-//! The quality of service of a pod, which follows from its requests and limits.
+//! The QoS class of a pod.
 
 use serde_json::Value;
 
 use crate::defaults::pods::resources::{Amounts, amounts};
 use kubewright_apimachinery::object::Fields as _;
 
-/// The class that a pod has: what its status says, once it is there.
+/// The QoS class in the status, or the computed one.
 pub(crate) fn of_pod(pod: &Value) -> &str {
     match pod.str_at("status.qosClass") {
         "" => computed(pod.at("spec")),
@@ -13,10 +13,10 @@ pub(crate) fn of_pod(pod: &Value) -> &str {
     }
 }
 
-/// The class that a spec gives a pod.
+/// The QoS class of a pod spec.
 ///
-/// Nothing asked for is `BestEffort`; cpu and memory limited in every container and all of it requested is
-/// `Guaranteed`. Resources of the pod as a whole count instead of those of its containers.
+/// `BestEffort` without requests and limits. `Guaranteed` if every container has limits for cpu and memory
+/// and requests equal limits. Pod-level resources replace those of the containers.
 pub(crate) fn computed(spec: &Value) -> &'static str {
     let (requests, limits, all_limited) = if is_pod_level(spec) {
         let (requests, limits) = (of("requests", spec), of("limits", spec));
@@ -50,7 +50,7 @@ fn of_containers(spec: &Value) -> (Amounts, Amounts, bool) {
     (requests, limits, all_limited)
 }
 
-/// The cpu and memory that are asked for, if any.
+/// The cpu and memory requests or limits.
 fn of(kind: &str, holder: &Value) -> Amounts {
     let mut amounts = amounts(holder.at("resources").at(kind));
     amounts.retain(|name, amount| matches!(name.as_str(), "cpu" | "memory") && amount.sign() > 0);
@@ -70,7 +70,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_class_follows_from_requests_and_limits() {
+    fn the_class_is_derived_from_requests_and_limits() {
         let class = |resources: Value| computed(&json!({"containers": [{"resources": resources}]}));
         assert_eq!(class(json!({})), "BestEffort");
         assert_eq!(class(json!({"requests": {"cpu": "0"}})), "BestEffort");
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn one_container_without_limits_is_enough_to_be_burstable() {
+    fn a_container_without_limits_makes_the_pod_burstable() {
         let all = json!({"cpu": "1", "memory": "1Gi"});
         let spec =
             json!({"containers": [{"resources": {"requests": all, "limits": all}}, {"resources": {}}]});
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn resources_of_the_pod_count_instead_of_those_of_its_containers() {
+    fn pod_level_resources_replace_those_of_containers() {
         let all = json!({"cpu": "1", "memory": "1Gi"});
         let spec = json!({"resources": {"requests": all, "limits": all}, "containers": [{"resources": {}}]});
         assert_eq!(computed(&spec), "Guaranteed");

@@ -1,10 +1,11 @@
-//! Selectors that take values from the labels of the pod itself.
+//! Merges `matchLabelKeys` and `mismatchLabelKeys` into selectors.
 
 use serde_json::{Map, Value, json};
 
 use kubewright_apimachinery::object::Fields as _;
 
-/// Writes what `matchLabelKeys` and `mismatchLabelKeys` mean for this pod into the selectors beside them.
+/// Adds requirements with the pod's label values to the selectors of affinity terms and topology spread
+/// constraints.
 pub(super) fn apply_label_keys(pod: &mut Value) {
     let labels = pod.map_at("metadata.labels").clone();
     for affinity in ["podAffinity", "podAntiAffinity"] {
@@ -26,7 +27,7 @@ pub(super) fn apply_label_keys(pod: &mut Value) {
 }
 
 fn apply(term: &mut Value, labels: &Map<String, Value>) {
-    // Without a selector nothing matches, whatever is added.
+    // A term without a selector matches nothing and stays unchanged.
     if !term.has("labelSelector") {
         return;
     }

@@ -1,4 +1,4 @@
-//! Strategies as kube-apiserver v1.36 was seen to run them.
+//! Compares strategies with recordings of kube-apiserver v1.36.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn pod(spec: &Value) -> Value {
 }
 
 #[test]
-fn a_new_pod_is_pending_whatever_it_says() {
+fn the_status_of_a_new_pod_is_reset_to_pending() {
     let mut object = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}, "status": {"phase": "Running"}});
     prepare_create(gvk("Pod"), &mut object);
     assert_eq!(object["status"], json!({"phase": "Pending", "qosClass": "BestEffort"}));
@@ -21,7 +21,7 @@ fn a_new_pod_is_pending_whatever_it_says() {
 }
 
 #[test]
-fn a_gated_pod_says_that_it_is_not_scheduled() {
+fn a_pod_with_scheduling_gates_gets_a_condition() {
     let mut object = json!({"spec": {"schedulingGates": [{"name": "a"}]}});
     prepare_create(gvk("Pod"), &mut object);
     assert_eq!(
@@ -61,7 +61,7 @@ fn an_app_armor_annotation_becomes_a_field_and_a_warning() {
 }
 
 #[test]
-fn an_update_keeps_the_status_and_counts_changes_of_the_spec() {
+fn an_update_keeps_the_status_and_increments_the_generation() {
     let old = pod(&json!({"nodeName": ""}));
     let mut new = old.clone();
     new["status"] = json!({});
@@ -73,7 +73,7 @@ fn an_update_keeps_the_status_and_counts_changes_of_the_spec() {
 }
 
 #[test]
-fn an_update_of_the_status_keeps_all_else_but_labels() {
+fn a_status_update_keeps_everything_but_labels() {
     let old = pod(&json!({"nodeName": "n"}));
     let mut new = json!({
         "metadata": {"name": "p", "labels": {"a": "b"}, "ownerReferences": [{}]},
@@ -90,7 +90,7 @@ fn an_update_of_the_status_keeps_all_else_but_labels() {
 }
 
 #[test]
-fn a_condition_keeps_the_generation_that_it_was_seen_at() {
+fn a_condition_keeps_its_observed_generation() {
     let mut old = pod(&json!({}));
     old["status"]["conditions"] = json!([{"type": "Ready", "observedGeneration": 3}]);
     let mut new = old.clone();
@@ -103,7 +103,7 @@ fn a_condition_keeps_the_generation_that_it_was_seen_at() {
 }
 
 #[test]
-fn only_ephemeral_containers_change_through_their_subresource() {
+fn the_ephemeralcontainers_subresource_changes_nothing_else() {
     let old = pod(&json!({"nodeName": "n"}));
     let mut new = old.clone();
     new["spec"] = json!({"nodeName": "other", "ephemeralContainers": [{"name": "e"}]});
@@ -114,7 +114,7 @@ fn only_ephemeral_containers_change_through_their_subresource() {
 }
 
 #[test]
-fn only_resources_change_through_resize() {
+fn the_resize_subresource_only_changes_resources() {
     let old =
         pod(&json!({"containers": [{"name": "c", "image": "a", "resources": {"limits": {"cpu": "1"}}}]}));
     let mut new = old.clone();
@@ -127,7 +127,7 @@ fn only_resources_change_through_resize() {
 }
 
 #[test]
-fn fields_of_features_that_are_off_are_dropped() {
+fn fields_of_disabled_features_are_dropped() {
     let mut object = json!({"template": {"spec": {
         "schedulingGroup": {"podGroupName": "g"}, "containers": [{"name": "c", "lifecycle": {"stopSignal": "SIGINT"}}],
         "volumes": [{"name": "v", "projected": {"sources": [{"podCertificate": {}}]}}],
@@ -144,7 +144,7 @@ fn fields_of_features_that_are_off_are_dropped() {
 }
 
 #[test]
-fn a_node_keeps_the_status_it_brings_but_not_on_update() {
+fn the_status_of_a_node_is_kept_on_create_but_not_on_update() {
     let mut node = json!({"metadata": {"name": "n"}, "status": {"phase": "Running"}});
     let created = node.clone();
     prepare_create(gvk("Node"), &mut node);
@@ -157,7 +157,7 @@ fn a_node_keeps_the_status_it_brings_but_not_on_update() {
 }
 
 #[test]
-fn templates_warn_of_what_cannot_be_meant() {
+fn pod_templates_cause_warnings() {
     let template = json!({
         "metadata": {"annotations": {"security.alpha.kubernetes.io/sysctls": ""}},
         "spec": {
@@ -206,7 +206,7 @@ fn templates_warn_of_what_cannot_be_meant() {
 }
 
 #[test]
-fn a_name_that_is_no_label_makes_a_surprising_host_name() {
+fn a_name_that_is_not_a_dns_label_causes_a_warning() {
     let warnings = warnings(gvk("Pod"), &json!({"metadata": {"name": "a.b"}}), None);
     let expected = "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS \
         label is recommended: [must not contain dots]";

@@ -1,5 +1,5 @@
-//! What upstream warns of in pods and templates: what no longer works, what is deprecated, what cannot be
-//! meant. None of it keeps an object from being stored.
+//! Warnings about pods and pod templates: removed, deprecated and likely wrong fields. Warnings never reject
+//! a write.
 
 mod ports;
 mod volumes;
@@ -32,7 +32,7 @@ const ANNOTATIONS: [(&str, &str); 3] = [
     ),
 ];
 
-/// Warnings about a pod, or a template: an object with metadata and spec at `path`.
+/// Warnings about a pod or template at `path`.
 pub(super) fn warnings(pod: &Value, path: &Path, is_template: bool) -> Vec<String> {
     let mut found = Warnings::default();
     let spec_path = path.child("spec");
@@ -82,10 +82,10 @@ pub(super) fn warnings(pod: &Value, path: &Path, is_template: bool) -> Vec<Strin
     found.list
 }
 
-/// Whether an AppArmor annotation stands where a field should.
+/// Whether an AppArmor annotation causes a warning.
 ///
-/// A pod's annotations have become fields by now, so a field that says the same counts as made from the
-/// annotation, and only an annotation that could not become one stands alone.
+/// The annotations of a pod have already been converted to fields. So for pods, a field with the same profile
+/// counts as converted, and only an annotation without one causes a warning.
 fn needs_app_armor_field(annotation: &str, container: &Value, spec: &Value, is_template: bool) -> bool {
     let field = container.at("securityContext.appArmorProfile");
     if is_template {
@@ -100,7 +100,7 @@ fn needs_app_armor_field(annotation: &str, container: &Value, spec: &Value, is_t
     }
 }
 
-/// All containers, in the order in which upstream visits them.
+/// All containers in upstream's order.
 fn containers<'a>(spec: &'a Value, path: &Path) -> Vec<(&'a Value, Path)> {
     let mut all = Vec::new();
     for kind in ["initContainers", "containers", "ephemeralContainers"] {
@@ -192,7 +192,7 @@ impl Warnings {
         }
     }
 
-    /// Bytes come whole.
+    /// Warns about fractional bytes.
     fn fraction(&mut self, amounts: &Value, resource: &str, path: &Path) {
         let Some(value) = amounts.get(resource) else { return };
         if let Ok(amount) = Quantity::from_json(value)
@@ -206,7 +206,7 @@ impl Warnings {
         }
     }
 
-    /// A variable may build on one of the same name before it, but not hide it.
+    /// Warns about a variable that hides an earlier one with the same name without referencing it.
     fn hidden_variables(&mut self, container: &Value, path: &Path) {
         let mut seen = HashSet::new();
         for (index, variable) in container.list_at("env").iter().enumerate() {
@@ -256,7 +256,7 @@ impl Warnings {
     }
 }
 
-/// Labels of nodes that have other names by now.
+/// The warning for a deprecated node label.
 fn deprecated_label(key: &str) -> Option<&'static str> {
     Some(match key {
         "beta.kubernetes.io/arch" => "deprecated since v1.14; use \"kubernetes.io/arch\" instead",

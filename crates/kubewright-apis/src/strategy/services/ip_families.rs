@@ -1,8 +1,7 @@
-//! How `clusterIPs`, `ipFamilies` and `ipFamilyPolicy` of a Service hang together.
+//! Defaults and validation of `clusterIPs`, `ipFamilies` and `ipFamilyPolicy` of Services.
 //!
-//! The cluster has one IP family, [`FAMILY`]. [`default_ip_families`] runs before cluster IPs are allocated and
-//! leaves a service whose families the allocator can serve, or says why that cannot be; [`check`] is what of it
-//! validation asks again.
+//! The cluster is single-stack with the family [`FAMILY`]. [`default_ip_families`] runs before cluster IPs
+//! are allocated. Validation calls [`check`].
 
 use serde_json::{Value, json};
 
@@ -10,14 +9,14 @@ use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 
-/// The family of the addresses that this cluster gives to services.
+/// The IP family of cluster IPs.
 const FAMILY: &str = "IPv4";
 
 const POLICIES: [&str; 3] = ["PreferDualStack", "RequireDualStack", "SingleStack"];
 
-/// Fills in the policy and the families of a service that is about to be created, or to replace `old`.
+/// Sets policy and families of a new service, or of one that replaces `old`.
 ///
-/// Returns what is wrong with those that were given; the service is then refused before anything is allocated.
+/// Returns validation errors of the given values. In this case the service is rejected before allocation.
 pub fn default_ip_families(service: &mut Value, old: Option<&Value>) -> ErrorList {
     if service.str_at("spec.type") == "ExternalName" || old.is_some_and(|old| keeps_dual_stack(service, old))
     {
@@ -35,7 +34,7 @@ pub fn default_ip_families(service: &mut Value, old: Option<&Value>) -> ErrorLis
         return errors;
     }
     if is_manual(service) {
-        // Whoever writes its endpoints may use families that the cluster does not have.
+        // Manual endpoints may use families that the cluster does not have.
         default_manual_families(service);
         return errors;
     }
@@ -58,7 +57,7 @@ pub fn default_ip_families(service: &mut Value, old: Option<&Value>) -> ErrorLis
     errors
 }
 
-/// Checks that cluster IPs, families and policy are right in themselves and fit together.
+/// Validates cluster IPs, families and policy.
 pub(crate) fn check(service: &Value) -> ErrorList {
     if service.str_at("spec.type") == "ExternalName" {
         return ErrorList::new();
@@ -132,12 +131,13 @@ pub(crate) fn check(service: &Value) -> ErrorList {
     errors
 }
 
-/// The service has no cluster IP, on purpose.
+/// Whether `clusterIP` is `None`.
 pub(crate) fn is_headless(service: &Value) -> bool {
     matches!(service.list_at("spec.clusterIPs"), [ip] if ip == "None")
 }
 
-/// A service that prefers two stacks is not moved between one and two unless that is asked for.
+/// Whether a dual-stack service stays unchanged. A service with `PreferDualStack` is not converted unless
+/// requested.
 fn keeps_dual_stack(service: &Value, old: &Value) -> bool {
     let old_policy = old.at("spec.ipFamilyPolicy");
     service.str_at("spec.ipFamilyPolicy") == "PreferDualStack"
@@ -157,7 +157,7 @@ fn default_policy(service: &mut Value, old: Option<&Value>) {
     service.default_at("spec.ipFamilyPolicy", policy);
 }
 
-/// Going back to one stack gives up the second address and family; that must be said by the policy.
+/// Releases the secondary address and family when the policy changes to single-stack.
 fn release_secondary(service: &mut Value, old: &Value) -> ErrorList {
     let lists = [("spec.clusterIPs", "cluster IP"), ("spec.ipFamilies", "IP family")];
     let mut errors = ErrorList::new();
@@ -189,7 +189,7 @@ fn too_many_for_single_stack(service: &Value) -> ErrorList {
     .collect()
 }
 
-/// An address that was asked for tells its family.
+/// Sets the families of requested addresses.
 fn infer_families(service: &mut Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut families = service.list_at("spec.ipFamilies").to_vec();
@@ -217,7 +217,7 @@ fn infer_families(service: &mut Value) -> ErrorList {
     errors
 }
 
-/// No address and no selector: clients write the endpoints themselves.
+/// Whether a headless service has no selector, so that its endpoints are managed manually.
 fn is_manual(service: &Value) -> bool {
     service.str_at("spec.clusterIP") == "None" && service.map_at("spec.selector").is_empty()
 }
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_single_stack_unless_told_otherwise() {
+    fn a_service_defaults_to_single_stack() {
         assert_eq!(create(json!({"type": "ClusterIP"})), Ok(json!(["SingleStack", ["IPv4"]])));
         assert_eq!(
             create(json!({"type": "ClusterIP", "ipFamilyPolicy": "PreferDualStack"})),
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_cluster_does_not_have_is_refused() {
+    fn families_that_the_cluster_does_not_have_are_rejected() {
         let refused = |spec: Value, message: &str| assert_eq!(create(spec), Err(vec![message.to_owned()]));
         refused(
             json!({"ipFamilies": ["IPv6"]}),
@@ -329,14 +329,14 @@ mod tests {
     }
 
     #[test]
-    fn an_update_adopts_the_old_policy_and_the_family_of_its_address() {
+    fn an_update_keeps_the_old_policy_and_families() {
         let old = json!({"spec": {"type": "ClusterIP", "ipFamilyPolicy": "PreferDualStack", "ipFamilies": ["IPv4"]}});
         let new = json!({"type": "ClusterIP", "clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7"]});
         assert_eq!(update(new, Some(&old)), Ok(json!(["PreferDualStack", ["IPv4"]])));
     }
 
     #[test]
-    fn the_second_family_is_given_up_only_with_the_policy() {
+    fn the_secondary_family_is_released_only_with_single_stack() {
         let old = json!({"spec": {
             "type": "ClusterIP", "clusterIP": "None", "clusterIPs": ["None"],
             "ipFamilyPolicy": "RequireDualStack", "ipFamilies": ["IPv4", "IPv6"],

@@ -1,16 +1,15 @@
-//! What a write may touch in a Service.
+//! Strategy of Service.
 //!
-//! Many of its fields hang together: `clusterIP` with `clusterIPs`, and half of the spec with `type`. A client
-//! that writes without reading first leaves out what the server has allocated, and one that changes the type
-//! leaves in what the old type needed. Neither is meant as a change, so both are mended here; what was changed
-//! on purpose stays for validation to judge.
+//! Many fields depend on each other: `clusterIPs` on `clusterIP`, and much of the spec on `type`. A client
+//! that replaces a service without reading it omits allocated values, and one that changes the type keeps
+//! fields of the old type. Both are corrected here. Explicit changes are left for validation.
 
 use serde_json::{Value, json};
 
 use super::keep;
 use kubewright_apimachinery::object::Fields as _;
 
-/// Traffic from outside of the cluster can reach the service.
+/// Whether the service accepts traffic from outside of the cluster.
 pub(crate) fn externally_accessible(service: &Value) -> bool {
     match service.str_at("spec.type") {
         "LoadBalancer" | "NodePort" => true,
@@ -19,7 +18,7 @@ pub(crate) fn externally_accessible(service: &Value) -> bool {
     }
 }
 
-/// Load balancers ask nodes whether they have a pod of the service.
+/// Whether load balancers check the nodes for pods of the service.
 pub(crate) fn needs_health_check(service: &Value) -> bool {
     service.str_at("spec.type") == "LoadBalancer" && service.str_at("spec.externalTrafficPolicy") == "Local"
 }
@@ -36,7 +35,7 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value) {
     drop_type_dependent(new, old);
 }
 
-/// What the server allocated stays if it was left out.
+/// Restores allocated values that the new object omits.
 fn keep_allocated(new: &mut Value, old: &Value) {
     if needs_cluster_ip(new) && needs_cluster_ip(old) {
         for field in ["spec.clusterIP", "spec.clusterIPs"] {
@@ -56,7 +55,7 @@ fn keep_allocated(new: &mut Value, old: &Value) {
     }
 }
 
-/// Ports of the same name keep their node port, unless another port has taken it.
+/// Restores node ports of ports with the same name, unless another port uses them.
 fn keep_node_ports(new: &mut Value, old: &Value) {
     let named: Vec<i64> = node_ports(new).collect();
     let old_ports = old.list_at("spec.ports");
@@ -72,7 +71,7 @@ fn keep_node_ports(new: &mut Value, old: &Value) {
     }
 }
 
-/// Makes `clusterIPs` follow `clusterIP`, for clients that know only the latter.
+/// Synchronizes `clusterIPs` with `clusterIP`, for clients that only know the latter.
 fn align_cluster_ips(new: &mut Value, old: Option<&Value>) {
     let ip = new.str_at("spec.clusterIP").to_owned();
     let Some(old) = old else {
@@ -94,7 +93,7 @@ fn align_cluster_ips(new: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// Removes what the new type does not have, where the old type did and it was not changed.
+/// Removes unchanged fields that the old type needs and the new one does not have.
 fn drop_type_dependent(new: &mut Value, old: &Value) {
     if needs_cluster_ip(old) && !needs_cluster_ip(new) {
         if same(new, old, "spec.clusterIP") && same(new, old, "spec.clusterIPs") {
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_put_without_allocated_values_keeps_them() {
+    fn an_update_without_allocated_values_keeps_them() {
         let old = json!({
             "type": "NodePort", "clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7"],
             "ports": [{"name": "a", "port": 80, "nodePort": 30001}, {"name": "b", "port": 81, "nodePort": 30002}],
@@ -206,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_that_becomes_internal_loses_what_only_load_balancers_have() {
+    fn changing_to_cluster_ip_removes_load_balancer_fields() {
         let balanced = json!({
             "type": "LoadBalancer", "allocateLoadBalancerNodePorts": true, "externalTrafficPolicy": "Local",
             "healthCheckNodePort": 30009, "loadBalancerClass": "x/y", "clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7"],
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_that_becomes_an_external_name_gives_its_addresses_back() {
+    fn changing_to_external_name_releases_cluster_ips() {
         let old = json!({
             "type": "ClusterIP", "clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7"],
             "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "ports": [{"port": 80}],
@@ -240,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn cluster_ips_follow_the_cluster_ip() {
+    fn cluster_ips_are_synchronized_with_cluster_ip() {
         let mut service = stored(json!({"clusterIP": "None"}));
         prepare_create(&mut service);
         assert_eq!(service.at("spec.clusterIPs"), &json!(["None"]));
@@ -251,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn only_load_balancers_keep_their_addresses_in_status() {
+    fn only_load_balancers_have_ingress_addresses_in_status() {
         let mut old = stored(json!({"type": "LoadBalancer"}));
         old.set_at("status.loadBalancer.ingress", json!([{"ip": "192.0.2.1"}]));
         let mut new = stored(json!({"type": "LoadBalancer"}));

@@ -1,4 +1,4 @@
-//! What upstream warns of when Services, endpoints and kinds of networking are written.
+//! Warnings about Services, endpoints and the kinds of networking.k8s.io.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
 const INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
 
-/// Warnings about an object that is created (`old` is none) or updated.
+/// Warnings on creation (`old` is none) or update.
 pub(crate) fn warnings(gvk: Gvk<'_>, new: &Value, old: Option<&Value>) -> Vec<String> {
     match gvk.kind {
         "Service" => service(new),
@@ -72,7 +72,7 @@ fn service(service: &Value) -> Vec<String> {
 }
 
 fn endpoints(object: &Value) -> Vec<String> {
-    // Controllers mend what they copy, so upstream spares them the check.
+    // Upstream skips objects of controllers, which only copy addresses.
     if is_managed_by(object, "endpoints.kubernetes.io/managed-by", &["endpoint-controller"]) {
         return Vec::new();
     }
@@ -155,7 +155,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn fields_that_do_nothing_for_a_service_are_named() {
+    fn ignored_fields_of_a_service_cause_warnings() {
         let headless = json!({
             "apiVersion": "v1", "kind": "Service",
             "spec": {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ingress_class_as_annotation_is_warned_of_once() {
+    fn a_new_ingress_class_annotation_causes_a_warning() {
         let ingress = json!({
             "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
             "metadata": {"annotations": {"kubernetes.io/ingress.class": "nginx"}},
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn unusual_spellings_of_addresses_are_warned_of() {
+    fn non_canonical_addresses_cause_warnings() {
         let endpoints = json!({
             "apiVersion": "v1", "kind": "Endpoints",
             "subsets": [{"addresses": [{"ip": "2001:DB8::1"}], "notReadyAddresses": [{"ip": "192.0.2.1"}]}],

@@ -1,4 +1,4 @@
-//! Strategies, one kind at a time.
+//! Tests of each kind's strategy.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn a_new_object_has_no_status_and_generation_one() {
 }
 
 #[test]
-fn a_job_selects_its_pods_by_its_uid() {
+fn a_job_selects_its_pods_by_uid() {
     let mut job = json!({
         "metadata": {"name": "j", "uid": "u"}, "spec": {"manualSelector": false, "template": {"spec": {}}},
     });
@@ -41,7 +41,7 @@ fn a_job_selects_its_pods_by_its_uid() {
 }
 
 #[test]
-fn labels_that_a_job_has_from_its_template_grow_with_it() {
+fn labels_copied_from_the_template_get_the_generated_ones() {
     let labels = json!({"app": "a"});
     let mut job = json!({
         "metadata": {"name": "j", "uid": "u", "labels": labels}, "spec": {"template": {"metadata": {"labels": labels}}},
@@ -56,14 +56,14 @@ fn labels_that_a_job_has_from_its_template_grow_with_it() {
 }
 
 #[test]
-fn a_job_may_bring_its_own_selector() {
+fn a_job_with_manual_selector_is_unchanged() {
     let mut job = json!({"metadata": {"name": "j", "uid": "u"}, "spec": {"manualSelector": true}});
     prepare_create(JOB, &mut job);
     assert_eq!(job["spec"], json!({"manualSelector": true}));
 }
 
 #[test]
-fn only_a_change_of_what_is_wanted_counts_as_a_generation() {
+fn only_a_change_of_the_spec_increments_the_generation() {
     let old = json!({
         "metadata": {"generation": 3, "labels": {"a": "b"}}, "spec": {"replicas": 1}, "status": {"replicas": 1},
     });
@@ -80,7 +80,7 @@ fn only_a_change_of_what_is_wanted_counts_as_a_generation() {
 }
 
 #[test]
-fn a_daemon_set_counts_its_templates() {
+fn a_daemon_set_has_a_template_generation() {
     let count = |object: &Value| {
         object["metadata"]["annotations"]["deprecated.daemonset.template.generation"].clone()
     };
@@ -96,7 +96,7 @@ fn a_daemon_set_counts_its_templates() {
 }
 
 #[test]
-fn a_field_behind_a_closed_gate_is_dropped() {
+fn a_field_with_a_disabled_feature_gate_is_dropped() {
     let strategy = json!({"rollingUpdate": {"maxUnavailable": 2, "partition": 0}});
     let mut object = json!({"metadata": {}, "spec": {"updateStrategy": strategy}});
     prepare_create(STATEFUL_SET, &mut object);
@@ -121,7 +121,7 @@ fn the_status_of_a_deployment_cannot_change_spec_or_labels() {
 }
 
 #[test]
-fn what_v1_carries_in_annotations_belongs_to_spec_or_status() {
+fn annotations_of_v1_belong_to_spec_or_status() {
     let conditions = "autoscaling.alpha.kubernetes.io/conditions";
     let metrics = "autoscaling.alpha.kubernetes.io/metrics";
     let condition =
@@ -146,7 +146,7 @@ fn what_v1_carries_in_annotations_belongs_to_spec_or_status() {
 }
 
 #[test]
-fn a_name_that_is_no_dns_label_is_warned_of_once() {
+fn a_name_that_is_not_a_dns_label_causes_one_warning() {
     let object = json!({"metadata": {"name": "a.b", "generation": 1}, "spec": {}});
     let created = warnings(DEPLOYMENT, &object, None);
     assert_eq!(created.len(), 1);
@@ -155,7 +155,7 @@ fn a_name_that_is_no_dns_label_is_warned_of_once() {
 }
 
 #[test]
-fn fractions_of_bytes_in_claims_are_warned_of() {
+fn fractional_bytes_in_claims_cause_a_warning() {
     let claim = json!({"spec": {"resources": {"requests": {"storage": "1500m"}}}});
     let object = json!({
         "metadata": {"name": "s", "generation": 1}, "spec": {"volumeClaimTemplates": [claim], "revisionHistoryLimit": -1},

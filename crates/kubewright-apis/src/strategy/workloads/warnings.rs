@@ -1,4 +1,4 @@
-//! What the server warns of when workloads are written.
+//! Warnings about workloads.
 
 use serde_json::Value;
 
@@ -16,14 +16,14 @@ pub(in crate::strategy) fn warnings(gvk: Gvk<'_>, new: &Value, old: Option<&Valu
     {
         warnings.extend(name(new.str_at("metadata.name")));
     }
-    // What was there before was warned of before.
+    // An unchanged spec causes no new warnings.
     let changed = old.is_none_or(|old| new.at("metadata.generation") != old.at("metadata.generation"));
     if changed {
         warnings.extend(match gvk.kind {
             "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" => {
                 pod_template_warnings(new.at("spec.template"), &spec.child("template"))
             }
-            // Upstream leaves out where the template is.
+            // Upstream omits `spec` from this path.
             "ReplicationController" => pod_template_warnings(new.at("spec.template"), &Path::new("template")),
             "Job" => job(new.at("spec"), &spec),
             "CronJob" => job(new.at("spec.jobTemplate.spec"), &spec.child("jobTemplate").child("spec")),
@@ -65,7 +65,7 @@ fn stateful_set(object: &Value, update: bool) -> Vec<String> {
     let mut warnings = Vec::new();
     for (i, claim) in object.list_at("spec.volumeClaimTemplates").iter().enumerate() {
         let claim_path = Path::new("spec").child("volumeClaimTemplates").index(i);
-        // Upstream's paths differ, and neither is quite right.
+        // Upstream's path differs on update.
         let claim_path = if update { claim_path.child("Spec") } else { claim_path };
         for list in ["requests", "limits"] {
             let storage = claim.at("spec.resources").at(list).str_at("storage");

@@ -1,4 +1,4 @@
-//! Metadata rules against recorded answers.
+//! Compares metadata validation with recorded responses.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ fn a_name_is_required() {
 }
 
 #[test]
-fn each_kind_has_its_rule_of_names() {
+fn name_rules_depend_on_the_kind() {
     assert!(created(CONFIG_MAP, true, "ok-1.b").is_empty());
     assert_eq!(created(CONFIG_MAP, true, "a/b").len(), 1);
     let namespace = Gvk { group: "", version: "v1", kind: "Namespace" };
@@ -52,13 +52,13 @@ fn each_kind_has_its_rule_of_names() {
 }
 
 #[test]
-fn a_generated_name_may_start_with_what_ends_in_a_dash() {
+fn generate_name_may_end_with_a_dash() {
     let object = json!({"metadata": {"generateName": "a-", "name": "a-12345", "namespace": "ns"}});
     assert!(create(CONFIG_MAP, true, &object).is_empty());
 }
 
 #[test]
-fn an_api_service_is_named_after_what_it_serves() {
+fn the_name_of_an_api_service_is_version_and_group() {
     let gvk = Gvk { group: "apiregistration.k8s.io", version: "v1", kind: "APIService" };
     let object = json!({"metadata": {"name": "x"}, "spec": {"version": "v1", "group": "g.io"}});
     assert_eq!(
@@ -68,7 +68,7 @@ fn an_api_service_is_named_after_what_it_serves() {
 }
 
 #[test]
-fn causes_repeat_as_often_as_upstream_looks() {
+fn errors_repeat_as_often_as_upstream_checks() {
     let old = stored();
     let mut new = old.clone();
     new["metadata"]["uid"] = "abc".into();
@@ -82,7 +82,7 @@ fn causes_repeat_as_often_as_upstream_looks() {
 }
 
 #[test]
-fn what_is_being_deleted_gets_no_more_finalizers() {
+fn finalizers_cannot_be_added_during_deletion() {
     let mut old = stored();
     old["metadata"]["deletionTimestamp"] = "2020-01-01T00:00:00Z".into();
     old["metadata"]["finalizers"] = json!(["a.io/x"]);
@@ -96,7 +96,7 @@ fn what_is_being_deleted_gets_no_more_finalizers() {
 }
 
 #[test]
-fn a_finalizer_is_qualified_or_known() {
+fn a_finalizer_must_be_qualified_or_known() {
     let object = json!({"metadata": {"name": "x", "namespace": "ns", "finalizers": ["orphan", "mine"]}});
     assert_eq!(
         messages(&create(CONFIG_MAP, true, &object)),
@@ -110,7 +110,7 @@ fn a_finalizer_is_qualified_or_known() {
 }
 
 #[test]
-fn only_one_owner_controls() {
+fn only_one_owner_reference_can_be_the_controller() {
     let reference =
         |name: &str| json!({"apiVersion": "v1", "kind": "Pod", "name": name, "uid": "1", "controller": true});
     let mut object = stored();
@@ -125,7 +125,7 @@ fn only_one_owner_controls() {
 }
 
 #[test]
-fn an_owner_is_named_in_full_and_is_no_event() {
+fn owner_references_must_be_complete_and_not_an_event() {
     let mut object = stored();
     object["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "v1", "kind": "Event", "name": "", "uid": "1"}]);
@@ -140,7 +140,7 @@ fn an_owner_is_named_in_full_and_is_no_event() {
 }
 
 #[test]
-fn annotations_have_a_limit_together() {
+fn the_total_size_of_annotations_is_limited() {
     let object = json!({"metadata": {"name": "x", "namespace": "ns", "annotations": {"a": "x".repeat(MAX_ANNOTATIONS)}}});
     assert_eq!(
         messages(&create(CONFIG_MAP, true, &object)),
@@ -149,7 +149,7 @@ fn annotations_have_a_limit_together() {
 }
 
 #[test]
-fn a_field_manager_is_printable_and_short() {
+fn a_field_manager_must_be_printable_and_short() {
     let path = Path::new("fieldManager");
     assert_eq!(
         messages(&field_manager("a\tb", &path)),

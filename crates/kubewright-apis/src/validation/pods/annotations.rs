@@ -1,4 +1,4 @@
-//! Rules of annotations that say something about a pod: those of old versions, before there were fields.
+//! Validation of pod annotations, most of which are deprecated in favor of fields.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::{checks, scheduling};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path, quote};
 use kubewright_apimachinery::object::Fields as _;
 
-/// Marks a pod that mirrors one that a kubelet runs by itself.
+/// Marks a mirror pod of a static pod.
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -14,12 +14,12 @@ const SECCOMP_OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// Whether a pod mirrors one of a kubelet.
+/// Whether a pod is a mirror pod.
 pub(super) fn is_mirror(metadata: &Value) -> bool {
     metadata.map_at("annotations").contains_key(MIRROR)
 }
 
-/// Checks the annotations of a pod or template. `path` is that of the annotations.
+/// Validates the annotations of a pod or template at `path`.
 pub(super) fn of_pod(metadata: &Value, spec: &Value, path: &Path, errors: &mut ErrorList) {
     let annotations = metadata.map_at("annotations");
     if let Some(value) = text(annotations, MIRROR)
@@ -56,7 +56,7 @@ pub(super) fn of_pod(metadata: &Value, spec: &Value, path: &Path, errors: &mut E
     }
 }
 
-/// Annotations that stay as they were when the pod was made.
+/// Validates that immutable annotations are unchanged.
 pub(super) fn updates(new: &Value, old: &Value, errors: &mut ErrorList) {
     let path = Path::new("metadata").child("annotations");
     let (after, before) = (new.map_at("metadata.annotations"), old.map_at("metadata.annotations"));
@@ -80,7 +80,7 @@ pub(super) fn updates(new: &Value, old: &Value, errors: &mut ErrorList) {
     of_pod(new.at("metadata"), new.at("spec"), &path, errors);
 }
 
-/// Where an annotation and a field say the same thing, they agree. `path` is that of the spec.
+/// Validates that annotations match the corresponding fields. `path` is that of the spec.
 pub(super) fn match_fields(metadata: &Value, spec: &Value, path: &Path, errors: &mut ErrorList) {
     let annotations = metadata.map_at("annotations");
     let mut compare = |key: &str, profile: &Value, path: Path, name: &str| {
@@ -108,7 +108,7 @@ pub(super) fn match_fields(metadata: &Value, spec: &Value, path: &Path, errors: 
     }
 }
 
-/// The field that disagrees with an annotation, and how that is said.
+/// The field that does not match an annotation, and the message.
 fn profile_matches(annotation: &str, profile: &Value, name: &str) -> Option<(&'static str, String)> {
     let said = name.to_lowercase();
     let other_type = || Some(("type", format!("{said} type in annotation and field must match")));
@@ -143,12 +143,12 @@ fn tolerations(value: &str, path: &Path, errors: &mut ErrorList) {
             let spec = Value::from(Map::from_iter([(TOLERATIONS.to_owned(), tolerations)]));
             scheduling::tolerations_in(&spec, TOLERATIONS, path, errors);
         }
-        // The reason is that of Go's decoder, which is not at hand.
+        // Upstream's message is that of Go's decoder, which is not reproduced.
         Err(error) => errors.push(FieldError::invalid(path, TOLERATIONS, error.to_string())),
     }
 }
 
-/// A cost is written as a number is: no plus, no zeros in front.
+/// Whether a cost is an integer without a plus sign and leading zeros.
 fn is_cost(cost: &str) -> bool {
     let is_plain = cost == "0" || cost.starts_with(|c: char| matches!(c, '-' | '1'..='9'));
     is_plain && cost.parse::<i32>().is_ok()
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_deletion_cost_is_a_plain_number() {
+    fn a_deletion_cost_is_an_integer() {
         for cost in ["0", "-1", "2147483647"] {
             assert!(is_cost(cost), "{cost}");
         }

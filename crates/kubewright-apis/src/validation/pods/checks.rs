@@ -1,6 +1,4 @@
-//! Small checks that many fields of pods and nodes share.
-//!
-//! Each adds to a list of errors what is wrong, in upstream's words. None knows which kind it looks at.
+//! Checks that many fields of pods and nodes share. They append upstream's errors to a list.
 
 use serde_json::Value;
 
@@ -13,7 +11,7 @@ pub(super) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 const NOT_POSITIVE: &str = "must be greater than zero";
 const FILE_MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
-/// The items of the list `name`, each with its path.
+/// The items of the list `name` with their paths.
 pub(super) fn items<'a>(
     parent: &'a Value,
     name: &str,
@@ -23,7 +21,7 @@ pub(super) fn items<'a>(
     parent.list_at(name).iter().enumerate().map(move |(index, item)| (item, path.index(index)))
 }
 
-/// All containers of a pod, in the order in which upstream visits them.
+/// All containers of a pod in upstream's order.
 pub(super) fn containers<'a>(
     spec: &'a Value,
     path: &Path,
@@ -40,14 +38,14 @@ pub(super) fn strings<'a>(parent: &'a Value, name: &str) -> impl Iterator<Item =
     parent.list_at(name).iter().filter_map(Value::as_str)
 }
 
-/// The string at `name` may not be empty.
+/// Requires a non-empty string at `name`.
 pub(super) fn required(parent: &Value, name: &str, path: &Path, errors: &mut ErrorList) {
     if parent.str_at(name).is_empty() {
         errors.push(FieldError::required(&path.child(name), ""));
     }
 }
 
-/// Whatever a check of a name found.
+/// Adds an error for each message about a name.
 pub(super) fn named(value: &str, messages: Vec<String>, path: &Path, errors: &mut ErrorList) {
     errors.extend(meta::invalid(path, value, messages));
 }
@@ -60,12 +58,12 @@ pub(super) fn dns_subdomain(value: &str, path: &Path, errors: &mut ErrorList) {
     named(value, names::dns1123_subdomain(value), path, errors);
 }
 
-/// A label key, which upstream also calls a qualified name.
+/// Validates a label key (a qualified name).
 pub(super) fn label_key(value: &str, path: &Path, errors: &mut ErrorList) {
     named(value, names::label_key(value), path, errors);
 }
 
-/// A value that must be there and be one of `supported`.
+/// Requires a value that is one of `supported`.
 pub(super) fn one_of(value: &str, supported: &[&str], path: &Path, errors: &mut ErrorList) {
     if value.is_empty() {
         errors.push(FieldError::required(path, ""));
@@ -74,7 +72,7 @@ pub(super) fn one_of(value: &str, supported: &[&str], path: &Path, errors: &mut 
     }
 }
 
-/// A value that must be one of `supported` where it stands.
+/// Validates that a value, if set, is one of `supported`.
 pub(super) fn optional_one_of(
     parent: &Value,
     name: &str,
@@ -101,7 +99,7 @@ pub(super) fn file_mode(parent: &Value, name: &str, path: &Path, errors: &mut Er
     }
 }
 
-/// The number at `name`, zero if it is absent, may not be negative.
+/// Validates that the number at `name` is not negative. An absent one is zero.
 pub(super) fn non_negative(parent: &Value, name: &str, path: &Path, errors: &mut ErrorList) {
     if let Some(value @ ..0) = parent.int_at(name) {
         errors.push(FieldError::invalid(&path.child(name), value, NOT_NEGATIVE));
@@ -114,19 +112,19 @@ pub(super) fn positive(value: i64, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// The number at `name`, where it stands, must be from `low` to `high`.
+/// Validates that the number at `name`, if set, is from `low` to `high`.
 pub(super) fn in_range(parent: &Value, name: &str, low: i64, high: i64, path: &Path, errors: &mut ErrorList) {
     if let Some(value) = parent.int_at(name) {
         number(value, names::in_range(value, low, high), &path.child(name), errors);
     }
 }
 
-/// Whatever a check of a number found.
+/// Adds an error for each message about a number.
 pub(super) fn number(value: i64, messages: Vec<String>, path: &Path, errors: &mut ErrorList) {
     errors.extend(messages.into_iter().map(|message| FieldError::invalid(path, value, message)));
 }
 
-/// A port by number or by name.
+/// Validates a port number or name.
 pub(super) fn port(port: &Value, path: &Path, errors: &mut ErrorList) {
     if let Some(name) = port.as_str() {
         named(name, names::port_name(name), path, errors);
@@ -136,21 +134,21 @@ pub(super) fn port(port: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// An address that may be written in ways that newer fields refuse, if it stood there before.
+/// Validates an IP address that is not among the old ones, with the legacy rules.
 pub(super) fn legacy_ip(value: &str, before: &[&str], path: &Path, errors: &mut ErrorList) {
     if !before.contains(&value) {
         named(value, names::legacy_ip(value, true), path, errors);
     }
 }
 
-/// No part of the path is `..`.
+/// Rejects paths that contain `..`.
 pub(super) fn no_backsteps(value: &str, path: &Path, errors: &mut ErrorList) {
     if value.split('/').any(|part| part == "..") {
         errors.push(FieldError::invalid(path, value, "must not contain '..'"));
     }
 }
 
-/// A relative path that stays below where it starts.
+/// Validates a relative path without `..`.
 pub(super) fn local_path(value: &str, path: &Path, errors: &mut ErrorList) {
     if value.starts_with('/') {
         errors.push(FieldError::invalid(path, value, "must be a relative path"));
@@ -158,7 +156,7 @@ pub(super) fn local_path(value: &str, path: &Path, errors: &mut ErrorList) {
     no_backsteps(value, path, errors);
 }
 
-/// A [`local_path`] that leaves alone the names that the kubelet keeps for itself, which start with `..`.
+/// Validates a [`local_path`] that does not start with `..`, which is reserved for the kubelet.
 pub(super) fn local_file(value: &str, path: &Path, errors: &mut ErrorList) {
     local_path(value, path, errors);
     if value.starts_with("..") && !value.starts_with("../") {
@@ -166,7 +164,7 @@ pub(super) fn local_file(value: &str, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// Something that the object as a whole may not do; no field is named.
+/// An error about the whole object, without a field.
 pub(super) fn forbidden_object(detail: &str) -> FieldError {
     FieldError { field: String::new(), ..FieldError::forbidden(&Path::root(), detail) }
 }

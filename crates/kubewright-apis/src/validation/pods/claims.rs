@@ -1,4 +1,4 @@
-//! Rules of claims: the volume claim that an ephemeral volume makes, and a pod's resource claims.
+//! Validation of ephemeral volume claim templates and of resource claims.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use kubewright_apimachinery::quantity::Quantity;
 
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
-/// Checks the template of a volume claim. Of its metadata, only labels and annotations count.
+/// Validates a volume claim template. Its metadata may only have labels and annotations.
 pub(super) fn template(template: &Value, path: &Path, errors: &mut ErrorList) {
     let (metadata, metadata_path) = (template.at("metadata"), path.child("metadata"));
     errors.extend(meta::annotations(metadata.at("annotations"), &metadata_path.child("annotations")));
@@ -62,7 +62,7 @@ fn class_name(spec: &Value, field: &str, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// What a claim's volume is filled from. The newer field may name objects of other namespaces.
+/// Validates data sources. `dataSourceRef` may refer to other namespaces.
 fn data_sources(spec: &Value, path: &Path, errors: &mut ErrorList) {
     for name in ["dataSource", "dataSourceRef"] {
         let (source, path) = (spec.at(name), path.child(name));
@@ -95,11 +95,11 @@ fn data_sources(spec: &Value, path: &Path, errors: &mut ErrorList) {
     } else {
         "must match dataSourceRef"
     };
-    // Upstream prints the path itself as the value, whose fields are hidden.
+    // Upstream prints the path itself, which marshals to `{}`.
     errors.push(FieldError::invalid_printed(path, "{}", detail));
 }
 
-/// Checks the resource claims of a pod. A static pod, which only mirrors one of a kubelet, has none.
+/// Validates the resource claims of a pod. A mirror pod must not have any.
 pub(super) fn resource_claims(spec: &Value, is_mirror: bool, path: &Path, errors: &mut ErrorList) {
     let mut seen = HashSet::new();
     for (claim, path) in checks::items(spec, "resourceClaims", path) {

@@ -1,4 +1,4 @@
-//! Rules of containers: regular, init and ephemeral.
+//! Validation of regular, init and ephemeral containers.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use kubewright_apimachinery::object::Fields as _;
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 
-/// Fields of a container that an ephemeral one may not have, in Go's order.
+/// Fields that ephemeral containers may not have, in Go's order.
 const NOT_EPHEMERAL: [&str; 9] = [
     "ports",
     "resources",
@@ -27,11 +27,11 @@ const NOT_EPHEMERAL: [&str; 9] = [
     "lifecycle",
 ];
 
-/// What of the pod the rules of its containers depend on.
+/// Properties of the pod that container validation needs.
 pub(super) struct Pod<'a> {
     pub(super) spec: &'a Value,
     pub(super) volumes: Volumes<'a>,
-    /// Names in `resourceClaims`, sorted.
+    /// Sorted names in `resourceClaims`.
     pub(super) claims: Vec<&'a str>,
 }
 
@@ -40,13 +40,13 @@ impl Pod<'_> {
         self.spec.int_at("terminationGracePeriodSeconds")
     }
 
-    /// Whether users of the pod are users of the host, as they are unless said otherwise.
+    /// Whether the pod uses the host's user namespace, which is the default.
     fn has_host_users(&self) -> bool {
         self.spec.at("hostUsers").as_bool().unwrap_or(true)
     }
 }
 
-/// Checks all containers of a pod.
+/// Validates all containers of a pod.
 pub(super) fn containers(pod: &Pod<'_>, path: &Path, errors: &mut ErrorList) {
     regular(pod, path, errors);
     init(pod, path, errors);
@@ -86,7 +86,8 @@ fn init(pod: &Pod<'_>, path: &Path, errors: &mut ErrorList) {
         } else if !name.is_empty() {
             seen.insert(name);
         }
-        // They run one by one, so only the ports of one can collide. Upstream counts that one as the first.
+        // Init containers run one at a time, so only ports of the same one can conflict. Upstream reports
+        // index 0.
         host_ports(container, &mut HashSet::new(), &list_path.index(0), errors);
         let sidecar = is_sidecar(container);
         if sidecar {
@@ -146,7 +147,7 @@ fn ephemeral(pod: &Pod<'_>, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// Rules of a pod's images that templates do not have: some put a placeholder there.
+/// Image rules for pods only, because templates may contain placeholders.
 pub(super) fn trimmed_images(spec: &Value, path: &Path, errors: &mut ErrorList) {
     let all = checks::items(spec, "containers", path).chain(checks::items(spec, "initContainers", path));
     for (container, path) in all {
@@ -154,7 +155,7 @@ pub(super) fn trimmed_images(spec: &Value, path: &Path, errors: &mut ErrorList) 
     }
 }
 
-/// An image has no space around it.
+/// Rejects an image with leading or trailing whitespace.
 pub(super) fn trimmed_image(container: &Value, path: &Path, errors: &mut ErrorList) {
     let image = container.str_at("image");
     if image.trim() != image {
@@ -163,7 +164,7 @@ pub(super) fn trimmed_image(container: &Value, path: &Path, errors: &mut ErrorLi
     }
 }
 
-/// What containers of all sorts have in common.
+/// Validation that all types of containers have in common.
 fn common(container: &Value, pod: &Pod<'_>, path: &Path, errors: &mut ErrorList) {
     match container.str_at("name") {
         "" => errors.push(FieldError::required(&path.child("name"), "")),
@@ -218,7 +219,7 @@ fn ports(container: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// No two containers that run at the same time take the same port of the host.
+/// Rejects host ports that are used twice by concurrently running containers.
 fn host_ports(container: &Value, taken: &mut HashSet<String>, path: &Path, errors: &mut ErrorList) {
     for (port, path) in checks::items(container, "ports", path) {
         let number = port.int_at("hostPort").unwrap_or_default();

@@ -1,14 +1,14 @@
-//! The difference of two texts in the unified form, hunks only, with three lines of context.
+//! Unified diff of two texts: hunks with three lines of context, without a header.
 //!
-//! The lines that count as kept are those that Python's difflib finds (upstream uses a port of it): the
-//! longest common block first, then the same to its left and right. In long texts, lines that occur often
-//! do not start a block. Other algorithms give other, equally right answers; users compare the text.
+//! Uses the algorithm of Python's difflib, because upstream uses a port of it and clients see the text: find
+//! the longest common block, then recurse to its left and right. In long texts, frequent lines do not start a
+//! block.
 
 use std::collections::HashMap;
 
 const CONTEXT: usize = 3;
 
-/// `a` turned into `b`. Empty if they are equal.
+/// The diff from `a` to `b`. Empty if they are equal.
 pub(super) fn unified(a: &str, b: &str) -> String {
     let a: Vec<&str> = a.split('\n').collect();
     let b: Vec<&str> = b.split('\n').collect();
@@ -33,7 +33,7 @@ pub(super) fn unified(a: &str, b: &str) -> String {
     out
 }
 
-/// A stretch of `a` that is kept in, or replaced by, a stretch of `b`. Either may be empty if not kept.
+/// A range of `a` that is kept as, or replaced by, a range of `b`. Replaced ranges may be empty.
 #[derive(Debug, Clone, Copy)]
 struct Change {
     kept: bool,
@@ -49,7 +49,7 @@ fn lines(out: &mut String, mark: char, lines: &[&str]) {
     }
 }
 
-/// A range of lines as hunks name it: from one, the length left out if it is one.
+/// A line range in a hunk header: 1-based, without the length if it is 1.
 fn range(start: usize, end: usize) -> String {
     match end - start {
         1 => (start + 1).to_string(),
@@ -58,7 +58,7 @@ fn range(start: usize, end: usize) -> String {
     }
 }
 
-/// Groups changes with their context; kept stretches longer than two contexts part the groups.
+/// Groups changes with their context. Kept ranges longer than two contexts separate hunks.
 fn hunks(changes: &[Change]) -> Vec<Vec<Change>> {
     let mut hunks = Vec::new();
     let mut hunk: Vec<Change> = Vec::new();
@@ -101,7 +101,7 @@ fn changes(a: &[&str], b: &[&str]) -> Vec<Change> {
     changes
 }
 
-/// The common blocks in order, neighbours joined, and an empty one at the end.
+/// The common blocks in order, with adjacent ones merged, and an empty one at the end.
 fn matches(a: &[&str], b: &[&str]) -> Vec<(usize, usize, usize)> {
     let places = places(b);
     let mut found = Vec::new();
@@ -126,8 +126,8 @@ fn matches(a: &[&str], b: &[&str]) -> Vec<(usize, usize, usize)> {
     joined
 }
 
-/// Where each line stands in `b`. In texts of 200 lines and more, lines that make up over a hundredth of
-/// the text are left out.
+/// The positions of each line in `b`. In texts of 200 lines or more, lines with a frequency above 1 % are
+/// excluded.
 fn places<'a>(b: &[&'a str]) -> HashMap<&'a str, Vec<usize>> {
     let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
     for (index, line) in b.iter().enumerate() {
@@ -140,7 +140,7 @@ fn places<'a>(b: &[&'a str]) -> HashMap<&'a str, Vec<usize>> {
     places
 }
 
-/// The longest block that both stretches have: of equal ones the earliest in `a`, then in `b`.
+/// The longest common block. Ties are resolved by the earliest position in `a`, then in `b`.
 fn longest(
     a: &[&str],
     b: &[&str],
@@ -149,7 +149,7 @@ fn longest(
     (b0, b1): (usize, usize),
 ) -> (usize, usize, usize) {
     let (mut best_a, mut best_b, mut best) = (a0, b0, 0);
-    // How long a block ends at each place of `b`, for the line of `a` before.
+    // The length of the common block that ends at each position of `b`, for the previous line of `a`.
     let mut lengths: HashMap<usize, usize> = HashMap::new();
     for (i, line) in a.iter().enumerate().take(a1).skip(a0) {
         let mut next = HashMap::new();
@@ -168,7 +168,7 @@ fn longest(
         }
         lengths = next;
     }
-    // Lines that are too common to start a block may still lengthen one.
+    // Frequent lines cannot start a block but can extend one.
     while best_a > a0 && best_b > b0 && a[best_a - 1] == b[best_b - 1] {
         (best_a, best_b, best) = (best_a - 1, best_b - 1, best + 1);
     }
@@ -183,12 +183,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_texts_have_no_difference() {
+    fn the_diff_of_equal_texts_is_empty() {
         assert_eq!(unified("a\nb", "a\nb"), "");
     }
 
     #[test]
-    fn a_change_stands_between_three_lines_of_context() {
+    fn a_change_has_three_lines_of_context() {
         let old: Vec<String> = (0..9).map(|n| n.to_string()).collect();
         let mut new = old.clone();
         new[4] = "x".to_owned();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn distant_changes_are_hunks_of_their_own() {
+    fn distant_changes_are_separate_hunks() {
         let old: Vec<String> = (0..20).map(|n| n.to_string()).collect();
         let mut new = old.clone();
         new.remove(1);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn something_from_nothing_is_all_new() {
+    fn the_diff_from_an_empty_text_adds_all_lines() {
         assert_eq!(unified("a", "b"), "@@ -1 +1 @@\n-a\n+b\n");
     }
 }

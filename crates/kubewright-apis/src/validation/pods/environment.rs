@@ -1,5 +1,4 @@
-//! Rules of a container's environment: variables, whole sources of them, and the fields of the pod that
-//! they may show.
+//! Validation of environment variables and their sources.
 
 use serde_json::Value;
 
@@ -9,7 +8,7 @@ use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::quantity::Quantity;
 
-/// Fields that a variable may show.
+/// Pod fields that environment variables may refer to.
 const FIELDS: [&str; 9] = [
     "metadata.name",
     "metadata.namespace",
@@ -22,7 +21,7 @@ const FIELDS: [&str; 9] = [
     "status.podIPs",
 ];
 
-/// Fields that have a name at all; which of them may be shown depends on the place.
+/// All pod fields. The allowed ones depend on the context.
 const KNOWN_FIELDS: [&str; 15] = [
     "metadata.annotations",
     "metadata.labels",
@@ -53,7 +52,7 @@ const RESOURCES: [&str; 6] = [
 const BYTE_DIVISORS: [&str; 13] =
     ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 
-/// Checks `env` and `envFrom` of a container.
+/// Validates `env` and `envFrom` of a container.
 pub(super) fn environment(container: &Value, path: &Path, errors: &mut ErrorList) {
     for (variable, path) in checks::items(container, "env", path) {
         let name = variable.str_at("name");
@@ -120,7 +119,7 @@ fn all_from(source: &Value, path: &Path, list_path: &Path, errors: &mut ErrorLis
         let name_path = path.child(name).child("name");
         match source.at(name).str_at("name") {
             "" => errors.push(FieldError::required(&name_path, "")),
-            // Upstream takes it for the start of a name, which may end in a dash.
+            // Upstream validates it as a name prefix, which may end in a dash.
             name => {
                 let messages = names::dns1123_subdomain(&names::mask_trailing_dash(name));
                 checks::named(name, messages, &name_path, errors);
@@ -158,7 +157,7 @@ fn file_key_selector(selector: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// A field of the pod; `allowed` are those that may be shown here, in the order of the alphabet.
+/// Validates a reference to a pod field. `allowed` lists the allowed fields in alphabetical order.
 pub(super) fn field_selector(selector: &Value, allowed: &[&str], path: &Path, errors: &mut ErrorList) {
     for name in ["apiVersion", "fieldPath"] {
         if selector.str_at(name).is_empty() {
@@ -181,7 +180,7 @@ pub(super) fn field_selector(selector: &Value, allowed: &[&str], path: &Path, er
         errors.push(FieldError::invalid(&path.child("fieldPath"), field, detail));
         return;
     }
-    // The old name of a field counts as the new one.
+    // Replace the deprecated name.
     let field = if field == "spec.host" { "spec.nodeName" } else { field };
     match subscript {
         Some(("metadata.annotations", key)) => checks::label_key(&key.to_lowercase(), path, errors),
@@ -197,7 +196,7 @@ fn subscripted(field: &str) -> Option<(&str, &str)> {
     (!path.is_empty()).then_some((path, key))
 }
 
-/// A resource of a container; a volume must say which container's.
+/// Validates a reference to a container's resource. In a volume it must include the container name.
 pub(super) fn resource_selector(selector: &Value, of_volume: bool, path: &Path, errors: &mut ErrorList) {
     let resource = selector.str_at("resource");
     let is_huge_pages =

@@ -1,17 +1,17 @@
-//! Objects as upstream's internal types print them.
+//! Prints objects like upstream's internal Go types.
 //!
-//! Validation upstream runs on Go structs that have no JSON names, so what it prints of an object has Go's
-//! field names, every field, and `null` for what is absent. `internal.txt` lists those structs: a line is a
-//! name and its fields in Go's order, `Name:TYPE`, or `Name=json:TYPE` where the JSON name is not the field's
-//! with a small first letter.
+//! Upstream validates internal structs without JSON names. Printed values therefore have Go's field names,
+//! all fields, and `null` for absent ones. `internal.txt` lists these structs: a name and its fields in Go's
+//! order, `Name:TYPE`, or `Name=json:TYPE` if the JSON name is not the field name with a lower-case first
+//! letter.
 //!
-//! | type | prints absent as |
+//! | type | absent value |
 //! |---|---|
 //! | `s` `b` `i` `x` `q` | `""`, `false`, `0`, `0`, `"0"` |
 //! | `*` `*T` `[]` `[T]` `{}` | `null` |
-//! | `T` | the struct with everything absent |
-//! | `~` before one of these | nothing: the field is left out. Types that have JSON names do so |
-//! | `+T` | nothing of its own: the fields of `T` stand here |
+//! | `T` | the struct with all fields absent |
+//! | `~` before one of these | the field is omitted (types with JSON names) |
+//! | `+T` | the fields of `T` are inlined |
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -25,12 +25,12 @@ use kubewright_apimachinery::object::Fields as _;
 static STRUCTS: LazyLock<HashMap<&str, &str>> =
     LazyLock::new(|| include_str!("internal.txt").lines().filter_map(|line| line.split_once(' ')).collect());
 
-/// What differs between two values of the struct `name`, as upstream adds it to a message.
+/// The diff of two values of the struct `name`, as upstream appends it to messages.
 pub(crate) fn difference(name: &str, old: &Value, new: &Value) -> String {
     diff::unified(&indented(name, old), &indented(name, new))
 }
 
-/// The value on one line, as errors print it.
+/// The value on one line, as printed in errors.
 pub(crate) fn compact(name: &str, value: &Value) -> String {
     let mut out = Printer { text: String::new(), depth: 0, indent: false };
     out.structure(name, value);
@@ -110,7 +110,7 @@ impl Printer {
         }
     }
 
-    /// A value that needs no names of Go. Strings are escaped as Go's encoder does, HTML included.
+    /// A value without Go names. Strings are escaped like in Go's encoder, including HTML.
     fn json(&mut self, value: &Value) {
         match value {
             Value::Object(map) => {
@@ -186,7 +186,7 @@ static FALSE: Value = Value::Bool(false);
 static ZERO: LazyLock<Value> = LazyLock::new(|| Value::from(0));
 static NO_QUANTITY: LazyLock<Value> = LazyLock::new(|| Value::from("0"));
 
-/// The internal pod keeps what concerns the host in its security context.
+/// Moves host fields to the security context, as in the internal type.
 fn with_host_fields(spec: &Value) -> Value {
     let mut spec = spec.clone();
     for name in ["hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers"] {
@@ -208,7 +208,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn every_type_that_a_field_names_is_in_the_table() {
+    fn every_referenced_type_is_in_the_table() {
         for (name, fields) in STRUCTS.iter() {
             for field in fields.split(' ') {
                 let ty =
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_struct_prints_all_fields_with_the_names_of_go() {
+    fn a_struct_prints_all_fields_with_gos_names() {
         let taint = json!({"key": "a", "effect": "NoSchedule"});
         assert_eq!(
             compact("Taint", &taint),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn types_that_have_json_names_keep_them_and_their_order() {
+    fn types_with_json_names_keep_them_and_their_order() {
         let term =
             json!({"labelSelector": {"matchLabels": {"a": "b"}, "matchExpressions": []}, "topologyKey": "k"});
         let printed = compact("PodAffinityTerm", &term);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn html_is_escaped_as_go_does() {
+    fn html_is_escaped_like_in_go() {
         assert_eq!(
             compact("Sysctl", &json!({"name": "<a>&"})),
             r#"{"Name":"\u003ca\u003e\u0026","Value":""}"#
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_pod_shows_the_lines_around_the_change() {
+    fn the_diff_of_a_pod_has_context_lines() {
         let pod = |policy: &str| {
             json!({
                 "containers": [{"name": "c", "image": "nginx", "resources": {}}], "restartPolicy": policy,
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_concerns_the_host_stands_in_the_security_context() {
+    fn host_fields_are_in_the_security_context() {
         let old = json!({"securityContext": {}});
         let new = json!({"securityContext": {}, "hostNetwork": true});
         let difference = difference("PodSpec", &old, &new);

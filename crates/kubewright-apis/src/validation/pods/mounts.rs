@@ -1,4 +1,4 @@
-//! Rules of what a container mounts: volumes as directories, and as raw devices.
+//! Validation of volume mounts and volume devices.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use super::volumes::Volumes;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
 
-/// Checks `volumeMounts` and `volumeDevices` of a container.
+/// Validates `volumeMounts` and `volumeDevices` of a container.
 pub(super) fn mounts(container: &Value, volumes: &Volumes<'_>, path: &Path, errors: &mut ErrorList) {
     let mounted = paths(container, "volumeMounts", "mountPath");
     let devices = paths(container, "volumeDevices", "devicePath");
@@ -17,7 +17,7 @@ pub(super) fn mounts(container: &Value, volumes: &Volumes<'_>, path: &Path, erro
     volume_devices(container, volumes, &mounted, path, errors);
 }
 
-/// Paths by the name of the volume.
+/// Paths by volume name.
 fn paths<'a>(container: &'a Value, list: &str, name: &str) -> HashMap<&'a str, &'a str> {
     container.list_at(list).iter().map(|item| (item.str_at("name"), item.str_at(name))).collect()
 }
@@ -30,7 +30,7 @@ fn volume_mounts(
     errors: &mut ErrorList,
 ) {
     let mut seen = HashSet::new();
-    // Some errors leave out which mount it is.
+    // Some errors omit the index of the mount.
     let list_path = path.child("volumeMounts");
     for (mount, path) in checks::items(container, "volumeMounts", path) {
         let (name, target) = (mount.str_at("name"), mount.str_at("mountPath"));

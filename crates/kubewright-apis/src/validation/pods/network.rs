@@ -1,4 +1,4 @@
-//! Rules of a pod's network: DNS, host names, the namespaces of the host.
+//! Validation of DNS, host names and host namespaces of a pod.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ const MAX_NAMESERVERS: usize = 3;
 const MAX_SEARCHES: usize = 32;
 const MAX_SEARCH_LENGTH: usize = 2048;
 
-/// With the host's network, ports are ports of the host. In a template the host's port may still be absent.
+/// In the host network, container ports must equal host ports. In a template the host port may be unset.
 pub(super) fn host_network(spec: &Value, in_template: bool, path: &Path, errors: &mut ErrorList) {
     if !spec.bool_at("hostNetwork") {
         return;
@@ -28,7 +28,7 @@ pub(super) fn host_network(spec: &Value, in_template: bool, path: &Path, errors:
     }
 }
 
-/// Checks how a pod resolves names.
+/// Validates `dnsPolicy` and `dnsConfig`.
 pub(super) fn dns_config(spec: &Value, path: &Path, errors: &mut ErrorList) {
     let (config, path) = (spec.at("dnsConfig"), path.child("dnsConfig"));
     if spec.str_at("dnsPolicy") == "None" {
@@ -76,7 +76,7 @@ pub(super) fn dns_config(spec: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// Checks the entries that a pod adds to its hosts file.
+/// Validates `hostAliases`.
 pub(super) fn host_aliases(spec: &Value, path: &Path, errors: &mut ErrorList) {
     for (alias, path) in checks::items(spec, "hostAliases", path) {
         checks::legacy_ip(alias.str_at("ip"), &[], &path.child("ip"), errors);
@@ -86,7 +86,7 @@ pub(super) fn host_aliases(spec: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// With users of its own, a pod cannot share other namespaces of the host, nor use raw devices.
+/// A pod with its own user namespace cannot use other host namespaces or raw devices.
 pub(super) fn host_users(spec: &Value, path: &Path, errors: &mut ErrorList) {
     if spec.at("hostUsers") != &Value::Bool(false) {
         return;
@@ -104,7 +104,7 @@ pub(super) fn host_users(spec: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// Checks the host name that overrides all others.
+/// Validates `hostnameOverride`.
 pub(super) fn hostname_override(spec: &Value, path: &Path, errors: &mut ErrorList) {
     let Some(name) = spec.at("hostnameOverride").as_str() else { return };
     let path = path.child("hostnameOverride");

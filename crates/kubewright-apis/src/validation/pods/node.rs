@@ -1,4 +1,4 @@
-//! Rules of nodes.
+//! Validation of nodes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,10 +9,9 @@ use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 
-/// Checks a node as it is.
 pub(super) fn create(node: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
-    // Upstream has taints, and swap, below metadata.
+    // Upstream's paths of taints and swap start with `metadata`.
     let metadata = Path::new("metadata");
     taints(node, &metadata, &mut errors);
     node_resources(node, &mut errors);
@@ -24,7 +23,6 @@ pub(super) fn create(node: &Value) -> ErrorList {
     errors
 }
 
-/// Checks what of a node may change.
 pub(super) fn update(new: &Value, old: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let spec = Path::new("spec");
@@ -101,7 +99,7 @@ fn node_resources(node: &Value, errors: &mut ErrorList) {
     }
 }
 
-/// Features are sorted, each once, and named as upstream names them.
+/// Declared features must be sorted, unique and valid names.
 fn declared_features(node: &Value, errors: &mut ErrorList) {
     let path = Path::new("status").child("declaredFeatures");
     let features: Vec<&str> = checks::strings(node.at("status"), "declaredFeatures").collect();
@@ -166,7 +164,7 @@ fn pod_cidrs(node: &Value, errors: &mut ErrorList) {
     }
 }
 
-/// Where a kubelet's configuration comes from. Nothing reads it any more.
+/// Validates the deprecated kubelet config source, which is not used any more.
 fn config_source(source: &Value, in_status: bool, path: &Path, errors: &mut ErrorList) {
     let map = source.at("configMap");
     if map.is_null() {

@@ -1,4 +1,4 @@
-//! Rules of a pod's operating system: what the other system's pods have, it may not.
+//! Validation of `spec.os`: fields of the other operating system are forbidden.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::checks;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
 
-/// Fields that a pod for Windows may not have, in upstream's order; a dot parts the security context.
+/// Fields that Windows pods may not have, in upstream's order. A dot separates the security context.
 const NOT_ON_WINDOWS: [&str; 15] = [
     "securityContext.appArmorProfile",
     "securityContext.seLinuxOptions",
@@ -25,7 +25,7 @@ const NOT_ON_WINDOWS: [&str; 15] = [
     "securityContext.seLinuxChangePolicy",
 ];
 
-/// The same, in the security context of a container.
+/// Security context fields that Windows containers may not have.
 const NOT_IN_WINDOWS_CONTAINERS: [&str; 10] = [
     "appArmorProfile",
     "seLinuxOptions",
@@ -39,7 +39,7 @@ const NOT_IN_WINDOWS_CONTAINERS: [&str; 10] = [
     "runAsGroup",
 ];
 
-/// Checks the operating system of a pod, and that the pod is fit for it.
+/// Validates the operating system of a pod and the fields that depend on it.
 pub(super) fn os(spec: &Value, path: &Path, errors: &mut ErrorList) {
     if !spec.has("os") {
         return;
@@ -65,7 +65,7 @@ fn linux(spec: &Value, path: &Path, errors: &mut ErrorList) {
 fn windows(spec: &Value, path: &Path, errors: &mut ErrorList) {
     let detail = "cannot be set for a windows pod";
     for name in NOT_ON_WINDOWS {
-        // Sharing what is not shared is no harm, but other settings count even if they are false.
+        // `false` is accepted for some fields; others are rejected whenever they are set.
         let is_set = match name {
             "hostPID" | "hostIPC" => spec.bool_at(name),
             _ => spec.has(name),

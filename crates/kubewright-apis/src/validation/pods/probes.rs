@@ -1,4 +1,4 @@
-//! Rules of probes and lifecycle hooks.
+//! Validation of probes and lifecycle hooks.
 
 use serde_json::Value;
 
@@ -7,11 +7,11 @@ use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 
-/// The actions of probes and of hooks. Hooks take a TCP socket too, though nothing ever ran one.
+/// Handlers of probes and hooks. `tcpSocket` hooks are valid although no kubelet runs them.
 const PROBE_ACTIONS: [&str; 4] = ["exec", "httpGet", "tcpSocket", "grpc"];
 const HOOK_ACTIONS: [&str; 4] = ["exec", "httpGet", "tcpSocket", "sleep"];
 
-/// Checks hooks and probes of a container that may have them. `grace` is how long the pod has to end.
+/// Validates hooks and probes. `grace` is the termination grace period of the pod.
 pub(super) fn hooks_and_probes(container: &Value, grace: Option<i64>, path: &Path, errors: &mut ErrorList) {
     for name in ["postStart", "preStop"] {
         let hook = container.at("lifecycle").at(name);

@@ -1,4 +1,4 @@
-//! What may change when a running pod is given more or less of cpu and memory.
+//! Validation of the `resize` subresource of pods.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,6 @@ use crate::strategy::pods::qos;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
 
-/// Checks a pod whose resources replace those of `old`.
 pub(super) fn resize(new: &Value, old: &Value) -> ErrorList {
     if annotations::is_mirror(old.at("metadata")) {
         return vec![checks::forbidden_object("static pods cannot be resized")];
@@ -51,7 +50,7 @@ pub(super) fn resize(new: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// The resources of the pod as a whole.
+/// Validates pod-level resources.
 fn of_pod(rest: &mut Value, before: &Value, path: &Path, errors: &mut ErrorList) {
     if before.has("resources") {
         if !rest.has("resources") {
@@ -71,7 +70,7 @@ fn of_pod(rest: &mut Value, before: &Value, path: &Path, errors: &mut ErrorList)
     }
 }
 
-/// Resources may change, not go.
+/// Rejects removed resources.
 fn removed(now: &Value, was: &Value, which: &str, path: &Path, errors: &mut ErrorList) {
     for kind in ["requests", "limits"] {
         let now = now.at("resources").map_at(kind);
@@ -101,7 +100,7 @@ fn order(after: &Value, before: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// Claims count as changed, always: a pod with a container that has some cannot be resized.
+/// Claims always count as changed, so a pod with a container that has claims cannot be resized.
 fn regular(rest: &mut Value, before: &Value, path: &Path, errors: &mut ErrorList) {
     for (container, was) in
         rest.list_mut("containers").into_iter().flatten().zip(before.list_at("containers"))
@@ -135,7 +134,7 @@ fn init(rest: &mut Value, before: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// Puts back the cpu and memory of before, so that what is left is what may not change.
+/// Restores the old cpu and memory, so that remaining differences are forbidden ones.
 fn without_compute(now: &mut Value, was: &Value) {
     for kind in ["limits", "requests"] {
         let path = format!("resources.{kind}");
@@ -155,8 +154,8 @@ fn without_compute(now: &mut Value, was: &Value) {
     }
 }
 
-/// A node that reports the resources of its containers can change them. Without a running container there is
-/// no telling.
+/// Whether the node supports resize. It does if it reports container resources. Without a running container
+/// this is assumed.
 fn is_supported(pod: &Value) -> bool {
     let mut statuses = pod.list_at("status.containerStatuses").iter();
     statuses.find(|status| status.has("state.running")).is_none_or(|status| status.has("resources"))

@@ -1,4 +1,4 @@
-//! Rules of resource requirements, of containers and of pods as a whole, and of quantities of resources.
+//! Validation of container and pod-level resource requirements and quantities.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::quantity::Quantity;
 
-/// Resources without a domain that something in Kubernetes counts.
+/// Standard resources without a domain prefix.
 const STANDARD: [&str; 20] = [
     "configmaps",
     "cpu",
@@ -35,10 +35,10 @@ const STANDARD: [&str; 20] = [
     "storage",
 ];
 
-/// How many names an error lists.
+/// Maximum number of names in an error.
 const MAX_NAMED: usize = 100;
 
-/// Resources that are counted one by one.
+/// Resources whose quantities must be integers.
 const COUNTED: [&str; 9] = [
     "configmaps",
     "persistentvolumeclaims",
@@ -51,12 +51,12 @@ const COUNTED: [&str; 9] = [
     "services.nodeports",
 ];
 
-/// Checks the resources of a container. `claims` are the names of the pod's resource claims.
+/// Validates the resources of a container. `claims` are the names of the pod's resource claims.
 pub(super) fn of_container(requirements: &Value, claims: &[&str], path: &Path, errors: &mut ErrorList) {
     requirements_of(requirements, container_name, claims, path, errors);
 }
 
-/// Checks the resources of a pod as a whole, and that its containers fit in.
+/// Validates pod-level resources, including their consistency with the containers.
 pub(super) fn of_pod(spec: &Value, claims: &[&str], path: &Path, errors: &mut ErrorList) {
     let resources = spec.at("resources");
     if resources.is_null() {
@@ -77,7 +77,7 @@ pub(super) fn of_pod(spec: &Value, claims: &[&str], path: &Path, errors: &mut Er
     consistency(spec, &path, errors);
 }
 
-/// Checks the amount of one resource.
+/// Validates the quantity of a resource.
 pub(super) fn quantity(name: &str, value: &Value, path: &Path, errors: &mut ErrorList) {
     let Ok(quantity) = Quantity::from_json(value) else { return };
     if quantity.sign() < 0 {
@@ -88,24 +88,24 @@ pub(super) fn quantity(name: &str, value: &Value, path: &Path, errors: &mut Erro
     }
 }
 
-/// Whether a resource is Kubernetes' own.
+/// Whether a resource is a native Kubernetes resource.
 pub(super) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Whether more of a resource may be promised than there is.
+/// Whether a resource can be overcommitted.
 fn is_overcommitted(name: &str) -> bool {
     is_native(name) && !is_huge_pages(name)
 }
 
-/// Whether a resource is someone else's, with a domain, and can be a resource of quotas too.
+/// Whether a resource is an extended resource: domain-prefixed and valid in quotas.
 fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")
         && names::label_key(&format!("requests.{name}")).is_empty()
 }
 
-/// The name of a resource, as anything may use it.
+/// Validates a resource name.
 fn resource_name(name: &str, path: &Path, errors: &mut ErrorList) {
     let messages = names::label_key(name);
     if !messages.is_empty() {
@@ -121,7 +121,7 @@ fn resource_name(name: &str, path: &Path, errors: &mut ErrorList) {
 
 fn container_name(name: &str, path: &Path, errors: &mut ErrorList) {
     resource_name(name, path, errors);
-    // Names with more than one slash count as qualified here, too.
+    // Names with more than one slash also count as qualified.
     if !name.contains('/') {
         if !matches!(name, "cpu" | "memory" | "ephemeral-storage") && !is_huge_pages(name) {
             errors.push(FieldError::invalid(path, name, "must be a standard resource for containers"));
@@ -189,19 +189,19 @@ fn requirements_of(
     claim_names(requirements, claims, &path.child("claims"), errors);
 }
 
-/// Huge pages come whole.
+/// Validates that a quantity is a multiple of the huge page size.
 fn pages(name: &str, value: &Value, path: &Path, errors: &mut ErrorList) {
     let Some(size) = name.strip_prefix("hugepages-") else { return };
     let Ok(quantity) = Quantity::from_json(value) else { return };
     let size = Quantity::parse(size).map_or(0, |size| size.value());
-    // A size that is no quantity, or nothing, divides nothing.
+    // An invalid or zero size has no multiples.
     if size <= 0 || quantity.value() % size != 0 {
         let detail = format!("{quantity} is not positive integer multiple of {name}");
         errors.push(FieldError::invalid(path, quantity.to_string(), detail));
     }
 }
 
-/// Claims that a container uses must be claims of the pod, which are sorted, each once.
+/// Validates that the claims of a container are unique and refer to claims of the pod, which are sorted.
 fn claim_names(requirements: &Value, of_pod: &[&str], path: &Path, errors: &mut ErrorList) {
     let mut seen: HashSet<String> = HashSet::new();
     let mut parts: HashMap<String, usize> = HashMap::new();
@@ -237,7 +237,7 @@ fn claim_names(requirements: &Value, of_pod: &[&str], path: &Path, errors: &mut 
             let known = if of_pod.is_empty() {
                 " which is empty".to_owned()
             } else {
-                // Upstream names all of them, every time.
+                // Upstream lists all names in each error.
                 format!(": {}", of_pod[..of_pod.len().min(MAX_NAMED)].join(", "))
             };
             let detail = format!("must be one of the names in pod.spec.resourceClaims{known}");
@@ -246,7 +246,7 @@ fn claim_names(requirements: &Value, of_pod: &[&str], path: &Path, errors: &mut 
     }
 }
 
-/// Containers together request no more than the pod; none has a limit above the pod's.
+/// Validates that the sum of container requests is within the pod's, and each limit within the pod's limit.
 fn consistency(spec: &Value, path: &Path, errors: &mut ErrorList) {
     let requests = amounts(spec.at("resources.requests"));
     for (name, sum) in total(spec, "requests") {
@@ -272,7 +272,7 @@ fn consistency(spec: &Value, path: &Path, errors: &mut ErrorList) {
                 && amount > *limit
             {
                 let detail = format!("must be less than or equal to pod limits of {limit}");
-                // The odd path is upstream's.
+                // Upstream's path has this form.
                 let path = path.child("containers").index(index).key(&name).child("limits");
                 errors.push(FieldError::invalid(&path, amount.to_string(), detail));
             }
@@ -280,7 +280,7 @@ fn consistency(spec: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// The name under which a container was given something: a resource that it requests, or one of its claims.
+/// Validates the name of an allocated resource: a requested resource or a claim of the container.
 pub(super) fn allocated_name(name: &str, container: &Value, path: &Path, errors: &mut ErrorList) {
     let detail = if name.starts_with("claim:") {
         let is_named = |claim: &Value| match claim.str_at("request") {

@@ -1,4 +1,4 @@
-//! Rules of where a pod may run: affinity, tolerations, spreading, gates.
+//! Validation of affinity, tolerations, topology spread constraints and scheduling gates.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +14,6 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const TAINT_EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-/// Checks the affinity of a pod.
 pub(super) fn affinity(spec: &Value, path: &Path, errors: &mut ErrorList) {
     let (affinity, path) = (spec.at("affinity"), path.child("affinity"));
     node_affinity(affinity.at("nodeAffinity"), &path.child("nodeAffinity"), errors);
@@ -54,7 +53,7 @@ fn weight(term: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// Values of a preference are not checked: a pod gets along without it.
+/// Validates a node selector term. Values are only checked if `check_values` is set, not for preferred terms.
 fn node_selector_term(term: &Value, check_values: bool, path: &Path, errors: &mut ErrorList) {
     for (requirement, path) in checks::items(term, "matchExpressions", path) {
         node_requirement(requirement, check_values, &path, errors);
@@ -133,8 +132,8 @@ fn pod_affinity_term(term: &Value, path: &Path, errors: &mut ErrorList) {
     checks::label_key(topology, &path.child("topologyKey"), errors);
 }
 
-/// Keys of labels whose values come from the pod itself, and so must not be in the selector by hand. The
-/// strategy has put those of a new pod there already, so that what counts is a key that stands there twice.
+/// Validates `matchLabelKeys` and `mismatchLabelKeys`. They may not also occur in the selector. For new pods
+/// the strategy has already merged each key into the selector once, so only a second occurrence is an error.
 fn label_keys(term: &Value, path: &Path, errors: &mut ErrorList) {
     for name in ["matchLabelKeys", "mismatchLabelKeys"] {
         if term.list_at(name).is_empty() {
@@ -171,12 +170,11 @@ fn label_keys(term: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// Checks the tolerations of a pod.
 pub(in crate::validation) fn tolerations(spec: &Value, path: &Path, errors: &mut ErrorList) {
     tolerations_in(spec, "tolerations", path, errors);
 }
 
-/// Checks the tolerations in the list `name`.
+/// Validates the tolerations in the list `name`.
 pub(super) fn tolerations_in(parent: &Value, name: &str, path: &Path, errors: &mut ErrorList) {
     let path = path.child(name);
     for (index, item) in parent.get(name).and_then(Value::as_array).into_iter().flatten().enumerate() {
@@ -212,7 +210,7 @@ fn toleration(toleration: &Value, path: &Path, errors: &mut ErrorList) {
                 errors.push(FieldError::invalid(&operator_path, value, detail));
             }
         }
-        // These wait for a feature that is off, and are named all the same.
+        // These operators need a disabled feature but are listed as supported.
         "Lt" | "Gt" => {
             errors.push(FieldError::not_supported(
                 &operator_path,
@@ -227,14 +225,13 @@ fn toleration(toleration: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// Checks what a taint does, or a toleration bears.
+/// Validates the effect of a taint or toleration.
 pub(super) fn taint_effect(effect: &str, path: &Path, errors: &mut ErrorList) {
     checks::one_of(effect, &TAINT_EFFECTS, path, errors);
 }
 
-/// Checks how a pod is spread.
 pub(super) fn topology_spread(spec: &Value, path: &Path, errors: &mut ErrorList) {
-    // How often each pair is still to come: of those that are the same, the last is not reported.
+    // Remaining occurrences of each pair. Of duplicates, the last one is not reported.
     let mut to_come: HashMap<(&str, &str), usize> = HashMap::new();
     for constraint in spec.list_at("topologySpreadConstraints") {
         let pair = (constraint.str_at("topologyKey"), constraint.str_at("whenUnsatisfiable"));
@@ -274,7 +271,6 @@ pub(super) fn topology_spread(spec: &Value, path: &Path, errors: &mut ErrorList)
     }
 }
 
-/// Checks the gates that hold a pod back from scheduling.
 pub(super) fn scheduling_gates(spec: &Value, path: &Path, errors: &mut ErrorList) {
     let mut seen = HashSet::new();
     for (gate, path) in checks::items(spec, "schedulingGates", path) {

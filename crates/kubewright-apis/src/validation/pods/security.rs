@@ -1,4 +1,4 @@
-//! Rules of security contexts, of pods and of containers.
+//! Validation of security contexts of pods and containers.
 
 mod windows;
 
@@ -17,7 +17,6 @@ const SYSCTL_MAX_LENGTH: usize = 253;
 const SYSCTL: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
 const PROFILE_TYPES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
 
-/// Checks the security context of a pod.
 pub(super) fn pod(spec: &Value, path: &Path, errors: &mut ErrorList) {
     let context = spec.at("securityContext");
     if context.is_null() {
@@ -43,11 +42,11 @@ pub(super) fn pod(spec: &Value, path: &Path, errors: &mut ErrorList) {
     windows::options(context.at("windowsOptions"), &path.child("windowsOptions"), errors);
     app_armor(context.at("appArmorProfile"), &path.child("appArmorProfile"), errors);
     checks::optional_one_of(context, "supplementalGroupsPolicy", &["Merge", "Strict"], &path, errors);
-    // The other policy waits for a feature that is off.
+    // The policy `MountOption` needs a disabled feature.
     checks::optional_one_of(context, "seLinuxChangePolicy", &["Recursive"], &path, errors);
 }
 
-/// Checks the security context of a container. Privileged ones are allowed.
+/// Validates the security context of a container. Privileged containers are allowed.
 pub(super) fn container(context: &Value, has_host_users: bool, path: &Path, errors: &mut ErrorList) {
     if context.is_null() {
         return;
@@ -78,7 +77,6 @@ pub(super) fn container(context: &Value, has_host_users: bool, path: &Path, erro
     app_armor(context.at("appArmorProfile"), &path.child("appArmorProfile"), errors);
 }
 
-/// Checks an AppArmor profile.
 pub(crate) fn app_armor(profile: &Value, path: &Path, errors: &mut ErrorList) {
     if profile.is_null() {
         return;
@@ -111,7 +109,7 @@ pub(crate) fn app_armor(profile: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// A user or group id, where it stands.
+/// Validates a user or group ID, if set.
 pub(super) fn id(value: &Value, path: &Path, errors: &mut ErrorList) {
     if let Some(id) = value.as_i64() {
         checks::number(id, names::user_id(id), path, errors);
@@ -157,7 +155,7 @@ fn sysctls(spec: &Value, path: &Path, errors: &mut ErrorList) {
         } else if seen.contains(name) {
             errors.push(FieldError::duplicate(&path, name));
         }
-        // What belongs to a namespace of the host cannot be set for a pod that shares it.
+        // Sysctls of a host namespace cannot be set for a pod that shares it.
         match namespace(name) {
             Some("net") if spec.bool_at("hostNetwork") => {
                 errors.push(FieldError::invalid(
@@ -186,8 +184,7 @@ fn is_sysctl(name: &str) -> bool {
     name.len() <= SYSCTL_MAX_LENGTH && name.split(['.', '/']).all(is_segment)
 }
 
-/// The kernel's namespace that a sysctl belongs to. If the first separator is a slash, slashes and dots have
-/// changed places.
+/// The kernel namespace of a sysctl. If the first separator is a slash, slashes and dots are swapped.
 fn namespace(name: &str) -> Option<&'static str> {
     let swapped: String;
     let name = match name.find(['.', '/']) {
@@ -230,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sysctl_belongs_to_a_namespace_however_it_is_written() {
+    fn the_namespace_of_a_sysctl_is_found_with_dots_and_slashes() {
         assert_eq!(namespace("net.ipv4.ip_forward"), Some("net"));
         assert_eq!(namespace("net/ipv4/conf/eno2.100/rp_filter"), Some("net"));
         assert_eq!(namespace("kernel.shmmax"), Some("ipc"));

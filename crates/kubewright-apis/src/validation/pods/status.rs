@@ -1,4 +1,4 @@
-//! Rules of a pod's status.
+//! Validation of pod status.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,7 +16,6 @@ const STATUSES: [(&str, &str); 3] = [
     ("ephemeralContainerStatuses", "ephemeralContainers"),
 ];
 
-/// Checks a pod whose status replaces that of `old`.
 pub(super) fn update(new: &Value, old: &Value) -> ErrorList {
     let path = Path::new("status");
     let mut errors = ErrorList::new();
@@ -70,7 +69,7 @@ fn nominated_node(new: &Value, old: &Value, path: &Path, errors: &mut ErrorList)
     }
 }
 
-/// A container that has ended stays so, unless it may be restarted.
+/// Rejects the transition of a terminated container to another state, unless it may be restarted.
 fn transitions(
     after: &Value,
     before: &Value,
@@ -86,7 +85,7 @@ fn transitions(
     let running = |now: &&Value| !now.has("state.terminated");
     let back: HashSet<&str> =
         after.list_at(statuses).iter().filter(running).map(|now| now.str_at("name")).collect();
-    // The first of a name counts.
+    // The first container with a name takes precedence.
     let by_name: HashMap<&str, &Value> = spec
         .list_at(containers)
         .iter()
@@ -108,7 +107,7 @@ fn transitions(
     }
 }
 
-/// Whether the end of some container may restart all of them.
+/// Whether the exit of a container may restart all containers.
 fn may_restart_all(spec: &Value) -> bool {
     let mut containers = spec.list_at("containers").iter().chain(spec.list_at("initContainers"));
     containers.any(|container| {
@@ -117,7 +116,7 @@ fn may_restart_all(spec: &Value) -> bool {
     })
 }
 
-/// Whether a container that ended with `code` is started again.
+/// Whether a container that exited with `code` is restarted.
 fn restarts(container: &Value, spec: &Value, code: i64) -> bool {
     let is_match = |rule: &&Value| {
         let listed = rule.list_at("exitCodes.values").iter().any(|value| value.as_i64() == Some(code));
@@ -127,7 +126,7 @@ fn restarts(container: &Value, spec: &Value, code: i64) -> bool {
             _ => false,
         }
     };
-    // The first rule that matches decides; if it says nothing of this container, the policy does.
+    // The first matching rule decides, otherwise the restart policy.
     let rule = container.list_at("restartPolicyRules").iter().find(is_match);
     if rule.is_some_and(|rule| rule.str_at("action") == "Restart") {
         return true;
@@ -212,7 +211,7 @@ fn host_addresses(after: &Value, before: &Value, path: &Path, errors: &mut Error
     addresses(after, before, ("hostIPs", "HostIP"), path, errors);
 }
 
-/// One address, or one of each family. Addresses that stood there before may stay whatever they are.
+/// Validates a list of at most one address per family. Old addresses are not validated again.
 fn addresses(after: &Value, before: &Value, (list, name): (&str, &str), path: &Path, errors: &mut ErrorList) {
     let ips = |status: &'_ Value| -> Vec<String> {
         status.list_at(list).iter().map(|entry| entry.str_at("ip").to_owned()).collect()
@@ -266,7 +265,7 @@ fn users(pod: &Value, statuses: &str, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// The health of devices that a container was given.
+/// Validates the allocated resources in container statuses.
 fn allocated_resources(pod: &Value, statuses: &str, containers: &str, path: &Path, errors: &mut ErrorList) {
     let name = "allocatedResourcesStatus";
     for (status, path) in checks::items(pod.at("status"), statuses, path) {

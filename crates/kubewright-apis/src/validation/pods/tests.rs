@@ -1,4 +1,4 @@
-//! Rules against recorded answers of kube-apiserver v1.36 and the messages of its sources.
+//! Compares validation with recorded responses of kube-apiserver v1.36 and messages in its sources.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn gvk(kind: &str) -> Gvk<'_> {
     Gvk { group: "", version: "v1", kind }
 }
 
-/// A valid pod with `change` merged into its spec, after defaulting.
+/// A valid, defaulted pod with `change` merged into its spec.
 fn pod(change: &Value) -> Value {
     let mut spec = json!({"containers": [{"name": "c", "image": "nginx", "resources": {}}]});
     for (name, value) in change.as_object().into_iter().flatten() {
@@ -49,7 +49,7 @@ fn updated(change: &Value, expected: &[&str]) {
 }
 
 #[test]
-fn a_plain_pod_is_fine() {
+fn a_minimal_pod_is_valid() {
     created(&pod(&Value::Null), &[]);
 }
 
@@ -70,7 +70,7 @@ fn a_pod_needs_containers_with_names_and_images() {
 }
 
 #[test]
-fn names_of_containers_are_unique_over_all_sorts() {
+fn container_names_are_unique_across_all_types() {
     let one = json!({"name": "c", "image": "x", "resources": {}});
     created(
         &pod(&json!({"containers": [one, one], "initContainers": [one]})),
@@ -82,7 +82,7 @@ fn names_of_containers_are_unique_over_all_sorts() {
 }
 
 #[test]
-fn a_token_needs_a_service_account() {
+fn a_projected_token_needs_a_service_account() {
     let source = json!({"serviceAccountToken": {"path": "t"}});
     let volumes = json!([{"name": "a"}, {"name": "p", "projected": {"sources": [source]}}]);
     created(
@@ -94,7 +94,7 @@ fn a_token_needs_a_service_account() {
 }
 
 #[test]
-fn a_volume_has_one_source_and_only_valid_ones_can_be_mounted() {
+fn a_volume_needs_one_source_and_only_valid_volumes_can_be_mounted() {
     let mut template = json!({"spec": {
         "containers": [{
             "name": "c", "image": "x", "resources": {}, "volumeMounts": [{"name": "v", "mountPath": "/v"}],
@@ -112,7 +112,7 @@ fn a_volume_has_one_source_and_only_valid_ones_can_be_mounted() {
 }
 
 #[test]
-fn a_variable_has_a_value_or_a_source() {
+fn an_environment_variable_has_a_value_or_a_source() {
     created(
         &container(&json!({"env": [
             {"name": "A", "value": "x", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
@@ -135,7 +135,7 @@ fn a_variable_has_a_value_or_a_source() {
 }
 
 #[test]
-fn ports_have_numbers_and_names_of_their_own() {
+fn ports_need_valid_numbers_and_unique_names() {
     created(
         &container(&json!({"ports": [
             {"name": "a", "containerPort": 80, "hostPort": 80}, {"name": "a", "containerPort": 70000, "hostPort": 80},
@@ -152,7 +152,7 @@ fn ports_have_numbers_and_names_of_their_own() {
 }
 
 #[test]
-fn requests_stay_below_limits() {
+fn requests_must_not_exceed_limits() {
     let resources = json!({
         "requests": {"cpu": "2", "example.com/gpu": "1", "x": "1", "memory": "-1"},
         "limits": {"cpu": "1", "hugepages-2Mi": "1Mi"},
@@ -175,7 +175,7 @@ fn requests_stay_below_limits() {
 }
 
 #[test]
-fn probes_and_hooks_have_one_action() {
+fn probes_and_hooks_need_exactly_one_handler() {
     created(
         &container(&json!({
             "livenessProbe": {"exec": {"command": ["x"]}, "httpGet": {"port": "UPPER"}, "successThreshold": 2},
@@ -194,7 +194,7 @@ fn probes_and_hooks_have_one_action() {
 }
 
 #[test]
-fn policies_are_known_ones() {
+fn policies_must_be_supported_values() {
     created(
         &pod(&json!({"restartPolicy": "Sometimes", "dnsPolicy": "Mine", "preemptionPolicy": "x"})),
         &[
@@ -207,7 +207,7 @@ fn policies_are_known_ones() {
 }
 
 #[test]
-fn security_contexts_are_checked() {
+fn security_contexts_are_validated() {
     let mut changed = container(&json!({"securityContext": {
         "privileged": true, "allowPrivilegeEscalation": false, "seccompProfile": {"type": "Localhost"},
     }}));
@@ -232,7 +232,7 @@ fn security_contexts_are_checked() {
 }
 
 #[test]
-fn where_a_pod_runs_is_checked() {
+fn scheduling_constraints_are_validated() {
     created(
         &pod(&json!({
             "nodeSelector": {"a": "-"},
@@ -267,7 +267,7 @@ fn where_a_pod_runs_is_checked() {
 }
 
 #[test]
-fn names_are_resolved_with_at_most_three_servers() {
+fn dns_config_allows_at_most_three_nameservers() {
     created(
         &pod(&json!({
             "dnsPolicy": "None", "dnsConfig": {"nameservers": ["1.1.1.1", "x", "1.1.1.1", "1.1.1.1"]},
@@ -285,7 +285,7 @@ fn names_are_resolved_with_at_most_three_servers() {
 }
 
 #[test]
-fn init_containers_have_no_probes_unless_they_are_sidecars() {
+fn only_sidecar_init_containers_can_have_probes() {
     let mut init =
         json!({"name": "i", "image": "x", "resources": {}, "livenessProbe": {"exec": {"command": ["x"]}}});
     let detail = "may not be set for init containers without restartPolicy=Always";
@@ -296,7 +296,7 @@ fn init_containers_have_no_probes_unless_they_are_sidecars() {
 }
 
 #[test]
-fn windows_pods_lack_what_is_of_linux() {
+fn windows_pods_cannot_have_linux_fields() {
     let mut windows = pod(&json!({"os": {"name": "windows"}, "hostPID": true}));
     windows["spec"]["securityContext"] = json!({"fsGroup": 1});
     created(
@@ -311,7 +311,7 @@ fn windows_pods_lack_what_is_of_linux() {
 }
 
 #[test]
-fn the_pod_as_a_whole_has_room_for_its_containers() {
+fn pod_level_resources_must_cover_the_containers() {
     let mut changed = container(&json!({"resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "4"}}}));
     changed["spec"]["resources"] = json!({"requests": {"cpu": "1"}, "limits": {"cpu": "3", "x.y/z": "1"}});
     created(
@@ -327,7 +327,7 @@ fn the_pod_as_a_whole_has_room_for_its_containers() {
 }
 
 #[test]
-fn an_update_may_change_images_only() {
+fn an_update_can_change_images_but_no_other_container_fields() {
     updated(
         &json!({"containers": [{"name": "c", "image": "other", "imagePullPolicy": "Always", "resources": {}}]}),
         &[],
@@ -352,7 +352,7 @@ fn containers_cannot_be_added_on_update() {
 }
 
 #[test]
-fn tolerations_may_be_added_and_a_deadline_made_shorter() {
+fn tolerations_can_be_added_and_a_deadline_shortened() {
     updated(&json!({"tolerations": [{"key": "a", "operator": "Exists"}], "activeDeadlineSeconds": 3}), &[]);
     let old = pod(&json!({"tolerations": [{"key": "a", "operator": "Exists"}], "activeDeadlineSeconds": 3}));
     let new = pod(&json!({"activeDeadlineSeconds": 3}));
@@ -368,7 +368,7 @@ fn tolerations_may_be_added_and_a_deadline_made_shorter() {
 }
 
 #[test]
-fn gates_may_only_go_and_while_they_stand_nodes_may_be_ruled_out() {
+fn scheduling_gates_can_only_be_removed_and_gated_pods_can_narrow_node_affinity() {
     let old = pod(&json!({"schedulingGates": [{"name": "a"}], "nodeSelector": {"x": "1"}}));
     let new = pod(&json!({"schedulingGates": [{"name": "a"}], "nodeSelector": {"x": "1", "y": "2"}}));
     assert_eq!(update(gvk("Pod"), &new, &old), []);
@@ -384,7 +384,7 @@ fn gates_may_only_go_and_while_they_stand_nodes_may_be_ruled_out() {
 }
 
 #[test]
-fn ephemeral_containers_come_later_and_stay() {
+fn ephemeral_containers_can_be_added_later_but_not_removed() {
     let ephemeral = json!({"name": "e", "image": "x", "resources": {}});
     let with = pod(&json!({"ephemeralContainers": [ephemeral]}));
     created(&with, &["spec.ephemeralContainers: Forbidden: cannot be set on create"]);
@@ -405,7 +405,7 @@ fn ephemeral_containers_come_later_and_stay() {
 }
 
 #[test]
-fn resize_changes_cpu_and_memory_and_nothing_else() {
+fn resize_can_only_change_cpu_and_memory() {
     let with = |resources: &Value| {
         let mut pod = container(&json!({"resources": resources}));
         pod["status"] = json!({"qosClass": "Burstable"});
@@ -431,7 +431,7 @@ fn resize_changes_cpu_and_memory_and_nothing_else() {
 }
 
 #[test]
-fn a_status_has_valid_addresses_and_the_class_it_had() {
+fn status_addresses_are_validated_and_the_qos_class_is_immutable() {
     let mut old = pod(&Value::Null);
     old["status"] = json!({"qosClass": "BestEffort"});
     let mut new = old.clone();
@@ -452,7 +452,7 @@ fn a_status_has_valid_addresses_and_the_class_it_had() {
 }
 
 #[test]
-fn a_container_that_ended_for_good_stays_ended() {
+fn a_terminated_container_cannot_run_again() {
     let mut old = pod(&json!({"restartPolicy": "OnFailure"}));
     old["status"] = json!({"containerStatuses": [{"name": "c", "state": {"terminated": {"exitCode": 0}}}]});
     let mut new = old.clone();
@@ -466,7 +466,7 @@ fn a_container_that_ended_for_good_stays_ended() {
 }
 
 #[test]
-fn taints_have_known_effects_and_are_unique() {
+fn taints_need_supported_effects_and_are_unique() {
     let taint = json!({"key": "a", "effect": "NoSchedule"});
     let node = json!({"spec": {"taints": [taint, taint, {"key": "a", "effect": "Bogus"}]}});
     assert_eq!(
@@ -481,7 +481,7 @@ fn taints_have_known_effects_and_are_unique() {
 }
 
 #[test]
-fn a_node_keeps_its_addresses_and_provider() {
+fn pod_cidrs_and_provider_id_of_a_node_are_immutable() {
     let old = json!({"spec": {"podCIDRs": ["10.2.0.0/24"], "providerID": "a"}});
     let new = json!({"spec": {"podCIDRs": ["10.3.0.0/24"]}});
     assert_eq!(
@@ -494,7 +494,7 @@ fn a_node_keeps_its_addresses_and_provider() {
 }
 
 #[test]
-fn annotations_of_old_versions_still_have_rules() {
+fn deprecated_annotations_are_validated() {
     let mut object = pod(&Value::Null);
     object["metadata"]["annotations"] = json!({
         "container.apparmor.security.beta.kubernetes.io/x": "bogus",
@@ -520,7 +520,7 @@ fn annotations_of_old_versions_still_have_rules() {
 }
 
 #[test]
-fn an_ephemeral_volume_has_a_valid_claim() {
+fn the_claim_template_of_an_ephemeral_volume_is_validated() {
     let volume = json!({"name": "e", "ephemeral": {"volumeClaimTemplate": {
         "metadata": {"name": "x"}, "spec": {"accessModes": ["Sometimes"], "resources": {"requests": {"storage": "0"}}},
     }}});

@@ -1,4 +1,4 @@
-//! What of a pod may change after it was made, and what of its ephemeral containers.
+//! Validation of pod updates, and of the `ephemeralcontainers` subresource.
 
 use std::collections::HashSet;
 
@@ -11,12 +11,11 @@ use kubewright_apimachinery::object::Fields as _;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
-/// The fields that may change, as the error lists them.
+/// The mutable fields, as listed in the error.
 const MUTABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
     `spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be \
     set to 1 if it was previously negative)";
 
-/// Checks a pod that replaces `old`.
 pub(super) fn pod(new: &Value, old: &Value) -> ErrorList {
     let path = Path::new("spec");
     let mut errors = super::pod_as_such(new);
@@ -49,7 +48,7 @@ pub(super) fn pod(new: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// Checks a pod whose ephemeral containers replace those of `old`: they are added, never changed.
+/// Validates an update of ephemeral containers, which can be added but not changed.
 pub(super) fn ephemeral_containers(new: &Value, old: &Value) -> ErrorList {
     if annotations::is_mirror(old.at("metadata")) {
         return vec![checks::forbidden_object("static pods do not support ephemeral containers")];
@@ -78,7 +77,7 @@ pub(super) fn ephemeral_containers(new: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// A deadline may be set, and made shorter. False if upstream looks no further.
+/// Validates that a deadline is only set or shortened. Returns false if upstream stops here.
 fn deadline(after: &Value, before: &Value, path: &Path, errors: &mut ErrorList) -> bool {
     let was = before.int_at("activeDeadlineSeconds");
     let Some(seconds) = after.int_at("activeDeadlineSeconds") else {
@@ -101,7 +100,7 @@ fn deadline(after: &Value, before: &Value, path: &Path, errors: &mut ErrorList) 
     true
 }
 
-/// Tolerations may be added. Of those that were there, only the seconds may change.
+/// Validates that tolerations are only added. Of existing ones, only `tolerationSeconds` may change.
 fn tolerations(after: &Value, before: &Value, path: &Path, errors: &mut ErrorList) {
     let timeless = |toleration: &Value| {
         let mut toleration = toleration.clone();
@@ -117,7 +116,7 @@ fn tolerations(after: &Value, before: &Value, path: &Path, errors: &mut ErrorLis
     }
 }
 
-/// Gates may only go.
+/// Validates that scheduling gates are only removed.
 fn scheduling_gates(after: &Value, before: &Value, path: &Path, errors: &mut ErrorList) {
     let known: HashSet<&str> =
         before.list_at("schedulingGates").iter().map(|gate| gate.str_at("name")).collect();
@@ -130,7 +129,7 @@ fn scheduling_gates(after: &Value, before: &Value, path: &Path, errors: &mut Err
     }
 }
 
-/// The new spec with all that may change as it was before. What is left is what may not.
+/// The new spec with all mutable fields restored. Remaining differences are forbidden ones.
 fn without_mutable(after: &Value, before: &Value, path: &Path, errors: &mut ErrorList) -> Value {
     let mut spec = after.clone();
     for kind in ["containers", "initContainers"] {
@@ -152,7 +151,7 @@ fn without_mutable(after: &Value, before: &Value, path: &Path, errors: &mut Erro
     spec
 }
 
-/// Until its gates are gone, a pod may still be restricted to fewer nodes.
+/// Validates changes of a pod with scheduling gates, which may restrict its nodes further.
 fn while_gated(spec: &mut Value, before: &Value, path: &Path, errors: &mut ErrorList) {
     if spec.at("nodeSelector") != before.at("nodeSelector") {
         let selector = spec.map_at("nodeSelector");
@@ -177,7 +176,7 @@ fn while_gated(spec: &mut Value, before: &Value, path: &Path, errors: &mut Error
     }
 }
 
-/// Terms stay as many as they were; each may get more requirements at its end.
+/// Validates that the number of terms is unchanged and requirements are only appended.
 fn node_affinity(after: &Value, before: &Value, path: &Path, errors: &mut ErrorList) {
     let path = path.child(REQUIRED).child("nodeSelectorTerms");
     let (terms, were) =

@@ -1,6 +1,6 @@
-//! Rules of a pod's volumes: their names, and that each has exactly one source.
+//! Validation of volume names and of the number of sources.
 //!
-//! The sources themselves are in `sources`, `cloud` and `projected`.
+//! `sources`, `cloud` and `projected` validate the sources themselves.
 
 mod cloud;
 mod projected;
@@ -15,14 +15,14 @@ use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 
-/// The valid volumes by name; containers may mount these.
+/// The valid volumes by name. Containers may mount these.
 pub(super) type Volumes<'a> = HashMap<&'a str, &'a Value>;
 
-/// The name of a source, the path of its errors if it is not the first source, and its rules.
+/// The name of a source, its path in the error about a second source, and its validation.
 type Source = (&'static str, &'static str, fn(&Value, &Path, &mut ErrorList));
 
-/// In the order in which upstream looks: of two sources, the later one is the one too many. Some paths are
-/// misspelt upstream, and stay so.
+/// In upstream's order: of two sources, the later one is reported. Some paths reproduce upstream's
+/// misspellings.
 const SOURCES: [Source; 30] = [
     ("emptyDir", "emptyDir", sources::empty_dir),
     ("hostPath", "hostPath", sources::host_path),
@@ -56,8 +56,8 @@ const SOURCES: [Source; 30] = [
     ("image", "image", sources::image),
 ];
 
-/// Checks the volumes of a pod. The name of the pod, empty in a template, is part of the names of claims
-/// that are made for it.
+/// Validates the volumes of a pod. The name of the pod, empty in a template, is part of the names of
+/// generated claims.
 pub(super) fn volumes<'a>(
     spec: &'a Value,
     pod_name: &str,
@@ -111,7 +111,7 @@ fn source(volume: &Value, pod_name: &str, path: &Path, errors: &mut ErrorList) {
                 "may not specify more than 1 volume type",
             ));
         } else {
-            // Upstream names this one differently in errors.
+            // Upstream uses another name for this one in errors.
             let child = if name == "gcePersistentDisk" { "persistentDisk" } else { name };
             check(volume.at(name), &path.child(child), errors);
             if name == "ephemeral" {
@@ -128,7 +128,7 @@ fn source(volume: &Value, pod_name: &str, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// The claim for an ephemeral volume is named after pod and volume.
+/// Validates the name of the generated claim, which consists of pod and volume name.
 fn claim_name(volume: &str, pod: &str, path: &Path, errors: &mut ErrorList) {
     if pod.is_empty() || volume.is_empty() {
         return;

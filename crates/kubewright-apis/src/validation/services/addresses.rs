@@ -1,4 +1,4 @@
-//! Rules of IPAddresses and ServiceCIDRs: what services' addresses are taken from.
+//! Validation of IPAddresses and ServiceCIDRs.
 
 use serde_json::Value;
 
@@ -71,7 +71,7 @@ pub(super) fn service_cidr(object: &Value) -> ErrorList {
 pub(super) fn service_cidr_update(new: &Value, old: &Value) -> ErrorList {
     let path = Path::new("spec").child("cidrs");
     let (cidrs, before) = (new.list_at("spec.cidrs"), old.list_at("spec.cidrs"));
-    // A second family may join the first; apart from that nothing changes.
+    // The only allowed change is to add a second family.
     let joins = before.len() == 1 && cidrs.len() == 2;
     if cidrs.len() != before.len() && !joins {
         return vec![FieldError::invalid(&path, new.at("spec.cidrs").clone(), IMMUTABLE)];
@@ -86,7 +86,7 @@ pub(super) fn service_cidr_update(new: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// A reference as upstream's internal type prints it.
+/// A parent reference as printed from upstream's internal type.
 fn printed_parent(parent: &Value) -> String {
     if parent.is_null() {
         return "null".to_owned();

@@ -1,4 +1,4 @@
-//! Rules of Endpoints and EndpointSlices.
+//! Validation of Endpoints and EndpointSlices.
 
 use std::collections::HashSet;
 
@@ -144,7 +144,7 @@ fn slice_endpoint(endpoint: &Value, kind: &str, path: &Path) -> ErrorList {
 fn slice_address(address: &str, kind: &str, list: &Path, index: usize) -> ErrorList {
     let path = list.index(index);
     let is_ipv4 = || names::parse_ip_sloppy(address).is_some_and(|ip| ip.to_canonical().is_ipv4());
-    // Slices never had IPv6 addresses in unusual spellings, so that those are held to the strict rule.
+    // EndpointSlices have always required canonical IPv6 addresses.
     let (messages, family_fits) = match kind {
         "IPv4" => (names::legacy_ip(address, true), is_ipv4()),
         "IPv6" => (names::ip(address), !is_ipv4()),
@@ -160,7 +160,7 @@ fn slice_address(address: &str, kind: &str, list: &Path, index: usize) -> ErrorL
     }
     let mut errors = ErrorList::new();
     if !family_fits {
-        // Upstream names the whole list here.
+        // Upstream reports the whole list.
         errors.push(FieldError::invalid(list, address, format!("must be an {kind} address")));
     }
     errors.extend(endpoint_ip(address, &path));

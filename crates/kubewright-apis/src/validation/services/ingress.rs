@@ -1,4 +1,4 @@
-//! Rules of Ingresses and IngressClasses.
+//! Validation of Ingresses and IngressClasses.
 
 use serde_json::Value;
 
@@ -117,7 +117,7 @@ fn rule(rule: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// A host, perhaps a whole domain of them (`*.example.com`).
+/// Validates a host, which may be a wildcard such as `*.example.com`.
 fn host(name: &str, path: &Path) -> ErrorList {
     let rule = if name.contains('*') { names::wildcard_dns1123_subdomain } else { names::dns1123_subdomain };
     invalid(path, name, rule(name)).collect()
@@ -212,7 +212,7 @@ fn class_parameters(parameters: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// Something of any kind, by its group, kind and name.
+/// Validates an object reference with group, kind and name.
 fn reference(reference: &Value, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     if let Some(group) = reference.at("apiGroup").as_str() {

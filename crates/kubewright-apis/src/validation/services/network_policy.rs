@@ -1,4 +1,4 @@
-//! Rules of NetworkPolicies.
+//! Validation of NetworkPolicies.
 
 use std::net::IpAddr;
 
@@ -130,9 +130,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_exception_lies_within_its_block() {
+    fn exceptions_must_be_within_their_block() {
         let strict = |part, whole| {
-            let read = |cidr| names::parse_cidr_sloppy(cidr).expect("a network");
+            let read = |cidr| names::parse_cidr_sloppy(cidr).expect("valid CIDR");
             is_strict_subset(read(part), read(whole))
         };
         assert!(strict("10.1.0.0/16", "10.0.0.0/8"));

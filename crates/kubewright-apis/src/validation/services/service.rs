@@ -1,7 +1,6 @@
-//! Rules of Services.
+//! Validation of Services.
 //!
-//! Cluster IPs and node ports have been allocated before; that they are free, and in the cluster's ranges, was
-//! found out then.
+//! Cluster IPs and node ports are already allocated; their ranges were checked by the allocator.
 
 use std::collections::HashSet;
 
@@ -80,7 +79,7 @@ pub(super) fn update(new: &Value, old: &Value) -> ErrorList {
             errors.push(FieldError::invalid(&spec("loadBalancerClass"), class.clone(), MAY_NOT_CHANGE));
         }
     }
-    // Upstream looks at the class once for the change and once for itself; so often it tells.
+    // Upstream validates the class twice on update, so errors occur twice.
     errors.extend(load_balancer_class(new));
     let port = |service: &Value| service.int_at("spec.healthCheckNodePort").unwrap_or_default();
     if needs_health_check(new) && needs_health_check(old) && port(new) != port(old) {
@@ -129,7 +128,7 @@ fn topology(service: &Value) -> Option<FieldError> {
     (mode != hints).then(|| FieldError::invalid(&path, mode.clone(), detail))
 }
 
-/// What the type demands or rules out.
+/// Validates fields that depend on the type.
 fn by_type(service: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let kind = service.str_at("spec.type");
@@ -152,7 +151,7 @@ fn by_type(service: &Value) -> ErrorList {
                     errors.push(FieldError::forbidden(&spec(field), NOT_FOR_EXTERNAL_NAME));
                 }
             }
-            // A dot at the end says that the name is complete.
+            // A trailing dot marks a fully qualified name.
             let name = service.str_at("spec.externalName");
             let name = name.strip_suffix('.').unwrap_or(name);
             if name.is_empty() {
@@ -255,7 +254,7 @@ fn duplicate_ports(service: &Value) -> ErrorList {
     let error = |(index, port): (usize, &Value)| FieldError {
         kind: ErrorKind::Duplicate,
         field: spec("ports").index(index).to_string(),
-        // Upstream prints a port of its own that has only what counts here.
+        // Upstream prints a port with only the compared fields.
         value: Some(format!(
             r#"{{"Name":"","Protocol":{},"AppProtocol":null,"Port":{},"TargetPort":0,"NodePort":0}}"#,
             printed(port.at("protocol")),
@@ -266,7 +265,7 @@ fn duplicate_ports(service: &Value) -> ErrorList {
     again.map(error).collect()
 }
 
-/// The clients that a load balancer lets in: in a field, or in an annotation from before there was one.
+/// Validates the allowed source ranges, in the field or in the deprecated annotation.
 fn source_ranges(service: &Value) -> ErrorList {
     let ranges = service.list_at("spec.loadBalancerSourceRanges");
     let annotation = service.map_at("metadata.annotations").get(SOURCE_RANGES).and_then(Value::as_str);
@@ -393,7 +392,7 @@ fn ip_families_update(new: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// Giving up the second address or family must be said by the policy.
+/// Returns an error if the policy does not allow to release the secondary address or family.
 fn released(new: &Value, noun: &str) -> Option<FieldError> {
     let policy = new.at("spec.ipFamilyPolicy");
     let detail = format!("must be set to 'SingleStack' when releasing the secondary {noun}");
@@ -407,7 +406,7 @@ fn required_one_of(value: &Value, path: &Path, known: &[&str]) -> Option<FieldEr
     one_of(value, path, known)
 }
 
-/// The value, if there is one, is known.
+/// Returns an error if a value is set and not supported.
 fn one_of(value: &Value, path: &Path, known: &[&str]) -> Option<FieldError> {
     let value = value.as_str()?;
     (!known.contains(&value)).then(|| FieldError::not_supported(path, value, known))

@@ -1,4 +1,4 @@
-//! Exchanges with a real server: what was sent, and what it found.
+//! Compares validation with recorded requests and responses.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::{strategy, validation};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 
-/// Creates an object as the server would, with an address for a service that wants one.
+/// Creates an object like the server, with a cluster IP for a service that needs one.
 fn create(mut object: Value) -> Vec<String> {
     let copy = object.clone();
     let gvk = Gvk::of(&copy);
@@ -38,7 +38,7 @@ fn networking(kind: &str, spec: Value) -> Vec<String> {
     let mut object = json!({"apiVersion": "networking.k8s.io/v1", "kind": kind});
     object.set_at("spec", spec);
     let mut errors = create(object);
-    // These tests give every object a namespace.
+    // These tests set a namespace on every object.
     errors.retain(|error| !error.starts_with("metadata.namespace"));
     errors
 }
@@ -54,7 +54,7 @@ fn update(new: &Value, old: &Value) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
 }
 
-/// A service as it is stored, with `changes` in its spec.
+/// A stored service with `changes` in its spec.
 fn stored(changes: &Value) -> Value {
     let mut service = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"},
@@ -70,7 +70,7 @@ fn stored(changes: &Value) -> Value {
 }
 
 #[test]
-fn a_service_needs_ports_that_differ() {
+fn ports_of_a_service_must_be_unique() {
     assert_eq!(service(json!({})), ["spec.ports: Required value"]);
     assert_eq!(
         service(json!({"ports": [{"port": 0}]})),
@@ -103,7 +103,7 @@ fn a_service_needs_ports_that_differ() {
 }
 
 #[test]
-fn fields_of_a_service_fit_its_type() {
+fn fields_of_a_service_must_match_its_type() {
     let port = json!([{"port": 80}]);
     assert_eq!(
         service(json!({"type": "Bogus", "ports": port})),
@@ -147,7 +147,7 @@ fn fields_of_a_service_fit_its_type() {
 }
 
 #[test]
-fn values_of_a_service_are_known_ones() {
+fn values_of_a_service_must_be_supported() {
     let port = json!([{"port": 80}]);
     assert_eq!(
         service(json!({"ports": port, "sessionAffinity": "X"})),
@@ -175,7 +175,7 @@ fn values_of_a_service_are_known_ones() {
 }
 
 #[test]
-fn the_address_of_a_service_does_not_change() {
+fn the_cluster_ip_of_a_service_is_immutable() {
     let old = stored(&json!({}));
     assert!(update(&old, &old).is_empty());
     let new = stored(&json!({"clusterIP": "10.0.0.250", "clusterIPs": ["10.0.0.250"]}));
@@ -191,7 +191,7 @@ fn the_address_of_a_service_does_not_change() {
 }
 
 #[test]
-fn the_class_of_a_load_balancer_does_not_change() {
+fn the_load_balancer_class_is_immutable() {
     let balanced = |class: &str| {
         stored(&json!({
             "type": "LoadBalancer", "externalTrafficPolicy": "Cluster", "allocateLoadBalancerNodePorts": true,
@@ -205,7 +205,7 @@ fn the_class_of_a_load_balancer_does_not_change() {
 }
 
 #[test]
-fn the_status_of_a_service_has_addresses_of_load_balancers_only() {
+fn only_load_balancers_can_have_ingress_addresses_in_status() {
     let with_ip = |spec: &Value, ingress: Value| {
         let mut service = stored(spec);
         service.set_at("status.loadBalancer.ingress", json!([ingress]));
@@ -234,7 +234,7 @@ fn the_status_of_a_service_has_addresses_of_load_balancers_only() {
 }
 
 #[test]
-fn an_ingress_says_where_its_traffic_goes() {
+fn ingress_rules_and_backends_are_validated() {
     let path = |path: Value| networking("Ingress", json!({"rules": [{"http": {"paths": [path]}}]}));
     let backend = json!({"service": {"name": "s", "port": {"number": 80}}});
     assert_eq!(
@@ -276,7 +276,7 @@ fn an_ingress_says_where_its_traffic_goes() {
 }
 
 #[test]
-fn the_controller_of_an_ingress_class_is_a_path_and_stays() {
+fn the_controller_of_an_ingress_class_is_a_path_and_immutable() {
     assert_eq!(networking("IngressClass", json!({})), ["spec.controller: Required value"]);
     assert_eq!(
         networking("IngressClass", json!({"controller": "c"})),
@@ -297,7 +297,7 @@ fn the_controller_of_an_ingress_class_is_a_path_and_stays() {
 }
 
 #[test]
-fn peers_and_ports_of_a_network_policy_make_sense() {
+fn peers_and_ports_of_a_network_policy_are_validated() {
     let ingress = |rule: Value| networking("NetworkPolicy", json!({"podSelector": {}, "ingress": [rule]}));
     assert_eq!(
         networking("NetworkPolicy", json!({"podSelector": {}, "policyTypes": ["X"]})),
@@ -332,7 +332,7 @@ fn peers_and_ports_of_a_network_policy_make_sense() {
 }
 
 #[test]
-fn an_endpoint_slice_has_addresses_of_its_type() {
+fn addresses_of_an_endpoint_slice_must_match_its_type() {
     let addresses = |kind: &str, addresses: Value| {
         slice(json!({"addressType": kind, "endpoints": [{"addresses": addresses}]}))
     };
@@ -368,7 +368,7 @@ fn an_endpoint_slice_has_addresses_of_its_type() {
 }
 
 #[test]
-fn endpoints_have_addresses_that_traffic_can_reach() {
+fn addresses_of_endpoints_must_be_routable() {
     let endpoints =
         |subset: Value| create(json!({"apiVersion": "v1", "kind": "Endpoints", "subsets": [subset]}));
     assert_eq!(
@@ -385,7 +385,7 @@ fn endpoints_have_addresses_that_traffic_can_reach() {
 }
 
 #[test]
-fn the_ranges_of_services_grow_by_a_family_at_most() {
+fn a_service_cidr_can_only_add_a_second_family() {
     let range = |cidrs: Value| json!({"apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": {"name": "c"}, "spec": {"cidrs": cidrs}});
     assert_eq!(
         networking("ServiceCIDR", json!({})),
@@ -407,7 +407,7 @@ fn the_ranges_of_services_grow_by_a_family_at_most() {
 }
 
 #[test]
-fn the_owner_of_an_address_stays() {
+fn the_parent_of_an_ip_address_is_immutable() {
     let address = |name: &str| {
         json!({
             "apiVersion": "networking.k8s.io/v1", "kind": "IPAddress", "metadata": {"name": "10.0.0.7"},

@@ -1,6 +1,6 @@
-//! Rules of HorizontalPodAutoscaler.
+//! Validation of HorizontalPodAutoscaler.
 //!
-//! They are those of autoscaling/v2, and name its fields; objects of v1 are read as v2 first.
+//! Uses the rules and field names of autoscaling/v2; objects of v1 are converted first.
 
 mod behavior;
 mod metrics;
@@ -28,7 +28,7 @@ pub(super) fn update(new: &Value, old: &Value) -> ErrorList {
     let new = convert(new.clone(), V2);
     let old = convert(old.clone(), V2);
     let (spec, before) = (new.at("spec"), old.at("spec"));
-    // Objects that were there before a rule was may keep what breaks it.
+    // Existing objects may keep a value of 0.
     let lowest = i64::from(before.int_at("minReplicas") != Some(0));
     let mut target = target_rule(spec);
     if api_version(before.str_at("scaleTargetRef.apiVersion"), target).is_some() {
@@ -44,18 +44,18 @@ pub(super) fn status(object: &Value) -> ErrorList {
     nonnegative_all(object.at("status"), &["currentReplicas", "desiredReplicas"], &Path::new("status"))
 }
 
-/// What is asked of `apiVersion` in a reference.
+/// The requirement on `apiVersion` of a reference.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum GroupRule {
-    /// It names a group.
+    /// A group is required.
     Required,
-    /// It may be of the core group, or absent.
+    /// Core or absent is accepted.
     Optional,
-    /// It may be anything.
+    /// Anything is accepted.
     Anything,
 }
 
-/// Nothing of the core group can be scaled but ReplicationController.
+/// ReplicationController is the only scalable kind of the core group.
 fn target_rule(spec: &Value) -> GroupRule {
     let core = spec.str_at("scaleTargetRef.kind") == "ReplicationController";
     if core { GroupRule::Optional } else { GroupRule::Required }
@@ -85,7 +85,7 @@ fn validate(spec: &Value, lowest: i64, target: GroupRule, described: GroupRule) 
     errors
 }
 
-/// Checks a reference to something that is scaled or measured.
+/// Validates a reference to a scale target or a described object.
 fn reference(reference: &Value, rule: GroupRule, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     for name in ["kind", "name"] {

@@ -1,4 +1,4 @@
-//! Rules of conditions in a status (`metav1.Condition`).
+//! Validation of `metav1.Condition` in a status.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use kubewright_apimachinery::object::Fields as _;
 const MAX_REASON: usize = 1024;
 const MAX_MESSAGE: usize = 32 * 1024;
 
-/// Checks conditions, each and against each other.
+/// Validates each condition, and that types are unique.
 pub(in crate::validation) fn validate(conditions: &[Value], path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut seen = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Rules of ControllerRevision.
+//! Validation of ControllerRevision.
 
 use serde_json::Value;
 

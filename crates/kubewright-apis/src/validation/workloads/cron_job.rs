@@ -1,4 +1,4 @@
-//! Rules of CronJob.
+//! Validation of CronJob.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::validation::label_selector;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
 
-/// The controller adds eleven characters to name the jobs, which have 63.
+/// The controller appends 11 characters for names of Jobs, which are limited to 63.
 const MAX_NAME: usize = 52;
 
 pub(super) fn create(object: &Value) -> ErrorList {
@@ -30,7 +30,7 @@ fn spec(spec: &Value, old: Option<&Value>) -> ErrorList {
     errors.extend(format(spec, old, &path.child("schedule")));
     errors.extend(nonnegative(spec, "startingDeadlineSeconds", &path));
     let time_zone = spec.at("timeZone");
-    // The list of zones changes from time to time; what was good stays good.
+    // An unchanged time zone is accepted, because the list of time zones may change.
     if old.is_none_or(|old| old.at("timeZone") != time_zone) {
         errors.extend(time_zone.as_str().into_iter().flat_map(|zone| zone_errors(zone, &path)));
     }
@@ -75,7 +75,7 @@ fn zone_errors(zone: &str, path: &Path) -> ErrorList {
 
 fn template(spec: &Value, path: &Path) -> ErrorList {
     let mut errors = job::spec(spec, path);
-    // A selector could only be right for one of the jobs.
+    // A selector could match only one of the Jobs.
     if spec.has("selector") {
         let printed = label_selector::printed(spec.at("selector"));
         let detail = "`selector` will be auto-generated";

@@ -1,4 +1,4 @@
-//! Rules of DaemonSet.
+//! Validation of DaemonSet.
 
 use serde_json::Value;
 

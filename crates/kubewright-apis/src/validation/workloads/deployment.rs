@@ -1,4 +1,4 @@
-//! Rules of Deployment.
+//! Validation of Deployment.
 
 use serde_json::Value;
 

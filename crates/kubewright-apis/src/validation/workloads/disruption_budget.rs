@@ -1,4 +1,4 @@
-//! Rules of PodDisruptionBudget.
+//! Validation of PodDisruptionBudget.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::validation::label_selector;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
 
-/// Checks a budget, new or changed: nothing in it is immutable.
+/// Validates a budget on create and update. No field is immutable.
 pub(super) fn validate(object: &Value) -> ErrorList {
     let path = Path::new("spec");
     let spec = object.at("spec");

@@ -1,8 +1,8 @@
-//! Indexes of a Job as text: numbers and ranges, such as `1,3-5`.
+//! Parses index lists of Jobs, such as `1,3-5`.
 
 use kubewright_apimachinery::field::quote;
 
-/// How many indexes the text names, if it is one: increasing, and below the number of completions.
+/// The number of indexes in a valid list. Indexes must be increasing and below `completions`.
 pub(super) fn count(text: &str, completions: i64) -> Result<i64, String> {
     let mut total = 0;
     let mut last: Option<i64> = None;
@@ -17,7 +17,7 @@ pub(super) fn count(text: &str, completions: i64) -> Result<i64, String> {
     Ok(total)
 }
 
-/// The first index that both texts name. Parts that cannot be read are passed over.
+/// The first index in both lists. Invalid parts are skipped.
 pub(super) fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
     let read = |text: &str| -> Vec<(i64, i64)> {
         intervals(text).filter_map(|interval| parse(interval, completions).ok()).collect()
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn indexes_are_numbers_and_ranges_in_order() {
+    fn indexes_are_numbers_and_ranges_in_increasing_order() {
         assert_eq!(count("", 5), Ok(0));
         assert_eq!(count("1,3-4", 5), Ok(3));
         assert_eq!(count("3,1", 5), Err("non-increasing order, previous: 3, current: 1".to_owned()));

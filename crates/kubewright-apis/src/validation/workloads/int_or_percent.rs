@@ -1,11 +1,11 @@
-//! Numbers of pods, or shares of them in percent.
+//! Validation of values that are a number of pods or a percentage.
 
 use serde_json::Value;
 
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::names;
 
-/// Checks a number that is not below zero, or a percentage.
+/// Validates a non-negative number or a percentage.
 pub(super) fn validate(value: &Value, path: &Path) -> ErrorList {
     match value {
         Value::String(text) => {
@@ -19,13 +19,13 @@ pub(super) fn validate(value: &Value, path: &Path) -> ErrorList {
     }
 }
 
-/// Says that a percentage is more than all.
+/// Returns an error if a percentage is greater than 100 %.
 pub(super) fn at_most_all(value: &Value, path: &Path) -> Option<FieldError> {
     (percentage(value)? > 100)
         .then(|| FieldError::invalid(path, value.clone(), "must not be greater than 100%"))
 }
 
-/// The number, of pods or of percents. What is neither counts as zero; [`validate`] has told of it.
+/// The number or percentage. Invalid values, which [`validate`] reports, count as zero.
 pub(super) fn amount(value: &Value) -> i64 {
     let number = |text: &str| text.parse().unwrap_or_default();
     percentage(value).or_else(|| value.as_i64()).unwrap_or_else(|| value.as_str().map_or(0, number))

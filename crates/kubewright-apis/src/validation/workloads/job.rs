@@ -1,4 +1,4 @@
-//! Rules of Job, and of the template of a CronJob.
+//! Validation of Job and of the job template of CronJob.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use kubewright_apimachinery::selector::LabelSelector;
 
 const MAX_INDEXED_PARALLELISM: i64 = 100_000;
 const MAX_FAILED_INDEXES: i64 = 100_000;
-/// Above so many completions a job that counts failures by index has lower limits.
+/// Above this number of completions, Jobs with `backoffLimitPerIndex` have lower limits.
 const MANY_COMPLETIONS: i64 = 100_000;
 const LIMIT_FOR_MANY: i64 = 10_000;
 const MAX_MANAGED_BY: usize = 63;
@@ -24,7 +24,7 @@ pub(super) fn create(object: &Value) -> ErrorList {
 }
 
 pub(super) fn update(new: &Value, old: &Value) -> ErrorList {
-    // Jobs of old have only the short names of the labels, and keep them.
+    // Old Jobs only have the labels without prefix and keep them.
     let labels = old.map_at("spec.template.metadata.labels");
     let prefixed = [JOB_NAME, CONTROLLER_UID].into_iter().all(|label| labels.contains_key(label));
     let mut errors = whole(new, prefixed);
@@ -34,7 +34,7 @@ pub(super) fn update(new: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// Checks the spec of a job, but not its selector: that of a CronJob's template has none.
+/// Validates the spec of a Job except its selector, which the template of a CronJob does not have.
 pub(super) fn spec(spec: &Value, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     for name in [
@@ -74,7 +74,7 @@ fn whole(object: &Value, prefixed: bool) -> ErrorList {
     let completions = spec.int_at("completions").unwrap_or_default();
     if is_indexed(spec) && completions > 0 {
         let name = object.str_at("metadata.name");
-        // The controller names the last pod so; better to fail now than there.
+        // The hostname of the last pod. An invalid one is rejected early.
         let hostname = format!("{name}-{}", completions - 1);
         if !names::dns1123_label(&hostname).is_empty() {
             let detail = format!("will not able to create pod with invalid DNS label: {hostname}");
@@ -84,7 +84,7 @@ fn whole(object: &Value, prefixed: bool) -> ErrorList {
     errors
 }
 
-/// Checks that the selector and the labels are those that the server generates, unless the job brings its own.
+/// Validates that selector and labels are the generated ones, unless `manualSelector` is set.
 fn generated_selector(object: &Value, prefixed: bool) -> ErrorList {
     let mut errors = ErrorList::new();
     let selector = object.at("spec.selector");
@@ -209,7 +209,7 @@ fn indexed(spec: &Value, path: &Path) -> ErrorList {
 
 fn restart_policy(spec: &Value, path: &Path) -> Option<FieldError> {
     match spec.str_at("template.spec.restartPolicy") {
-        // The pod's default is no choice that the user made.
+        // `Always` is the default of pods, not a choice of the user.
         "" | "Always" => Some(FieldError::required(path, r#"valid values: "OnFailure", "Never""#)),
         "OnFailure" if spec.has("podFailurePolicy") => {
             let detail = r#"only "Never" is supported when podFailurePolicy is specified"#;
@@ -220,7 +220,7 @@ fn restart_policy(spec: &Value, path: &Path) -> Option<FieldError> {
     }
 }
 
-/// Checks what may not change in a job, or only together.
+/// Validates immutable fields and fields that only change together.
 fn changes(new: &Value, old: &Value, path: &Path) -> ErrorList {
     let (spec, before) = (new.at("spec"), old.at("spec"));
     let mut errors = ErrorList::new();
@@ -253,8 +253,8 @@ fn changes(new: &Value, old: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// The template is immutable, except that a suspended job may be told anew where its pods run and what they may
-/// use: a queue admits it only then.
+/// Rejects changes of the template. A suspended Job may change scheduling directives and resources, as queue
+/// controllers do when they admit it.
 fn template_change(new: &Value, old: &Value, path: &Path) -> Option<FieldError> {
     let (template, before) = (new.at("spec.template"), old.at("spec.template"));
     if !may_be_rescheduled(old) {
@@ -272,7 +272,7 @@ fn template_change(new: &Value, old: &Value, path: &Path) -> Option<FieldError> 
         allowed.remove_at("affinity");
     }
     for list in ["containers", "initContainers"] {
-        // The first of a name counts.
+        // The first container with a name takes precedence.
         let by_name: HashMap<&Value, &Value> =
             spec.list_at(list).iter().rev().map(|container| (container.at("name"), container)).collect();
         for container in allowed.list_mut(list).into_iter().flatten() {
@@ -294,7 +294,7 @@ fn take_over(to: &mut Value, from: &Value, path: &str) {
     }
 }
 
-/// Whether a job is suspended and none of its pods is there: it never started, or all are gone again.
+/// Whether a Job is suspended and has no pods, because it never started or all pods are deleted.
 fn may_be_rescheduled(job: &Value) -> bool {
     let stopped =
         |condition: &Value| condition.str_at("type") == "Suspended" && condition.str_at("status") == "True";

@@ -1,4 +1,4 @@
-//! Rules of a Job's policies: what its pods' failures mean, when it has succeeded, when pods are replaced.
+//! Validation of the pod failure policy, success policy and pod replacement policy of Jobs.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ pub(super) fn success(spec: &Value, path: &Path) -> ErrorList {
 
 pub(super) fn pod_replacement(spec: &Value, path: &Path) -> Option<FieldError> {
     let policy = spec.at("podReplacementPolicy").as_str()?;
-    // Only a pod that has failed for good can be judged by the other policy.
+    // With a pod failure policy, only failed pods are replaced.
     let supported =
         if spec.has("podFailurePolicy") { &["Failed"][..] } else { &["Failed", "TerminatingOrFailed"] };
     (!supported.contains(&policy))

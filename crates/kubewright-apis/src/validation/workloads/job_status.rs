@@ -1,8 +1,7 @@
-//! Rules of a Job's status, and of how it may change.
+//! Validation of Job status and its transitions.
 //!
-//! Controllers other than Kubernetes' own may run a job (`spec.managedBy`), and its clients rely on the status.
-//! Most rules are checked only where what they speak of changes, so that a status that broke them before can
-//! still be written.
+//! Other controllers may manage a Job (`spec.managedBy`), and clients rely on the status. Most rules only
+//! apply if the related fields change, so that an already invalid status can still be updated.
 
 use std::collections::BTreeSet;
 
@@ -101,7 +100,7 @@ impl Change<'_> {
         if (self.changed("startTime") || self.changed("completionTime"))
             && new.0.has("startTime")
             && completed_at
-            // Times are normalised, so their texts are in their order.
+            // Times are normalized, so they can be compared as strings.
             && new.0.str_at("completionTime") < new.0.str_at("startTime")
         {
             errors.push(self.invalid("completionTime", "completionTime cannot be set before startTime"));
@@ -233,7 +232,7 @@ impl Change<'_> {
         if new.count("failed") < old.count("failed") {
             errors.push(self.count_error("failed"));
         }
-        // A job whose completions follow its parallelism can be made smaller.
+        // An elastic Job, with completions equal to parallelism, can be scaled down.
         let elastic =
             job::is_indexed(self.spec) && self.spec.at("completions") == self.spec.at("parallelism");
         if !elastic && new.count("succeeded") < old.count("succeeded") {
@@ -263,7 +262,7 @@ impl Change<'_> {
     }
 }
 
-/// Checks that every pod that is still to be counted is named once.
+/// Validates that each uncounted pod is listed once.
 fn uncounted_pods(status: &Value, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut seen = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! Values as messages show them where upstream prints its internal types: with the names of Go's fields, in
-//! their order, and with what is absent as `null` or zero.
+//! Prints values like upstream's internal types: Go's field names and order, and `null` or zero for absent
+//! fields.
 
 use serde_json::Value;
 
@@ -49,7 +49,7 @@ pub(super) fn disruption_budget_spec(spec: &Value) -> String {
         .finish()
 }
 
-/// The policy of a Job about failed pods.
+/// The pod failure policy of a Job.
 pub(super) fn pod_failure_policy(policy: &Value) -> String {
     let on_exit_codes = |codes: &Value| {
         Ordered::new()
@@ -72,7 +72,7 @@ pub(super) fn pod_failure_policy(policy: &Value) -> String {
     or_null(policy, |policy| Ordered::new().text("Rules", &Ordered::list(policy.at("rules"), rule)).finish())
 }
 
-/// The policy of a Job about when it has succeeded.
+/// The success policy of a Job.
 pub(super) fn success_policy(policy: &Value) -> String {
     let rule = |rule: &Value| {
         Ordered::new()
@@ -83,7 +83,7 @@ pub(super) fn success_policy(policy: &Value) -> String {
     or_null(policy, |policy| Ordered::new().text("Rules", &Ordered::list(policy.at("rules"), rule)).finish())
 }
 
-/// A pod template. Its metadata has JSON names, and stands beside the spec.
+/// A pod template. Its metadata has JSON names.
 pub(super) fn pod_template(template: &Value) -> String {
     let metadata = template.at("metadata");
     let mut text = Ordered::new();
@@ -100,7 +100,7 @@ pub(super) fn pod_spec(spec: &Value) -> String {
     internal::compact("PodSpec", spec)
 }
 
-/// The pods that a Job has still to count.
+/// The uncounted terminated pods of a Job.
 pub(super) fn uncounted_terminated_pods(pods: &Value) -> String {
     Ordered::new().member("Succeeded", pods.at("succeeded")).member("Failed", pods.at("failed")).finish()
 }

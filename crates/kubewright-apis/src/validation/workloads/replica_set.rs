@@ -1,4 +1,4 @@
-//! Rules of ReplicaSet, and what Deployment shares with it.
+//! Validation of ReplicaSet, and rules that it shares with Deployment.
 
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ pub(super) fn update(new: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// Checks the status of a ReplicaSet or a ReplicationController.
+/// Validates the status of a ReplicaSet or ReplicationController.
 pub(super) fn status(object: &Value) -> ErrorList {
     let path = Path::new("status");
     let status = object.at("status");
@@ -37,8 +37,7 @@ pub(super) fn status(object: &Value) -> ErrorList {
     errors
 }
 
-/// Checks the selector and the template of a ReplicaSet, or of a Deployment, which speaks of both in the same
-/// words.
+/// Validates the selector and template of a ReplicaSet or Deployment, which have the same messages.
 pub(super) fn selector_and_template(spec: &Value, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let at = path.child("selector");

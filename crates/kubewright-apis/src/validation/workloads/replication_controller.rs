@@ -1,4 +1,4 @@
-//! Rules of ReplicationController.
+//! Validation of ReplicationController.
 
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ pub(super) fn create(object: &Value) -> ErrorList {
 }
 
 pub(super) fn update(new: &Value) -> ErrorList {
-    // Upstream checks it as a new one and as a changed one, and so says everything twice.
+    // Upstream runs both the create and the update validation, so errors occur twice.
     let mut errors = create(new);
     errors.extend(errors.clone());
     errors

@@ -1,13 +1,12 @@
-//! Cron schedules, as the library that upstream uses reads them.
+//! Validates cron schedules with the grammar and messages of upstream's cron library.
 //!
-//! Only whether a schedule can be read matters here, and what to say if not: the texts are the library's. When
-//! jobs run is not decided here.
+//! Does not compute run times.
 
 use super::time_zone;
 use kubewright_apimachinery::duration::parse_go_duration;
 use kubewright_apimachinery::field::quote;
 
-/// What a field of a schedule may hold.
+/// The bounds of a field.
 struct Bounds {
     min: u64,
     max: u64,
@@ -26,7 +25,7 @@ const FIELDS: [Bounds; 5] = [
     Bounds { min: 0, max: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] },
 ];
 
-/// Reads a schedule that is not empty.
+/// Parses a non-empty schedule.
 pub(super) fn parse(schedule: &str) -> Result<(), String> {
     let schedule = without_zone(schedule)?;
     if schedule.starts_with('@') {
@@ -70,7 +69,7 @@ fn descriptor(descriptor: &str) -> Result<(), String> {
     }
 }
 
-/// Reads `number`, `number-number`, `*` or one of them with `/step`.
+/// Parses `number`, `number-number` or `*`, optionally with `/step`.
 fn range(expression: &str, bounds: &Bounds) -> Result<(), String> {
     let parts: Vec<&str> = expression.split('/').collect();
     let limits: Vec<&str> = parts[0].split('-').collect();
@@ -89,7 +88,7 @@ fn range(expression: &str, bounds: &Bounds) -> Result<(), String> {
     let step = match parts[..] {
         [_] => 1,
         [_, step] => {
-            // `5/15` means from 5 to the end.
+            // `5/15` means from 5 to the maximum.
             if limits.len() == 1 {
                 end = bounds.max;
             }
@@ -143,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cron_knows_can_be_read() {
+    fn valid_schedules_are_parsed() {
         for schedule in [
             "* * * * *",
             "*/15 0 1,15 * 1-5",
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_says_why() {
+    fn invalid_schedules_have_upstreams_message() {
         for (schedule, why) in [
             ("x", "expected exactly 5 fields, found 1: [x]"),
             ("* * * * * *", "expected exactly 5 fields, found 6: [* * * * * *]"),

@@ -1,4 +1,4 @@
-//! Rules of StatefulSet.
+//! Validation of StatefulSet.
 
 use serde_json::{Value, json};
 
@@ -6,15 +6,14 @@ use super::{
     collisions_decreased, int_or_percent, nonnegative, nonnegative_all, not_matched, not_more_than_all,
     printed, runs_always,
 };
-use crate::validation::{label_selector, misc, pods};
+use crate::validation::{label_selector, pods, volumes};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
-use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::selector::LabelSelector;
 
-/// What may change after the creation.
+/// Mutable fields of the spec.
 const MUTABLE: [&str; 7] = [
     "replicas",
     "ordinals",
@@ -67,8 +66,8 @@ pub(super) fn status(new: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// Checks the spec. The name of the service and the claims are checked in new objects only: they cannot change,
-/// and old objects may have wrong ones.
+/// Validates the spec. Service name and claims are only validated on creation, because they are immutable and
+/// old objects may have invalid ones.
 fn spec(spec: &Value, new: bool, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let at = path.child("podManagementPolicy");
@@ -140,13 +139,12 @@ fn retention_policy(spec: &Value, path: &Path) -> ErrorList {
     ["whenDeleted", "whenScaled"].into_iter().filter_map(wrong).collect()
 }
 
-/// Checks the specs of claims as those of claims that stand alone.
+/// Validates the specs of claim templates like those of PersistentVolumeClaims.
 fn claims(claims: &[Value], path: &Path) -> ErrorList {
-    let gvk = Gvk { group: "", version: "v1", kind: "PersistentVolumeClaim" };
     let mut errors = ErrorList::new();
     for (i, claim) in claims.iter().enumerate() {
         let path = path.index(i);
-        errors.extend(misc::create(gvk, claim).into_iter().map(|error| {
+        errors.extend(volumes::claim(claim).into_iter().map(|error| {
             let field = path.child(&error.field).to_string();
             FieldError { field, ..error }
         }));
@@ -181,7 +179,7 @@ fn selector_and_template(spec: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// The template as its pods will be: with a volume for each claim, instead of one of the same name.
+/// The template with a volume for each claim, as in its pods. Volumes of the same name are replaced.
 fn with_claims(template: &Value, claims: &[Value]) -> Value {
     let mut template = template.clone();
     if claims.is_empty() {

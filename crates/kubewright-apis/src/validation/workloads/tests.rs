@@ -1,4 +1,4 @@
-//! Errors as the server answered them. What pod templates must be is tested with pods.
+//! Compares validation with recorded responses. Pod templates are tested with pods.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use kubewright_apimachinery::decode::normalise;
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 
-/// An object as it is before validation.
+/// An object after decoding, defaulting and preparation.
 fn prepared(api_version: &str, kind: &str, body: &Value) -> Value {
     let mut object = body.clone();
     object.set_at("apiVersion", api_version);
@@ -18,7 +18,7 @@ fn prepared(api_version: &str, kind: &str, body: &Value) -> Value {
     object.set_at("metadata.uid", "u");
     let head = object.clone();
     let gvk = Gvk::of(&head);
-    let ty = type_of_kind(gvk.group, gvk.version, gvk.kind).expect("a known kind");
+    let ty = type_of_kind(gvk.group, gvk.version, gvk.kind).expect("known kind");
     normalise(ty, &mut object).expect("right types");
     defaults::apply(gvk, &mut object);
     strategy::prepare_create(gvk, &mut object);
@@ -41,7 +41,7 @@ fn status_updated(new: &Value, old: &Value) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
 }
 
-/// A good workload with other members.
+/// A valid workload with additional fields in its spec.
 fn workload(others: &Value) -> Value {
     let mut spec = json!({
         "selector": {"matchLabels": {"app": "a"}},
@@ -55,7 +55,7 @@ fn workload(others: &Value) -> Value {
     spec
 }
 
-/// A good job with other members.
+/// A valid Job with additional fields in its spec.
 fn job(others: &Value) -> Value {
     let pod = json!({"containers": [{"name": "c", "image": "nginx"}], "restartPolicy": "Never"});
     let mut spec = json!({"template": {"spec": pod}});
@@ -66,7 +66,7 @@ fn job(others: &Value) -> Value {
 }
 
 #[test]
-fn a_deployment_selects_its_own_pods() {
+fn the_selector_of_a_deployment_must_match_its_template() {
     let deployment = |others: Value| created("apps/v1", "Deployment", &workload(&others));
     assert!(deployment(json!({})).is_empty());
     assert_eq!(
@@ -93,7 +93,7 @@ fn a_deployment_selects_its_own_pods() {
 }
 
 #[test]
-fn a_deployment_has_a_strategy_that_can_work() {
+fn the_strategy_of_a_deployment_is_validated() {
     let strategy =
         |strategy: Value| created("apps/v1", "Deployment", &workload(&json!({"strategy": strategy})));
     assert_eq!(
@@ -134,7 +134,7 @@ fn the_selector_of_a_deployment_is_immutable() {
 }
 
 #[test]
-fn a_stateful_set_has_a_strategy_of_its_own() {
+fn the_update_strategy_of_a_stateful_set_is_validated() {
     let stateful_set = |others: Value| created("apps/v1", "StatefulSet", &workload(&others));
     assert!(stateful_set(json!({"serviceName": "s"})).is_empty());
     assert_eq!(
@@ -158,7 +158,7 @@ fn a_stateful_set_has_a_strategy_of_its_own() {
 }
 
 #[test]
-fn little_of_a_stateful_set_may_change() {
+fn most_fields_of_a_stateful_set_are_immutable() {
     let old = prepared("apps/v1", "StatefulSet", &json!({"spec": workload(&json!({"serviceName": "s"}))}));
     let mut new = old.clone();
     new["spec"]["replicas"] = 3.into();
@@ -175,7 +175,7 @@ fn little_of_a_stateful_set_may_change() {
 }
 
 #[test]
-fn a_claim_is_a_volume_of_the_pods() {
+fn claim_templates_count_as_volumes() {
     let container =
         json!({"name": "c", "image": "nginx", "volumeMounts": [{"name": "d", "mountPath": "/d"}]});
     let claim = json!({
@@ -188,7 +188,7 @@ fn a_claim_is_a_volume_of_the_pods() {
 }
 
 #[test]
-fn a_daemon_set_moves_one_way_only() {
+fn a_daemon_set_has_either_surge_or_unavailable() {
     let rolling = |update: Value| {
         let strategy = json!({"type": "RollingUpdate", "rollingUpdate": update});
         created("apps/v1", "DaemonSet", &workload(&json!({"updateStrategy": strategy})))
@@ -207,7 +207,7 @@ fn a_daemon_set_moves_one_way_only() {
 }
 
 #[test]
-fn the_data_of_a_controller_revision_is_mandatory_and_stays() {
+fn the_data_of_a_controller_revision_is_required_and_immutable() {
     let gvk = Gvk { group: "apps", version: "v1", kind: "ControllerRevision" };
     let errors = super::create(gvk, &json!({"revision": -1}));
     let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
@@ -227,7 +227,7 @@ fn the_data_of_a_controller_revision_is_mandatory_and_stays() {
 }
 
 #[test]
-fn a_job_has_the_selector_that_the_server_generates() {
+fn a_job_must_have_the_generated_selector() {
     let job = |others: Value| created("batch/v1", "Job", &job(&others));
     assert!(job(json!({})).is_empty());
     assert_eq!(
@@ -251,7 +251,7 @@ fn a_job_has_the_selector_that_the_server_generates() {
 }
 
 #[test]
-fn a_job_that_counts_by_index_is_indexed() {
+fn backoff_limit_per_index_requires_indexed_completion_mode() {
     let job = |others: Value| created("batch/v1", "Job", &job(&others));
     assert_eq!(
         job(json!({"backoffLimitPerIndex": 1})),
@@ -283,7 +283,7 @@ fn a_job_that_counts_by_index_is_indexed() {
 }
 
 #[test]
-fn a_pod_failure_policy_has_rules_that_say_something() {
+fn rules_of_a_pod_failure_policy_are_validated() {
     let rule =
         |rule: Value| created("batch/v1", "Job", &job(&json!({"podFailurePolicy": {"rules": [rule]}})));
     assert_eq!(
@@ -307,7 +307,7 @@ fn a_pod_failure_policy_has_rules_that_say_something() {
 }
 
 #[test]
-fn a_running_job_may_not_change_its_pods() {
+fn the_template_of_a_running_job_is_immutable() {
     let old = prepared("batch/v1", "Job", &json!({"spec": job(&json!({}))}));
     let mut new = old.clone();
     new["spec"]["completions"] = 5.into();
@@ -321,7 +321,7 @@ fn a_running_job_may_not_change_its_pods() {
 }
 
 #[test]
-fn a_suspended_job_may_be_told_where_to_run() {
+fn a_suspended_job_can_change_scheduling_directives() {
     let old = prepared("batch/v1", "Job", &json!({"spec": job(&json!({"suspend": true}))}));
     let mut new = old.clone();
     new["spec"]["template"]["spec"]["nodeSelector"] = json!({"a": "b"});
@@ -335,7 +335,7 @@ fn a_suspended_job_may_be_told_where_to_run() {
 }
 
 #[test]
-fn a_job_is_complete_only_when_all_says_so() {
+fn a_complete_job_needs_a_consistent_status() {
     let mut old = prepared("batch/v1", "Job", &json!({"spec": job(&json!({}))}));
     old["status"] = json!({"active": 1, "startTime": "2024-01-01T00:00:00Z"});
     let mut new = old.clone();
@@ -358,7 +358,7 @@ fn a_job_is_complete_only_when_all_says_so() {
 }
 
 #[test]
-fn a_cron_job_has_a_schedule_in_a_zone() {
+fn schedule_and_time_zone_of_a_cron_job_are_validated() {
     let cron_job = |others: Value| {
         let mut spec = json!({"schedule": "* * * * *", "jobTemplate": {"spec": job(&json!({}))}});
         for (name, value) in others.as_object().expect("an object") {
@@ -388,7 +388,7 @@ fn a_cron_job_has_a_schedule_in_a_zone() {
 }
 
 #[test]
-fn an_autoscaler_has_a_target_and_metrics() {
+fn target_and_metrics_of_an_autoscaler_are_validated() {
     let spec = json!({
         "scaleTargetRef": {"kind": "D", "name": "d"}, "maxReplicas": 1, "minReplicas": 0,
         "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}],
@@ -407,7 +407,7 @@ fn an_autoscaler_has_a_target_and_metrics() {
 }
 
 #[test]
-fn an_autoscaler_of_v1_is_checked_as_v2() {
+fn an_autoscaler_of_v1_is_validated_as_v2() {
     let spec = json!({
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "D", "name": "d"}, "maxReplicas": 1,
         "targetCPUUtilizationPercentage": 0,
@@ -419,7 +419,7 @@ fn an_autoscaler_of_v1_is_checked_as_v2() {
 }
 
 #[test]
-fn a_disruption_budget_says_one_thing() {
+fn a_disruption_budget_has_either_min_available_or_max_unavailable() {
     let budget = |spec: Value| created("policy/v1", "PodDisruptionBudget", &spec);
     assert_eq!(
         budget(json!({"minAvailable": 1, "maxUnavailable": 1})),
@@ -446,7 +446,7 @@ fn a_replication_controller_needs_a_template() {
 }
 
 #[test]
-fn parts_of_the_replicas_are_not_more_than_all() {
+fn replica_counts_must_not_exceed_the_total() {
     let old = prepared("apps/v1", "Deployment", &json!({"spec": workload(&json!({}))}));
     let mut new = old.clone();
     new["status"] = json!({"replicas": -1});

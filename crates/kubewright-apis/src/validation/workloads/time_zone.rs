@@ -1,18 +1,17 @@
-//! Names of time zones.
+//! Validation of time zone names.
 //!
-//! The server's own list decides, so that the answer does not depend on the machine.
+//! Uses a built-in list, so that the result does not depend on the machine.
 
 use std::sync::LazyLock;
 
-/// The zones of the IANA database, also under their old names. Sorted.
+/// The sorted names of the IANA database, including links.
 static ZONES: LazyLock<Vec<&str>> = LazyLock::new(|| include_str!("time_zones.txt").lines().collect());
 
-/// Whether a zone is in the database.
 pub(super) fn is_known(zone: &str) -> bool {
     ZONES.binary_search(&zone).is_ok()
 }
 
-/// What is wrong with the name of a zone.
+/// Returns the problems of a time zone name.
 pub(super) fn messages(zone: &str) -> Vec<String> {
     if zone.is_empty() {
         return vec!["timeZone must be nil or non-empty string".to_owned()];

@@ -1,4 +1,4 @@
-//! Versions that go together, and versions that do not.
+//! Compatible and conflicting versions.
 
 use serde_json::json;
 
@@ -30,16 +30,16 @@ fn messages(merged: &Merged) -> Vec<String> {
 }
 
 #[test]
-fn versions_of_a_kind_become_one_definition_whatever_order_they_come_in() {
+fn versions_of_a_kind_are_merged_in_any_input_order() {
     let merged = merge(vec![version("v2", true), version("v1beta1", false), version("v1", false)]);
     assert_eq!(messages(&merged), [""; 0]);
     let [only] = merged.definitions.as_slice() else { panic!("{merged:?}") };
     assert_eq!(only.file, "example.com_books.yaml");
     assert_eq!(only.items.len(), 3);
     let versions = only.definition["spec"]["versions"].as_array().unwrap();
-    let told: Vec<_> = versions.iter().map(|v| (&v["name"], &v["storage"], &v["deprecated"])).collect();
+    let rendered: Vec<_> = versions.iter().map(|v| (&v["name"], &v["storage"], &v["deprecated"])).collect();
     assert_eq!(
-        told,
+        rendered,
         [
             (&json!("v1"), &json!(false), &json!(true)),
             (&json!("v1beta1"), &json!(false), &json!(false)),
@@ -50,18 +50,18 @@ fn versions_of_a_kind_become_one_definition_whatever_order_they_come_in() {
 }
 
 #[test]
-fn exactly_one_version_is_stored() {
+fn exactly_one_version_must_be_the_storage_version() {
     let none = merge(vec![version("v1", false)]);
-    assert_eq!(messages(&none), ["KW120 api::v1::Book: no version of Book is the one that is stored"]);
+    assert_eq!(messages(&none), ["KW120 api::v1::Book: Book has no storage version"]);
     let two = merge(vec![version("v1", true), version("v2", true)]);
     assert_eq!(
         messages(&two),
-        ["KW120 api::v2::Book: Book v2 is to be stored, and so is v1: only one version can be"]
+        ["KW120 api::v2::Book: both Book v2 and v1 are storage versions, but only one version can be"]
     );
 }
 
 #[test]
-fn what_versions_share_must_be_the_same() {
+fn common_properties_of_versions_must_be_equal() {
     let mut other = version("v2", false);
     other.definition["spec"]["scope"] = "Cluster".into();
     other.definition["spec"]["names"]["shortNames"] = json!(["bk"]);
@@ -69,17 +69,14 @@ fn what_versions_share_must_be_the_same() {
     assert_eq!(
         messages(&merged),
         [
-            "KW122 api::v2::Book: Book v1 and v2 do not agree in scope, which all versions share",
-            "KW122 api::v2::Book: Book v1 and v2 do not agree in shortNames, which all versions share",
+            "KW122 api::v2::Book: Book v1 and v2 have different scope, which must be the same in all versions",
+            "KW122 api::v2::Book: Book v1 and v2 have different shortNames, which must be the same in all versions",
         ]
     );
 }
 
 #[test]
-fn a_version_is_declared_once() {
+fn a_version_must_not_be_declared_twice() {
     let merged = merge(vec![version("v1", true), version("v1", false)]);
-    assert_eq!(
-        messages(&merged),
-        ["KW121 api::v1::Book: Book v1 is declared twice, the other time by api::v1::Book"]
-    );
+    assert_eq!(messages(&merged), ["KW121 api::v1::Book: Book v1 is declared twice, also by api::v1::Book"]);
 }

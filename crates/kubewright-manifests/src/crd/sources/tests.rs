@@ -1,8 +1,8 @@
-//! Fields whose validators schemars keeps, and fields where it does not.
+//! Fields whose validators schemars keeps or drops.
 
 use super::*;
 
-fn told(source: &str) -> String {
+fn rendered(source: &str) -> String {
     let findings = dropped_validators("src/api.rs", source).unwrap();
     let lines = findings.iter().map(|finding| {
         let Finding { code, item, field, message, help, .. } = finding;
@@ -12,7 +12,7 @@ fn told(source: &str) -> String {
 }
 
 #[test]
-fn what_schemars_drops_is_told_with_its_line() {
+fn dropped_validators_are_reported_with_their_line() {
     let source = r#"
         struct BookSpec {
             #[schemars(length(min = 1))]
@@ -30,22 +30,22 @@ fn what_schemars_drops_is_told_with_its_line() {
             }
         }
     "#;
-    insta::assert_snapshot!(told(source), @r"
-    KW110 src/api.rs:3 BookSpec.pages: schemars drops `length` here without a word: this is a map
+    insta::assert_snapshot!(rendered(source), @"
+    KW110 src/api.rs:3 BookSpec.pages: schemars silently drops `length` here, because this is a map
       write `#[schemars(transform = schema::min_properties(...))]`, or `max_properties`
-    KW110 src/api.rs:5 BookSpec.title: schemars drops `range` here without a word: this is a string
-      leave it out, or give the field a type that is a number
-    KW110 src/api.rs:7 BookSpec.count: schemars drops `regex` here without a word: this is a number
-      leave it out, or give the field a type that is a string
-    KW110 src/api.rs:9 BookSpec.tags: schemars drops `range` here without a word: this is a string
-      leave it out, or give the field a type that is a number
-    KW110 src/api.rs:14 inside::Choice::One.all: schemars drops `inner` here without a word: this is a map
-      for the values of a map write `#[schemars(transform = schema::values(...))]`
+    KW110 src/api.rs:5 BookSpec.title: schemars silently drops `range` here, because this is a string
+      remove it, or give the field a numeric type
+    KW110 src/api.rs:7 BookSpec.count: schemars silently drops `regex` here, because this is a number
+      remove it, or give the field a string type
+    KW110 src/api.rs:9 BookSpec.tags: schemars silently drops `range` here, because this is a string
+      remove it, or give the field a numeric type
+    KW110 src/api.rs:14 inside::Choice::One.all: schemars silently drops `inner` here, because this is a map
+      for map values, write `#[schemars(transform = schema::values(...))]`
     ");
 }
 
 #[test]
-fn what_schemars_keeps_or_this_program_does_not_know_is_left_alone() {
+fn kept_validators_and_unknown_types_are_not_reported() {
     let source = r#"
         struct BookSpec {
             #[schemars(length(min = 1), regex(pattern = "^a"))]
@@ -62,10 +62,10 @@ fn what_schemars_keeps_or_this_program_does_not_know_is_left_alone() {
             plain: BTreeMap<String, String>,
         }
     "#;
-    assert_eq!(told(source), "");
+    assert_eq!(rendered(source), "");
 }
 
 #[test]
-fn a_file_that_is_no_rust_is_an_error() {
+fn a_file_that_is_not_rust_is_an_error() {
     assert!(dropped_validators("src/api.rs", "struct {").is_err());
 }

@@ -1,4 +1,4 @@
-//! Keywords: those of JSON Schema as OpenAPI 3.0 has them, and none that a definition does not know.
+//! Converts keywords of JSON Schema to those of OpenAPI 3.0 that CRD schemas support.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value, json};
 use super::Walk;
 use crate::schema::union::PRESERVE;
 
-/// Turns the keywords of one schema into those of a definition. What is inside is not looked at.
+/// Converts the keywords of one schema, without nested schemas.
 pub(super) fn translate(walk: &mut Walk<'_>, map: &mut Map<String, Value>, path: &str) {
     if let Some(value) = map.remove("const") {
         map.insert("enum".to_owned(), json!([value]));
@@ -18,7 +18,7 @@ pub(super) fn translate(walk: &mut Walk<'_>, map: &mut Map<String, Value>, path:
     {
         map.entry("example").or_insert(first);
     }
-    // kube writes this for atomic structs. No API server knows it.
+    // kube emits this for atomic structs. The API server does not support it.
     if let Some(merge) = map.remove("x-kubernetes-struct-type") {
         map.insert("x-kubernetes-map-type".to_owned(), merge);
     }
@@ -32,7 +32,7 @@ pub(super) fn translate(walk: &mut Walk<'_>, map: &mut Map<String, Value>, path:
     lists(walk, map, path);
     maps(walk, map, path);
     if let Some(Value::Object(not)) = map.get_mut("not") {
-        // Only judgements may stand here.
+        // Only value validations are allowed here.
         not.remove("type");
         if let Some(value) = not.remove("const") {
             not.insert("enum".to_owned(), json!([value]));
@@ -73,12 +73,12 @@ const NUMBERS: [&str; 9] = [
     "maxProperties",
 ];
 
-/// Formats of integers that the API server knows, with the range that the Rust type has.
+/// Converts integer formats to those of the API server, with the range of the Rust type.
 fn formats(map: &mut Map<String, Value>) {
     let known = match (map.get("type").and_then(Value::as_str), map.get("format").and_then(Value::as_str)) {
         (Some("integer"), Some("int8" | "int16" | "uint8" | "uint16")) => "int32",
         (Some("integer"), Some("uint32" | "uint64" | "uint128" | "int128" | "uint" | "int")) => "int64",
-        // There is no format for both versions.
+        // There is no format that accepts both IPv4 and IPv6.
         (Some("string"), Some("ip")) => {
             map.remove("format");
             return;
@@ -103,12 +103,12 @@ fn lists(walk: &mut Walk<'_>, map: &mut Map<String, Value>, path: &str) {
             walk.warn(
                 "KW108",
                 path,
-                "that the items of a set differ is not checked: `uniqueItems` is forbidden in definitions",
-                "make it a `Vec` with `#[schemars(transform = schema::list_map([...]))]`",
+                "unique items are not validated, because CRDs forbid `uniqueItems`",
+                "use a `Vec` with `#[schemars(transform = schema::list_map([...]))]`",
             );
         }
     }
-    // A tuple or an array of a fixed length.
+    // A tuple or an array of fixed length.
     if let Some(Value::Array(each)) = map.remove("prefixItems") {
         map.remove("items");
         if each.windows(2).all(|two| two[0] == two[1])
@@ -117,11 +117,11 @@ fn lists(walk: &mut Walk<'_>, map: &mut Map<String, Value>, path: &str) {
             map.insert("items".to_owned(), first);
         } else {
             map.insert("items".to_owned(), json!({ PRESERVE: true }));
-            walk.tell(
+            walk.report(
                 "KW108",
                 path,
-                "a definition cannot say that the items of a list are of different types",
-                "make it a struct with a name for each",
+                "CRD schemas cannot express list items of different types",
+                "use a struct with named fields",
             );
         }
     }
@@ -134,10 +134,8 @@ fn maps(walk: &mut Walk<'_>, map: &mut Map<String, Value>, path: &str) {
         walk.warn(
             "KW108",
             path,
-            &format!(
-                "that the keys of a map match {pattern} is not checked: `patternProperties` is forbidden"
-            ),
-            "make the keys strings, and check them with `#[schemars(transform = schema::validation(...))]`",
+            &format!("map keys are not validated against {pattern}, because CRDs forbid `patternProperties`"),
+            "use string keys, and validate them with `#[schemars(transform = schema::validation(...))]`",
         );
         map.insert("additionalProperties".to_owned(), values);
     }
@@ -145,13 +143,13 @@ fn maps(walk: &mut Walk<'_>, map: &mut Map<String, Value>, path: &str) {
     map.remove("unevaluatedProperties");
     match others {
         None | Some(Value::Bool(false)) => {}
-        // A map that is flattened into a struct.
+        // A map flattened into a struct.
         Some(_) if map.contains_key("properties") => _ = map.insert(PRESERVE.to_owned(), true.into()),
         Some(values) => _ = map.insert("additionalProperties".to_owned(), values),
     }
 }
 
-/// A field of a default that is absent is written as null by serde.
+/// Removes absent fields from a default, which serde serializes as null.
 fn without_nulls(value: &mut Value) {
     if let Value::Object(map) = value {
         map.retain(|_, value| !value.is_null());
@@ -159,10 +157,10 @@ fn without_nulls(value: &mut Value) {
     }
 }
 
-/// `1.0` is 1.
+/// Converts `1.0` to 1.
 fn whole(value: &mut Value) {
     if let Some(float) = value.as_f64().filter(|_| value.is_f64()) {
-        // Beyond this not every float is an integer that JSON's readers agree on.
+        // Not all larger floats are exact integers.
         const EXACT: f64 = 9_007_199_254_740_992.0;
         if float.fract() == 0.0 && float.abs() < EXACT {
             let text = format!("{float:.0}");
@@ -178,7 +176,7 @@ static KNOWN: LazyLock<Vec<&str>> = LazyLock::new(|| {
     fields.unwrap_or_default().iter().map(|field| field.name).collect()
 });
 
-/// Said by schemars, and of no use to an API server.
+/// Keywords of schemars that the API server does not need.
 const IDLE: [&str; 8] = [
     "$schema",
     "$defs",
@@ -190,16 +188,16 @@ const IDLE: [&str; 8] = [
     "contentMediaType",
 ];
 
-/// Takes away what a definition does not know.
+/// Removes keywords that CRD schemas do not support.
 pub(super) fn prune(walk: &mut Walk<'_>, map: &mut Map<String, Value>, path: &str) {
     map.retain(|key, _| {
         let known = KNOWN.contains(&key.as_str()) && !IDLE.contains(&key.as_str());
         if !known && !IDLE.contains(&key.as_str()) {
-            walk.tell(
+            walk.report(
                 "KW103",
                 path,
-                &format!("{key:?} is no keyword of a definition's schema, and would be dropped"),
-                "write one that is, or better the marker of `schema` for it",
+                &format!("CRD schemas do not support the keyword {key:?}; it would be dropped"),
+                "use a supported keyword, or a marker of `schema`",
             );
         }
         known

@@ -1,11 +1,11 @@
-//! Whether markers fit what they stand at.
+//! Checks that markers match the schemas that they are on.
 
 use serde_json::{Map, Value};
 
 use super::Walk;
 use crate::schema::union::INT_OR_STRING;
 
-/// Checks one note, and takes away the keywords of a marker that does not fit.
+/// Checks one note, and removes the keywords of a marker that does not match.
 pub(super) fn check(walk: &mut Walk<'_>, map: &mut Map<String, Value>, note: &Value, path: &str) {
     let marker = note["marker"].as_str().unwrap_or_default();
     let strings =
@@ -13,17 +13,17 @@ pub(super) fn check(walk: &mut Walk<'_>, map: &mut Map<String, Value>, note: &Va
     if let Some(key) = note["misses"].as_str() {
         let (message, help) = if map.contains_key(key) {
             (
-                format!("`schema::{marker}` does not reach through a type of its own"),
+                format!("`schema::{marker}` has no effect inside a separate type"),
                 format!("put `#[schemars(transform = schema::{marker}(...))]` on that type"),
             )
         } else {
             let on = if key == "items" { "a list" } else { "a map" };
             (
-                format!("`schema::{marker}` is for {on}, and this is {}", named(map)),
+                format!("`schema::{marker}` is for {on}, but this is {}", named(map)),
                 format!("take `schema::{marker}` off"),
             )
         };
-        walk.tell("KW101", path, &message, &help);
+        walk.report("KW101", path, &message, &help);
         return;
     }
     for field in strings("fields") {
@@ -32,11 +32,11 @@ pub(super) fn check(walk: &mut Walk<'_>, map: &mut Map<String, Value>, note: &Va
                 Some(Value::Object(fields)) => fields.keys().map(String::as_str).collect(),
                 _ => Vec::new(),
             };
-            walk.tell(
+            walk.report(
                 "KW102",
                 path,
-                &format!("`schema::{marker}` names the field {field:?}, and there is none"),
-                &format!("name fields as they are in JSON: {}", known.join(", ")),
+                &format!("`schema::{marker}` names the field {field:?}, which does not exist"),
+                &format!("use JSON field names: {}", known.join(", ")),
             );
         }
     }
@@ -52,10 +52,10 @@ pub(super) fn check(walk: &mut Walk<'_>, map: &mut Map<String, Value>, note: &Va
         for key in strings("keys") {
             map.remove(key);
         }
-        walk.tell(
+        walk.report(
             "KW101",
             path,
-            &format!("`schema::{marker}` is for {}, and this is {}", on.join(" or "), named(map)),
+            &format!("`schema::{marker}` is for {}, but this is {}", on.join(" or "), named(map)),
             &format!("take `schema::{marker}` off{}", meant(marker, map)),
         );
         return;
@@ -65,11 +65,11 @@ pub(super) fn check(walk: &mut Walk<'_>, map: &mut Map<String, Value>, note: &Va
             && let Some(bound) = map.get(key).and_then(Value::as_f64)
             && bound.fract() != 0.0
         {
-            walk.tell(
+            walk.report(
                 "KW101",
                 path,
-                &format!("`schema::{marker}` is given {bound}, and this is an integer"),
-                "give it an integer",
+                &format!("`schema::{marker}` has the bound {bound}, but this is an integer"),
+                "use an integer",
             );
         }
     }
@@ -103,7 +103,7 @@ fn named(map: &Map<String, Value>) -> &'static str {
     }
 }
 
-/// The marker that says of this type what the other says of another.
+/// The corresponding marker for this type.
 fn meant(marker: &str, map: &Map<String, Value>) -> String {
     let bounds = ["min_length", "min_items", "min_properties", "max_length", "max_items", "max_properties"];
     let suffix = match map.get("type").and_then(Value::as_str) {

@@ -1,7 +1,7 @@
-//! Paths into an object that the schema has no field for: columns that stay empty, a scale that does nothing.
+//! Paths without a field in the schema: printer columns that stay empty, and scale paths without effect.
 //!
-//! A server does not compare these with the schema. Where a path cannot be followed (`..`, values without a schema),
-//! nothing is said.
+//! The API server does not check these paths. Paths that cannot be followed (`..`, values without a schema)
+//! are ignored.
 
 use kubewright_apiextensions::crd::jsonpath::JsonPath;
 use kubewright_apimachinery::nearest::nearest;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::declare::Item;
 use crate::lint::Finding;
 
-/// Looks at the columns and the scale of a version.
+/// Checks the printer columns and the scale subresource of a version.
 pub(super) fn check(version: &Value, item: &Item) -> Vec<Finding> {
     let schema = version.at("schema.openAPIV3Schema");
     let columns = version.list_at("additionalPrinterColumns").iter();
@@ -20,8 +20,9 @@ pub(super) fn check(version: &Value, item: &Item) -> Vec<Finding> {
     for name in ["specReplicasPath", "statusReplicasPath", "labelSelectorPath"] {
         let path = scale.str_at(name);
         if let Followed::Missing { name: missing, meant } = follow(path, schema) {
-            let message =
-                format!("`{name}` of the scale is `{path}`, and the schema has no `{missing}` there");
+            let message = format!(
+                "`{name}` of the scale subresource is `{path}`, but the schema has no `{missing}` there"
+            );
             findings.push(Finding::warning("KW211", item, message, help(path, meant.as_deref())));
         }
     }
@@ -30,26 +31,26 @@ pub(super) fn check(version: &Value, item: &Item) -> Vec<Finding> {
 
 fn column(column: &Value, schema: &Value, item: &Item) -> Option<Finding> {
     let (name, path, kind) = (column.str_at("name"), column.str_at("jsonPath"), column.str_at("type"));
-    // The server refuses what does not begin with a dot.
+    // The API server rejects paths without a leading dot.
     if !path.starts_with('.') {
         return None;
     }
     let (message, help) = match (JsonPath::parse(path), follow(path, schema)) {
         (Err(error), _) => (
             format!(
-                "the path `{path}` of the column `{name}` is none ({error}): it and all columns after it are not shown"
+                "the path `{path}` of the column `{name}` is invalid ({error}): kubectl hides it and all columns after it"
             ),
-            "write a path as `.spec.replicas` or `.status.conditions[?(@.type==\"Ready\")].status`"
+            "use a path such as `.spec.replicas` or `.status.conditions[?(@.type==\"Ready\")].status`"
                 .to_owned(),
         ),
         (_, Followed::Missing { name: missing, meant }) => (
             format!(
-                "the column `{name}` shows `{path}`, and the schema has no `{missing}` there: it stays empty"
+                "the column `{name}` has the path `{path}`, but the schema has no `{missing}` there: it stays empty"
             ),
             help(path, meant.as_deref()),
         ),
         (_, Followed::Type(found)) if !shows(kind, found) => (
-            format!("the column `{name}` is of type {kind}, and `{path}` is {found}: it stays empty"),
+            format!("the column `{name}` has the type {kind}, but `{path}` is {found}: it stays empty"),
             format!("write `type_ = \"{}\"`", if found == "integer" { "integer" } else { "string" }),
         ),
         _ => return None,
@@ -59,14 +60,14 @@ fn column(column: &Value, schema: &Value, item: &Item) -> Option<Finding> {
 
 fn help(path: &str, meant: Option<&str>) -> String {
     match meant {
-        Some(meant) => format!("correct `{path}`; did you mean `{meant}`?"),
+        Some(meant) => format!("fix `{path}`; did you mean `{meant}`?"),
         None => {
-            format!("correct `{path}`: names are as in YAML, so `readyReplicas` and not `ready_replicas`")
+            format!("fix `{path}`; use names as in YAML, such as `readyReplicas` instead of `ready_replicas`")
         }
     }
 }
 
-/// Whether a column of a type shows values of another.
+/// Whether a column type can show values of another type.
 fn shows(column: &str, found: &str) -> bool {
     match column {
         "integer" | "number" => matches!(found, "integer" | "number"),
@@ -76,13 +77,13 @@ fn shows(column: &str, found: &str) -> bool {
     }
 }
 
-/// Where a path leads.
+/// The target of a path.
 enum Followed<'a> {
-    /// To values of a type.
+    /// Values of a type.
     Type(&'a str),
-    /// To a field that is not there. Another may be meant.
+    /// A missing field, and a similar existing one.
     Missing { name: String, meant: Option<String> },
-    /// Somewhere that the schema does not describe.
+    /// Not described by the schema.
     Unknown,
 }
 
@@ -123,11 +124,11 @@ enum Step {
     Field(String),
     /// Some or all items of a list.
     Items,
-    /// What is not followed.
+    /// Not followed.
     Other,
 }
 
-/// Takes a path apart, as far as it is understood.
+/// Parses a path as far as it is supported.
 fn steps(path: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut rest = path;
@@ -167,7 +168,7 @@ fn steps(path: &str) -> Vec<Step> {
     steps
 }
 
-/// Splits at the bracket that closes, past those in quotes and in filters.
+/// Splits at the closing bracket, ignoring those in quotes and filters.
 fn bracket(text: &str) -> Option<(&str, &str)> {
     let mut depth = 0;
     let mut quote = None;
@@ -190,7 +191,7 @@ mod tests {
 
     use super::*;
 
-    fn told(path: &str, kind: &str) -> String {
+    fn rendered(path: &str, kind: &str) -> String {
         let version = json!({
             "additionalPrinterColumns": [{ "name": "X", "type": kind, "jsonPath": path }],
             "schema": { "openAPIV3Schema": { "type": "object", "properties": {
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_of_a_field_that_is_there_is_fine() {
+    fn a_column_of_an_existing_field_is_valid() {
         for (path, kind) in [
             (".spec.replicas", "integer"),
             (".spec.replicas", "string"),
@@ -226,39 +227,39 @@ mod tests {
             ("..anything", "string"),
             (".spec.*", "string"),
         ] {
-            assert_eq!(told(path, kind), "", "{path}");
+            assert_eq!(rendered(path, kind), "", "{path}");
         }
     }
 
     #[test]
-    fn a_column_of_no_field_is_told_with_the_nearest_one() {
-        insta::assert_snapshot!(told(".spec.replica", "integer"), @r"
-        warning[KW207]: the column `X` shows `.spec.replica`, and the schema has no `replica` there: it stays empty
-          help: correct `.spec.replica`; did you mean `replicas`?
+    fn a_column_of_a_missing_field_is_reported_with_a_suggestion() {
+        insta::assert_snapshot!(rendered(".spec.replica", "integer"), @"
+        warning[KW207]: the column `X` has the path `.spec.replica`, but the schema has no `replica` there: it stays empty
+          help: fix `.spec.replica`; did you mean `replicas`?
         ");
-        insta::assert_snapshot!(told(r#".status.conditions[?(@.type=="Ready")].state"#, "string"), @r#"
-        warning[KW207]: the column `X` shows `.status.conditions[?(@.type=="Ready")].state`, and the schema has no `state` there: it stays empty
-          help: correct `.status.conditions[?(@.type=="Ready")].state`: names are as in YAML, so `readyReplicas` and not `ready_replicas`
+        insta::assert_snapshot!(rendered(r#".status.conditions[?(@.type=="Ready")].state"#, "string"), @r#"
+        warning[KW207]: the column `X` has the path `.status.conditions[?(@.type=="Ready")].state`, but the schema has no `state` there: it stays empty
+          help: fix `.status.conditions[?(@.type=="Ready")].state`; use names as in YAML, such as `readyReplicas` instead of `ready_replicas`
         "#);
-        insta::assert_snapshot!(told(".spec.replicas.x", "integer"), @r"
-        warning[KW207]: the column `X` shows `.spec.replicas.x`, and the schema has no `x` there: it stays empty
-          help: correct `.spec.replicas.x`: names are as in YAML, so `readyReplicas` and not `ready_replicas`
+        insta::assert_snapshot!(rendered(".spec.replicas.x", "integer"), @"
+        warning[KW207]: the column `X` has the path `.spec.replicas.x`, but the schema has no `x` there: it stays empty
+          help: fix `.spec.replicas.x`; use names as in YAML, such as `readyReplicas` instead of `ready_replicas`
         ");
     }
 
     #[test]
-    fn a_column_of_another_type_is_told() {
-        insta::assert_snapshot!(told(".status.conditions[0].status", "boolean"), @r#"
-        warning[KW207]: the column `X` is of type boolean, and `.status.conditions[0].status` is string: it stays empty
+    fn a_column_of_another_type_is_reported() {
+        insta::assert_snapshot!(rendered(".status.conditions[0].status", "boolean"), @r#"
+        warning[KW207]: the column `X` has the type boolean, but `.status.conditions[0].status` is string: it stays empty
           help: write `type_ = "string"`
         "#);
     }
 
     #[test]
-    fn a_path_that_cannot_be_read_is_told() {
-        insta::assert_snapshot!(told(".spec.labels[x", "string"), @r#"
-        warning[KW207]: the path `.spec.labels[x` of the column `X` is none (unterminated array): it and all columns after it are not shown
-          help: write a path as `.spec.replicas` or `.status.conditions[?(@.type=="Ready")].status`
+    fn an_invalid_path_is_reported() {
+        insta::assert_snapshot!(rendered(".spec.labels[x", "string"), @r#"
+        warning[KW207]: the path `.spec.labels[x` of the column `X` is invalid (unterminated array): kubectl hides it and all columns after it
+          help: use a path such as `.spec.replicas` or `.status.conditions[?(@.type=="Ready")].status`
         "#);
     }
 }

@@ -1,23 +1,23 @@
-//! Where in a type an error is that names a field of its definition.
+//! Maps the field path of a CRD error to a field of the type.
 //!
-//! From `spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[items].items.type` to `spec.items[]` and
-//! `type`. Items of lists are written `[]` and values of maps `[*]`.
+//! For example `spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[items].items.type` to
+//! `spec.items[]` and `type`. List items are written `[]`, map values `[*]`.
 
-/// A place in a definition.
+/// A location in a CRD.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The index of the version; none for what all have in common.
+    /// The index of the version, or `None` for common properties.
     pub(super) version: Option<usize>,
     /// Whether it is in a schema.
     pub(super) in_schema: bool,
-    /// The field of the object that the schema is of; elsewhere, of the definition.
+    /// In a schema, the field of the object; otherwise the field of the CRD.
     pub(super) field: String,
-    /// What of the schema it is.
+    /// The remaining path inside the schema.
     pub(super) rest: String,
 }
 
 impl Place {
-    /// Reads the field of an error. Properties are in brackets, or behind a dot, as the decoder has them.
+    /// Parses the field of an error. Properties are in brackets, or after a dot in errors of the decoder.
     pub(super) fn of(field: &str) -> Self {
         let version = field
             .strip_prefix("spec.versions[")
@@ -48,12 +48,12 @@ impl Place {
     }
 }
 
-/// The field `name` below another.
+/// The path of a nested field.
 pub(super) fn child(field: &str, name: &str) -> String {
     if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") }
 }
 
-/// What follows a keyword with something below it.
+/// The rest after a keyword, if something follows it.
 fn keyword<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.strip_prefix(name).filter(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
@@ -70,34 +70,36 @@ fn property(text: &str) -> (&str, &str) {
 mod tests {
     use super::*;
 
-    fn told(field: &str) -> String {
+    fn rendered(field: &str) -> String {
         let Place { version, field, rest, .. } = Place::of(field);
         format!("{version:?} {field} | {rest}")
     }
 
     #[test]
-    fn a_path_through_a_schema_becomes_that_of_the_field() {
+    fn a_schema_path_is_mapped_to_a_field_path() {
         let schema = "spec.versions[1].schema.openAPIV3Schema";
         assert_eq!(
-            told(&format!("{schema}.properties[spec].properties[list].items.properties[a.b].type")),
+            rendered(&format!("{schema}.properties[spec].properties[list].items.properties[a.b].type")),
             "Some(1) spec.list[].a.b | type"
         );
         assert_eq!(
-            told(&format!("{schema}.properties[spec].additionalProperties.x-kubernetes-validations[0].rule")),
+            rendered(&format!(
+                "{schema}.properties[spec].additionalProperties.x-kubernetes-validations[0].rule"
+            )),
             "Some(1) spec[*] | x-kubernetes-validations[0].rule"
         );
-        assert_eq!(told("spec.validation.openAPIV3Schema.properties.spec.const"), "None spec | const");
-        assert_eq!(told("spec.validation.openAPIV3Schema"), "None  | ");
+        assert_eq!(rendered("spec.validation.openAPIV3Schema.properties.spec.const"), "None spec | const");
+        assert_eq!(rendered("spec.validation.openAPIV3Schema"), "None  | ");
     }
 
     #[test]
     fn a_property_with_the_name_of_a_keyword_is_a_property() {
         let field = "spec.validation.openAPIV3Schema.properties[properties].properties[default].default";
-        assert_eq!(told(field), "None properties.default | default");
+        assert_eq!(rendered(field), "None properties.default | default");
     }
 
     #[test]
-    fn what_is_in_no_schema_keeps_its_name() {
-        assert_eq!(told("spec.versions[0].name"), "Some(0) spec.versions[0].name | ");
+    fn paths_outside_of_schemas_are_unchanged() {
+        assert_eq!(rendered("spec.versions[0].name"), "Some(0) spec.versions[0].name | ");
     }
 }

@@ -1,4 +1,4 @@
-//! What a server accepts in a schema although it cannot be meant.
+//! Schema problems that the API server accepts.
 
 use kubewright_apiextensions::crd;
 use kubewright_apimachinery::object::Fields as _;
@@ -9,7 +9,7 @@ use super::place::child;
 use crate::declare::Item;
 use crate::lint::Finding;
 
-/// Looks at every schema inside that of a version.
+/// Checks all nested schemas of a version.
 pub(super) fn check(definition: &Value, version: &Value, item: &Item) -> Vec<Finding> {
     let mut findings = Vec::new();
     let formats = unrecognized_formats(definition);
@@ -25,7 +25,7 @@ pub(super) fn check(definition: &Value, version: &Value, item: &Item) -> Vec<Fin
     findings
 }
 
-/// Calls with every schema that describes a value, and the field that it describes.
+/// Visits every schema of a value, with its field path.
 fn walk<'a>(schema: &'a Value, field: &str, visit: &mut dyn FnMut(&str, &'a Value)) {
     if !schema.is_object() {
         return;
@@ -45,24 +45,24 @@ fn unknown_keywords(schema: &Value, field: &str, item: &Item) -> Vec<Finding> {
         .filter(|keyword| known.field(keyword).is_none())
         .map(|keyword| {
             let message =
-                format!("the API server does not know `{keyword}`, and drops it: nothing is validated by it");
+                format!("the API server does not support `{keyword}` and drops it, so it validates nothing");
             let help = match keyword.as_str() {
-                "const" => "write an `enum` with that value alone",
+                "const" => "use an `enum` with only that value",
                 "prefixItems"
                 | "unevaluatedProperties"
                 | "propertyNames"
                 | "if"
                 | "then"
                 | "else"
-                | "contains" => "write the same as a validation rule in CEL",
-                _ => "use what OpenAPI v3.0 and Kubernetes know, or a validation rule in CEL",
+                | "contains" => "use a CEL validation rule",
+                _ => "use keywords of OpenAPI v3.0 and Kubernetes, or a CEL validation rule",
             };
             Finding::error("KW214", item, message, help).at(field)
         })
         .collect()
 }
 
-/// Values that are not of the type can never be given, and a null that is not among the values is refused.
+/// Checks that enum values have the right type, and that a nullable enum contains null.
 fn enumeration(schema: &Value, item: &Item) -> Option<Finding> {
     let values = schema.at("enum").as_array()?;
     let kind = schema.str_at("type");
@@ -76,14 +76,13 @@ fn enumeration(schema: &Value, item: &Item) -> Option<Finding> {
         _ => true,
     };
     let (message, help) = if values.is_empty() {
-        ("`enum` has no values: nothing is valid".to_owned(), "give it values, or leave it out")
+        ("`enum` has no values, so nothing is valid".to_owned(), "add values, or remove it")
     } else if let Some(other) = values.iter().find(|value| !is_of_type(value)) {
-        (format!("{other} is among the values of `enum`, and no {kind}"), "write values of the field's type")
+        (format!("the `enum` value {other} is not of type {kind}"), "use values of the field's type")
     } else if nullable && !values.contains(&Value::Null) {
         (
-            "the field is nullable, and null is not among the values of `enum`: it is refused all the same"
-                .to_owned(),
-            "leave out `nullable` and skip the field when it is none (`skip_serializing_if = \"Option::is_none\"`)",
+            "the field is nullable, but `enum` does not contain null, so null is rejected".to_owned(),
+            "remove `nullable` and skip the field if it is `None` (`skip_serializing_if = \"Option::is_none\"`)",
         )
     } else {
         return None;
@@ -91,7 +90,7 @@ fn enumeration(schema: &Value, item: &Item) -> Option<Finding> {
     Some(Finding::warning("KW206", item, message, help))
 }
 
-/// The formats that a server warns of.
+/// Formats that the API server warns about.
 fn unrecognized_formats(definition: &Value) -> Vec<String> {
     let warnings = crd::warnings(definition, None);
     warnings.iter().filter_map(|warning| warning.split('"').nth(1)).map(str::to_owned).collect()
@@ -99,12 +98,12 @@ fn unrecognized_formats(definition: &Value) -> Vec<String> {
 
 fn unrecognized_format(format: &str, item: &Item) -> Finding {
     let message =
-        format!("the API server does not know the format `{format}`, and warns of it: nothing is validated");
+        format!("the API server does not support the format `{format}`: it warns and validates nothing");
     let help = match format {
         "uint" | "uint8" | "uint16" | "uint32" | "uint64" | "int8" | "int16" => {
             "use `int32` or `int64`, with a minimum and a maximum"
         }
-        _ => "leave out the format, or write a pattern or a validation rule in CEL",
+        _ => "remove the format, or use a pattern or a CEL validation rule",
     };
     Finding::warning("KW213", item, message, help)
 }

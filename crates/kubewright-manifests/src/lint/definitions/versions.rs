@@ -1,7 +1,8 @@
 //! Fields that are lost between versions.
 //!
-//! Without a conversion webhook the API server changes only `apiVersion` of an object, and drops what the schema of the
-//! stored version does not have. A field that a served version has and the stored one lacks is accepted and never kept.
+//! Without a conversion webhook, the API server only changes `apiVersion` and drops fields that the storage
+//! version does not have. So a field of a served version that the storage version lacks is accepted but not
+//! stored.
 
 use kubewright_apimachinery::object::Fields as _;
 use serde_json::Value;
@@ -9,10 +10,10 @@ use serde_json::Value;
 use crate::declare::Item;
 use crate::lint::Finding;
 
-/// How many paths a finding names.
+/// Maximum number of paths in a finding.
 const SHOWN: usize = 10;
 
-/// Compares the stored version with all others that are served. `item` leads to the type of a version.
+/// Compares the storage version with all other served versions. `item` returns the type of a version.
 pub(super) fn check<'a>(definition: &Value, item: impl Fn(&str) -> &'a Item) -> Vec<Finding> {
     let versions = definition.list_at("spec.versions");
     let converts = !matches!(definition.str_at("spec.conversion.strategy"), "" | "None");
@@ -39,12 +40,12 @@ pub(super) fn check<'a>(definition: &Value, item: impl Fn(&str) -> &'a Item) -> 
                     "KW215",
                     item(stored_name),
                     format!(
-                        "{kind} {stored_name} is stored and lacks {shown}{more} of {name}, which is served: without \
-                         conversion these fields of {name} objects are dropped when the objects are written"
+                        "the storage version {kind} {stored_name} lacks {shown}{more} of the served version {name}: without \
+                         conversion, these fields of {name} objects are dropped on write"
                     ),
                     format!(
-                        "add the fields to {stored_name}; or store {name}, with `storage = false` in the `#[kube(...)]` \
-                         of {stored_name}; or stop serving {name}, once no object and no client needs it"
+                        "add the fields to {stored_name}; or make {name} the storage version, with `storage = false` in the `#[kube(...)]` \
+                         of {stored_name}; or stop serving {name} when no client needs it"
                     ),
                 )
             })
@@ -52,7 +53,7 @@ pub(super) fn check<'a>(definition: &Value, item: impl Fn(&str) -> &'a Item) -> 
         .collect()
 }
 
-/// Collects the paths of `served` that `stored` lacks; of a whole subtree, its root.
+/// Collects the paths of `served` that `stored` lacks. Of a missing subtree, only its root.
 fn compare(served: &Value, stored: &Value, path: &str, lost: &mut Vec<String>) {
     if keeps_unknown_fields(stored) {
         return;
@@ -65,7 +66,7 @@ fn compare(served: &Value, stored: &Value, path: &str, lost: &mut Vec<String>) {
         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         match stored.map_at("properties").get(name) {
             Some(stored) => compare(property, stored, &path, lost),
-            // Every name is kept, and what it has is checked there.
+            // All names are kept; check the value schema.
             None if stored.has("additionalProperties") => {
                 compare(property, stored.at("additionalProperties"), &path, lost);
             }
@@ -86,6 +87,6 @@ fn compare(served: &Value, stored: &Value, path: &str, lost: &mut Vec<String>) {
 
 fn keeps_unknown_fields(schema: &Value) -> bool {
     schema.bool_at("x-kubernetes-preserve-unknown-fields")
-        // Everything is kept of what may be anything.
+        // Values of any type are kept completely.
         || *schema == Value::Bool(true)
 }

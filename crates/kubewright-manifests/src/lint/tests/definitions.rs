@@ -1,25 +1,25 @@
-//! Mistakes in types, as their definitions show them.
+//! Invalid types and their CRDs.
 
 use serde_json::{Value, json};
 
-use super::{check, guestbook, of_definition, told};
+use super::{check, guestbook, of_definition, rendered};
 
 fn findings(spec: &Value) -> String {
     let (declarations, definitions) = guestbook(spec);
-    told(&declarations, &definitions)
+    rendered(&declarations, &definitions)
 }
 
-/// The definition of a good kind, with something changed.
+/// Findings about a valid CRD with a change.
 fn changed(change: impl FnOnce(&mut Value)) -> String {
     let (_, mut definitions) = guestbook(&json!({ "size": { "type": "integer" } }));
     let mut definition = definitions.remove(0).1;
     change(&mut definition);
     let (declarations, definitions) = of_definition(definition);
-    told(&declarations, &definitions)
+    rendered(&declarations, &definitions)
 }
 
 #[test]
-fn a_good_type_is_good() {
+fn a_valid_type_has_no_findings() {
     assert_eq!(
         findings(&json!({
             "size": { "type": "integer", "format": "int32", "default": 1, "minimum": 0 },
@@ -31,20 +31,20 @@ fn a_good_type_is_good() {
 }
 
 #[test]
-fn a_schema_that_is_not_structural_is_told_with_its_field() {
+fn a_non_structural_schema_is_reported_with_its_field() {
     insta::assert_snapshot!(
         findings(&json!({
             "any": {},
             "list": { "type": "array" },
             "choice": { "type": "object", "oneOf": [{ "type": "string" }] },
         })),
-        @r"
+        @"
         error[KW201] src/lib.rs:12 guestbook::v1::Guestbook spec.any: type: Required value: must not be empty for specified object fields
-          help: every field needs one type that is known outside `anyOf` and its like; for what has none, use an int-or-string, an untyped value that preserves unknown fields, or a struct with optional fields
+          help: every field needs exactly one type outside of `anyOf`, `oneOf` and `allOf`; otherwise use an int-or-string, an untyped value that preserves unknown fields, or a struct with optional fields
         error[KW201] src/lib.rs:12 guestbook::v1::Guestbook spec.choice: oneOf[0].type: Forbidden: must be empty to be structural
-          help: every field needs one type that is known outside `anyOf` and its like; for what has none, use an int-or-string, an untyped value that preserves unknown fields, or a struct with optional fields
+          help: every field needs exactly one type outside of `anyOf`, `oneOf` and `allOf`; otherwise use an int-or-string, an untyped value that preserves unknown fields, or a struct with optional fields
         error[KW201] src/lib.rs:12 guestbook::v1::Guestbook spec.list[]: Required value: must be specified
-          help: every field needs one type that is known outside `anyOf` and its like; for what has none, use an int-or-string, an untyped value that preserves unknown fields, or a struct with optional fields
+          help: every field needs exactly one type outside of `anyOf`, `oneOf` and `allOf`; otherwise use an int-or-string, an untyped value that preserves unknown fields, or a struct with optional fields
         "
     );
 }
@@ -56,27 +56,27 @@ fn rules_are_compiled() {
             "size": { "type": "integer", "x-kubernetes-validations": [{ "rule": "self > '1'" }] },
             "name": { "type": "string", "x-kubernetes-validations": [{ "rule": "self.size()" }] },
         })),
-        @r"
+        @"
         error[KW202] src/lib.rs:12 guestbook::v1::Guestbook spec.name: x-kubernetes-validations[0].rule: cel expression must evaluate to a bool
-          help: write CEL that compiles against the schema; `self` is the value that the rule stands at, and `has()` asks for optional fields
+          help: write CEL that compiles against the schema; `self` is the value with the rule, and `has()` checks optional fields
         error[KW202] src/lib.rs:12 guestbook::v1::Guestbook spec.size: x-kubernetes-validations[0].rule: compilation failed: ERROR: <input>:1:6: found no matching overload for '_>_' applied to '(int, string)'
            | self > '1'
            | .....^
-          help: write CEL that compiles against the schema; `self` is the value that the rule stands at, and `has()` asks for optional fields
+          help: write CEL that compiles against the schema; `self` is the value with the rule, and `has()` checks optional fields
         "
     );
 }
 
 #[test]
-fn rules_that_cost_too_much_are_told() {
+fn expensive_rules_are_reported() {
     let rule = json!([{ "rule": "self.all(a, self.all(b, a == b || a.contains(b)))" }]);
     insta::assert_snapshot!(
         findings(&json!({
             "names": { "type": "array", "items": { "type": "string" }, "x-kubernetes-validations": rule },
         })),
-        @r"
+        @"
         error[KW203] src/lib.rs:12 guestbook::v1::Guestbook spec.names: x-kubernetes-validations[0].rule: Forbidden: estimated rule cost exceeds budget by factor of more than 100x (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)
-          help: bound what the rule goes through, with a length or a number of items on the lists, maps and strings above it, or write a rule that does less
+          help: limit the lists, maps and strings that the rule evaluates with a maximum length or number of items, or simplify the rule
         "
     );
 }
@@ -91,11 +91,11 @@ fn defaults_are_validated() {
         })),
         @r#"
         error[KW204] src/lib.rs:12 guestbook::v1::Guestbook spec.level: default: Unsupported value: "medium": supported values: "low", "high"
-          help: write a default that the schema itself accepts
+          help: use a default that is valid for the schema
         error[KW204] src/lib.rs:12 guestbook::v1::Guestbook spec.nested: default: Invalid value: {"a":1,"b":2}: must not have unknown fields
-          help: write a default that the schema itself accepts
+          help: use a default that is valid for the schema
         error[KW204] src/lib.rs:12 guestbook::v1::Guestbook spec.size: default: Invalid value: "string":  in body must be of type integer: "string"
-          help: write a default that the schema itself accepts
+          help: use a default that is valid for the schema
         "#
     );
 }
@@ -114,15 +114,15 @@ fn keys_of_lists_are_required() {
         })),
         @r#"
         error[KW205] src/lib.rs:12 guestbook::v1::Guestbook spec.ports[].name: default: Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property
-          help: let the keys of the list be fields of its items that are required or have a default, and no more than scalars; items of a set are scalars or atomic
+          help: list map keys must be scalar fields that are required or have a default; items of a set must be scalar or atomic
         error[KW205] src/lib.rs:12 guestbook::v1::Guestbook spec.tags: x-kubernetes-list-type: Unsupported value: "sets": supported values: "atomic", "set", "map"
-          help: let the keys of the list be fields of its items that are required or have a default, and no more than scalars; items of a set are scalars or atomic
+          help: list map keys must be scalar fields that are required or have a default; items of a set must be scalar or atomic
         "#
     );
 }
 
 #[test]
-fn enums_that_say_something_else_are_told() {
+fn inconsistent_enums_are_reported() {
     insta::assert_snapshot!(
         findings(&json!({
             "level": { "type": "string", "enum": ["low", 1] },
@@ -130,30 +130,30 @@ fn enums_that_say_something_else_are_told() {
             "never": { "type": "string", "enum": [] },
         })),
         @r#"
-        warning[KW206] src/lib.rs:12 guestbook::v1::Guestbook spec.level: 1 is among the values of `enum`, and no string
-          help: write values of the field's type
-        warning[KW206] src/lib.rs:12 guestbook::v1::Guestbook spec.maybe: the field is nullable, and null is not among the values of `enum`: it is refused all the same
-          help: leave out `nullable` and skip the field when it is none (`skip_serializing_if = "Option::is_none"`)
-        warning[KW206] src/lib.rs:12 guestbook::v1::Guestbook spec.never: `enum` has no values: nothing is valid
-          help: give it values, or leave it out
+        warning[KW206] src/lib.rs:12 guestbook::v1::Guestbook spec.level: the `enum` value 1 is not of type string
+          help: use values of the field's type
+        warning[KW206] src/lib.rs:12 guestbook::v1::Guestbook spec.maybe: the field is nullable, but `enum` does not contain null, so null is rejected
+          help: remove `nullable` and skip the field if it is `None` (`skip_serializing_if = "Option::is_none"`)
+        warning[KW206] src/lib.rs:12 guestbook::v1::Guestbook spec.never: `enum` has no values, so nothing is valid
+          help: add values, or remove it
         "#
     );
 }
 
 #[test]
-fn dropped_keywords_and_formats_are_told() {
+fn dropped_keywords_and_formats_are_reported() {
     insta::assert_snapshot!(
         findings(&json!({
             "fixed": { "type": "string", "const": "x" },
             "list": { "type": "array", "items": { "type": "object", "properties": { "p": { "type": "string", "if": {} } } } },
             "size": { "type": "integer", "format": "uint32" },
         })),
-        @r"
-        error[KW214] src/lib.rs:12 guestbook::v1::Guestbook spec.fixed: the API server does not know `const`, and drops it: nothing is validated by it
-          help: write an `enum` with that value alone
-        error[KW214] src/lib.rs:12 guestbook::v1::Guestbook spec.list[].p: the API server does not know `if`, and drops it: nothing is validated by it
-          help: write the same as a validation rule in CEL
-        warning[KW213] src/lib.rs:12 guestbook::v1::Guestbook spec.size: the API server does not know the format `uint32`, and warns of it: nothing is validated
+        @"
+        error[KW214] src/lib.rs:12 guestbook::v1::Guestbook spec.fixed: the API server does not support `const` and drops it, so it validates nothing
+          help: use an `enum` with only that value
+        error[KW214] src/lib.rs:12 guestbook::v1::Guestbook spec.list[].p: the API server does not support `if` and drops it, so it validates nothing
+          help: use a CEL validation rule
+        warning[KW213] src/lib.rs:12 guestbook::v1::Guestbook spec.size: the API server does not support the format `uint32`: it warns and validates nothing
           help: use `int32` or `int64`, with a minimum and a maximum
         "
     );
@@ -163,13 +163,13 @@ fn dropped_keywords_and_formats_are_told() {
 fn patterns_are_compiled() {
     insta::assert_snapshot!(findings(&json!({ "name": { "type": "string", "pattern": "(?<!a)b" } })), @r#"
     error[KW209] src/lib.rs:12 guestbook::v1::Guestbook spec.name: pattern: Invalid value: "(?<!a)b": must be a valid regular expression, but isn't: error parsing regexp: invalid named capture: `(?<!a)b`
-      help: write a regular expression of Go's RE2: it has no look-around and no back-references
+      help: use Go's RE2 syntax, which has no look-around and no back-references
     "#);
 }
 
 #[test]
-fn paths_of_columns_and_of_the_scale_lead_to_fields() {
-    let told = changed(|definition| {
+fn paths_of_columns_and_scale_must_refer_to_fields() {
+    let rendered = changed(|definition| {
         let version = &mut definition["spec"]["versions"][0];
         version["additionalPrinterColumns"] = json!([
             { "name": "Size", "type": "integer", "jsonPath": ".spec.sise" },
@@ -178,60 +178,60 @@ fn paths_of_columns_and_of_the_scale_lead_to_fields() {
         version["subresources"] =
             json!({ "scale": { "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".spec.size" } });
     });
-    insta::assert_snapshot!(told, @r#"
-    warning[KW207] src/lib.rs:12 guestbook::v1::Guestbook: the column `Size` shows `.spec.sise`, and the schema has no `sise` there: it stays empty
-      help: correct `.spec.sise`; did you mean `size`?
-    warning[KW211] src/lib.rs:12 guestbook::v1::Guestbook: `specReplicasPath` of the scale is `.spec.replicas`, and the schema has no `replicas` there
-      help: correct `.spec.replicas`: names are as in YAML, so `readyReplicas` and not `ready_replicas`
+    insta::assert_snapshot!(rendered, @r#"
+    warning[KW207] src/lib.rs:12 guestbook::v1::Guestbook: the column `Size` has the path `.spec.sise`, but the schema has no `sise` there: it stays empty
+      help: fix `.spec.sise`; did you mean `size`?
+    warning[KW211] src/lib.rs:12 guestbook::v1::Guestbook: `specReplicasPath` of the scale subresource is `.spec.replicas`, but the schema has no `replicas` there
+      help: fix `.spec.replicas`; use names as in YAML, such as `readyReplicas` instead of `ready_replicas`
     error[KW207] src/lib.rs:12 guestbook::v1::Guestbook spec.additionalPrinterColumns[1].JSONPath: Invalid value: "kind": must be a simple json path starting with .
-      help: write a path that starts with a dot and a type of string, integer, number, boolean or date
+      help: use a path that starts with a dot, and the type string, integer, number, boolean or date
     error[KW207] src/lib.rs:12 guestbook::v1::Guestbook spec.additionalPrinterColumns[1].type: Invalid value: "text": must be one of boolean,date,integer,number,string
-      help: write a path that starts with a dot and a type of string, integer, number, boolean or date
+      help: use a path that starts with a dot, and the type string, integer, number, boolean or date
     error[KW211] src/lib.rs:12 guestbook::v1::Guestbook spec.subresources.scale.statusReplicasPath: Invalid value: ".spec.size": should be a json path under .status
-      help: write the path of a field that the schema has: `.spec.replicas`
+      help: use the path of an existing field, such as `.spec.replicas`
     "#);
 }
 
 #[test]
-fn names_and_versions_are_checked() {
-    let told = changed(|definition| {
+fn names_and_versions_are_validated() {
+    let rendered = changed(|definition| {
         definition["spec"]["group"] = "example".into();
         definition["spec"]["names"]["kind"] = "Guest book".into();
         definition["spec"]["versions"][0]["storage"] = false.into();
         definition["spec"]["versions"][0]["name"] = "1".into();
     });
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(rendered, @r#"
     error[KW210] src/lib.rs:12 guestbook::v1::Guestbook metadata.name: Invalid value: "guestbooks.example.com": must be spec.names.plural+"."+spec.group
-      help: write names as Kubernetes has them: a group with a dot, plurals in lower case, kinds in CamelCase
+      help: use Kubernetes' naming: a group with a dot, lower-case plurals, kinds in CamelCase
     error[KW210] src/lib.rs:12 guestbook::v1::Guestbook spec.group: Invalid value: "example": should be a domain with at least one dot
-      help: write names as Kubernetes has them: a group with a dot, plurals in lower case, kinds in CamelCase
+      help: use Kubernetes' naming: a group with a dot, lower-case plurals, kinds in CamelCase
     error[KW210] src/lib.rs:12 guestbook::v1::Guestbook spec.names.kind: Invalid value: "Guest book": may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')
-      help: write names as Kubernetes has them: a group with a dot, plurals in lower case, kinds in CamelCase
+      help: use Kubernetes' naming: a group with a dot, lower-case plurals, kinds in CamelCase
     error[KW212] src/lib.rs:12 guestbook::v1::Guestbook spec.versions: must have exactly one version marked as storage version
-      help: let exactly one version be stored, and give each a name of its own, as `v1beta1`
+      help: make exactly one version the storage version, and give each a unique name such as `v1beta1`
     error[KW212] src/lib.rs:12 guestbook::v1::Guestbook spec.versions[0].name: Invalid value: "1": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')
-      help: let exactly one version be stored, and give each a name of its own, as `v1beta1`
+      help: make exactly one version the storage version, and give each a unique name such as `v1beta1`
     "#);
 }
 
 #[test]
-fn what_has_no_code_of_its_own_is_told_all_the_same() {
-    let told = changed(|definition| {
+fn other_errors_are_reported_with_a_general_code() {
+    let rendered = changed(|definition| {
         definition["spec"]["conversion"] = json!({ "strategy": "Webhook" });
         definition["spec"]["colour"] = "red".into();
     });
-    insta::assert_snapshot!(told, @r"
-    error[KW200] src/lib.rs:12 guestbook::v1::Guestbook spec.colour: the API server does not know this field, and drops it
-      help: change the type so that an API server accepts its definition
+    insta::assert_snapshot!(rendered, @"
+    error[KW200] src/lib.rs:12 guestbook::v1::Guestbook spec.colour: unknown field, which the API server drops
+      help: change the type so that the API server accepts its CRD
     error[KW200] src/lib.rs:12 guestbook::v1::Guestbook spec.conversion.conversionReviewVersions: Required value
-      help: change the type so that an API server accepts its definition
+      help: change the type so that the API server accepts its CRD
     error[KW200] src/lib.rs:12 guestbook::v1::Guestbook spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook
-      help: change the type so that an API server accepts its definition
+      help: change the type so that the API server accepts its CRD
     ");
 }
 
 #[test]
-fn a_definition_too_large_for_kubectl_apply_is_told() {
+fn a_crd_too_large_for_kubectl_apply_is_reported() {
     let (declarations, mut definitions) =
         guestbook(&json!({ "size": { "type": "integer", "description": "x".repeat(262_144) } }));
     let findings = check(&declarations, &definitions);
@@ -243,7 +243,7 @@ fn a_definition_too_large_for_kubectl_apply_is_told() {
 }
 
 #[test]
-fn an_error_in_one_version_is_of_the_type_of_that_version() {
+fn an_error_in_a_version_is_reported_for_its_type() {
     let (mut declarations, mut definitions) = guestbook(&json!({ "size": { "type": "integer" } }));
     let mut old = definitions[0].1.clone();
     old["spec"]["versions"][0]["name"] = "v1alpha1".into();
@@ -256,13 +256,13 @@ fn an_error_in_one_version_is_of_the_type_of_that_version() {
         definition: old,
         findings: Vec::new(),
     }));
-    insta::assert_snapshot!(told(&declarations, &definitions), @r"
+    insta::assert_snapshot!(rendered(&declarations, &definitions), @"
     error[KW201] src/lib.rs:99 guestbook::v1alpha1::Guestbook spec: type: Required value: must not be empty for specified object fields
-      help: every field needs one type that is known outside `anyOf` and its like; for what has none, use an int-or-string, an untyped value that preserves unknown fields, or a struct with optional fields
+      help: every field needs exactly one type outside of `anyOf`, `oneOf` and `allOf`; otherwise use an int-or-string, an untyped value that preserves unknown fields, or a struct with optional fields
     ");
 }
 
-/// A Guestbook of two versions: v1, which is not stored, and v2, which is.
+/// A Guestbook with v1, which is served, and the storage version v2.
 fn two_versions(v1: &Value, v2: &Value, change: impl FnOnce(&mut Value)) -> String {
     changed(|definition| {
         let mut old = definition["spec"]["versions"][0].clone();
@@ -278,7 +278,7 @@ fn two_versions(v1: &Value, v2: &Value, change: impl FnOnce(&mut Value)) -> Stri
 }
 
 #[test]
-fn fields_that_the_stored_version_lacks_are_an_error() {
+fn fields_missing_from_the_storage_version_are_an_error() {
     let text = json!({ "type": "string" });
     let entry = |properties: Value| json!({ "type": "array", "items": { "type": "object", "properties": properties } });
     let v1 = json!({
@@ -287,12 +287,12 @@ fn fields_that_the_stored_version_lacks_are_an_error() {
         "labels": { "type": "object", "additionalProperties": text },
     });
     let v2 = json!({ "title": text, "foo": text, "entries": entry(json!({ "by": text })) });
-    insta::assert_snapshot!(two_versions(&v1, &v2, |_| {}), @r"
-    error[KW215] src/lib.rs:12 guestbook::v1::Guestbook: Guestbook v2 is stored and lacks `spec.entries[].at`, `spec.labels`, `spec.size` of v1, which is served: without conversion these fields of v1 objects are dropped when the objects are written
-      help: add the fields to v2; or store v1, with `storage = false` in the `#[kube(...)]` of v2; or stop serving v1, once no object and no client needs it
+    insta::assert_snapshot!(two_versions(&v1, &v2, |_| {}), @"
+    error[KW215] src/lib.rs:12 guestbook::v1::Guestbook: the storage version Guestbook v2 lacks `spec.entries[].at`, `spec.labels`, `spec.size` of the served version v1: without conversion, these fields of v1 objects are dropped on write
+      help: add the fields to v2; or make v1 the storage version, with `storage = false` in the `#[kube(...)]` of v2; or stop serving v1 when no client needs it
     ");
     assert_eq!(two_versions(&v2, &v2, |_| {}), "");
-    // A version that is not served cannot lose fields, and a conversion webhook keeps them itself.
+    // A version that is not served loses no fields, and a conversion webhook keeps them.
     assert_eq!(two_versions(&v1, &v2, |it| it["spec"]["versions"][0]["served"] = false.into()), "");
     let webhook = |it: &mut Value| {
         it["spec"]["conversion"] = json!({ "strategy": "Webhook", "webhook": {
@@ -303,7 +303,7 @@ fn fields_that_the_stored_version_lacks_are_an_error() {
 }
 
 #[test]
-fn a_stored_version_that_keeps_unknown_fields_loses_none() {
+fn a_storage_version_that_preserves_unknown_fields_loses_none() {
     let v1 = json!({ "options": { "type": "object", "properties": { "a": { "type": "string" } } } });
     let open = json!({ "options": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
     assert_eq!(two_versions(&v1, &open, |_| {}), "");

@@ -1,8 +1,8 @@
-//! Mistakes in `#[webhook]`.
+//! Invalid `#[webhook]` attributes.
 
 use serde_json::json;
 
-use super::{guestbook, item, told};
+use super::{guestbook, item, rendered};
 use crate::declare::{Declared, Handler, MatchCondition, Webhook};
 
 fn webhook() -> Webhook {
@@ -23,7 +23,7 @@ fn webhook() -> Webhook {
 fn findings(webhooks: Vec<Webhook>) -> String {
     let (mut declarations, _) = guestbook(&json!({}));
     declarations.webhooks = webhooks;
-    told(&declarations, &[])
+    rendered(&declarations, &[])
 }
 
 #[test]
@@ -31,12 +31,12 @@ fn a_handler_that_is_not_registered_is_an_error() {
     let (mut declarations, _) = guestbook(&json!({}));
     let handler = Handler { item: webhook().item, registration: "validator".into() };
     declarations.declared.push(Declared::Handler(handler));
-    insta::assert_snapshot!(told(&declarations, &[]), @r"
+    insta::assert_snapshot!(rendered(&declarations, &[]), @r"
     error[KW413] src/lib.rs:20 guestbook::webhook::Validator: `Validator` has #[webhook] and is not registered: the API server never calls it
       help: register it before the manager runs, as `manager.validator(...)?` in src/registry.rs, or remove it
     ");
     declarations.webhooks.push(webhook());
-    assert_eq!(told(&declarations, &[]), "");
+    assert_eq!(rendered(&declarations, &[]), "");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn condition(name: &str, expression: &str) -> MatchCondition {
 }
 
 #[test]
-fn a_good_webhook_is_good() {
+fn a_valid_webhook_has_no_findings() {
     let mutating = Webhook { mutating: true, reinvocation_policy: "ifNeeded".into(), ..webhook() };
     let conditional = Webhook {
         name: "conditional.example.com".into(),
@@ -100,17 +100,17 @@ fn a_good_webhook_is_good() {
 }
 
 #[test]
-fn two_webhooks_of_one_configuration_need_two_names() {
+fn webhooks_of_a_configuration_need_unique_names() {
     let other = Webhook { item: item("guestbook::webhook::Other", 40), ..webhook() };
-    insta::assert_snapshot!(findings(vec![webhook(), other.clone()]), @r"
-    error[KW401] src/lib.rs:40 guestbook::webhook::Other name: `vguestbook.example.com` is already the name of guestbook::webhook::Validator (src/lib.rs:20): the API server refuses a configuration that has it twice
-      help: give each webhook a name of its own, as `mguestbook.example.com` and `vguestbook.example.com`
+    insta::assert_snapshot!(findings(vec![webhook(), other.clone()]), @"
+    error[KW401] src/lib.rs:40 guestbook::webhook::Other name: `vguestbook.example.com` is also the name of guestbook::webhook::Validator (src/lib.rs:20): the API server rejects a configuration with duplicate names
+      help: give each webhook a unique name, such as `mguestbook.example.com` and `vguestbook.example.com`
     ");
     assert_eq!(findings(vec![webhook(), Webhook { configuration: "other".into(), ..other }]), "");
 }
 
 #[test]
-fn each_argument_is_checked() {
+fn each_argument_is_validated() {
     let wrong = Webhook {
         name: "guestbook".into(),
         path: "validate".into(),
@@ -127,44 +127,44 @@ fn each_argument_is_checked() {
     };
     insta::assert_snapshot!(findings(vec![wrong]), @r#"
     error[KW410] src/lib.rs:20 guestbook::webhook::Validator admission_review_versions: Invalid value: ["v2"]: must include at least one of v1, v1beta1
-      help: write `v1`, or leave it out
+      help: use `v1`, or remove it
     error[KW409] src/lib.rs:20 guestbook::webhook::Validator failure_policy: Unsupported value: "retry": supported values: "Fail", "Ignore"
-      help: write `fail` or `ignore`
+      help: use `fail` or `ignore`
     error[KW409] src/lib.rs:20 guestbook::webhook::Validator match_policy: Unsupported value: "roughly": supported values: "Equivalent", "Exact"
-      help: write `exact` or `equivalent`
+      help: use `exact` or `equivalent`
     error[KW402] src/lib.rs:20 guestbook::webhook::Validator name: Invalid value: "guestbook": should be a domain with at least three segments separated by dots
-      help: write a domain with at least three labels, as `vguestbook.example.com`
+      help: use a domain name with at least three labels, such as `vguestbook.example.com`
     error[KW411] src/lib.rs:20 guestbook::webhook::Validator namespace_selector: Invalid value: "a b": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')
-      help: write a LabelSelector
+      help: use a valid LabelSelector
     error[KW403] src/lib.rs:20 guestbook::webhook::Validator path: Invalid value: "validate": must start with a '/'
-      help: write a path from the root, as `/validate-guestbook-example-com-v1-guestbook`
-    error[KW405] src/lib.rs:20 guestbook::webhook::Validator reinvocation_policy: the API server does not know this field, and drops it
-      help: write `never` or `ifNeeded` for a mutating webhook, and nothing for a validating one: those run once, after all mutating ones
+      help: use an absolute path such as `/validate-guestbook-example-com-v1-guestbook`
+    error[KW405] src/lib.rs:20 guestbook::webhook::Validator reinvocation_policy: unknown field, which the API server drops
+      help: use `never` or `ifNeeded` for a mutating webhook, and remove it from a validating one, which runs once after all mutating webhooks
     error[KW406] src/lib.rs:20 guestbook::webhook::Validator side_effects: Required value: must specify one of None, NoneOnDryRun
-      help: write `side_effects = "none"`, or `"noneOnDryRun"` if the webhook looks at `dryRun`
+      help: write `side_effects = "none"`, or `"noneOnDryRun"` if the webhook respects `dryRun`
     error[KW404] src/lib.rs:20 guestbook::webhook::Validator timeout_seconds: Invalid value: 60: the timeout value must be between 1 and 30 seconds
-      help: write 1 to 30; without it, the API server waits 10 s
+      help: use 1 to 30; the default is 10 seconds
     error[KW407] src/lib.rs:20 guestbook::webhook::Validator verbs: Unsupported value: "creat": supported values: "*", "CONNECT", "CREATE", "DELETE", "UPDATE"
       help: write `verbs = "create, update"`: create, update, delete, connect or `*`
     error[KW407] src/lib.rs:20 guestbook::webhook::Validator versions: Required value
-      help: name versions, as `versions = "v1"`; `*` is all
+      help: add versions, such as `versions = "v1"`; `*` matches all
     "#);
 }
 
 #[test]
-fn an_address_is_a_path_or_a_url() {
-    insta::assert_snapshot!(findings(vec![Webhook { path: String::new(), ..webhook() }]), @r"
-    error[KW403] src/lib.rs:20 guestbook::webhook::Validator path: without `path` or `url` the API server does not know where to send requests
+fn a_webhook_has_either_a_path_or_a_url() {
+    insta::assert_snapshot!(findings(vec![Webhook { path: String::new(), ..webhook() }]), @"
+    error[KW403] src/lib.rs:20 guestbook::webhook::Validator path: neither `path` nor `url` is set, so the API server cannot send requests
       help: give either `path`, as `/validate-guestbook-example-com-v1-guestbook`, or `url`
     ");
-    insta::assert_snapshot!(findings(vec![Webhook { url: "https://example.com/v".into(), ..webhook() }]), @r"
-    error[KW403] src/lib.rs:20 guestbook::webhook::Validator path: `path` is of the operator's own server, and `url` of another: only one can be meant
+    insta::assert_snapshot!(findings(vec![Webhook { url: "https://example.com/v".into(), ..webhook() }]), @"
+    error[KW403] src/lib.rs:20 guestbook::webhook::Validator path: `path` and `url` are mutually exclusive: `path` is on the operator's server, `url` on another one
       help: give either `path`, as `/validate-guestbook-example-com-v1-guestbook`, or `url`
     ");
     let plain = Webhook { path: String::new(), url: "http://example.com/v".into(), ..webhook() };
     insta::assert_snapshot!(findings(vec![plain]), @r#"
     error[KW412] src/lib.rs:20 guestbook::webhook::Validator url: Invalid value: "http": 'https' is the only allowed URL scheme; desired format: https://host[/path]
-      help: write an address such as `https://hooks.example.com/validate`
+      help: use a URL such as `https://hooks.example.com/validate`
     "#);
 }
 
@@ -173,28 +173,28 @@ fn match_conditions_are_compiled() {
     let conditions = vec![condition("a", "object.spec.size"), condition("a", "reqest.name == 'x'")];
     insta::assert_snapshot!(findings(vec![Webhook { match_conditions: conditions, ..webhook() }]), @r#"
     error[KW408] src/lib.rs:20 guestbook::webhook::Validator match_conditions: Duplicate value: "a"
-      help: write CEL that is true or false, over `object`, `oldObject`, `request` and `namespaceObject`, each with a name of its own
+      help: use boolean CEL expressions over `object`, `oldObject`, `request` and `namespaceObject`, each with a unique name
     error[KW408] src/lib.rs:20 guestbook::webhook::Validator match_conditions: Invalid value: "object.spec.size": must evaluate to bool but got dyn
-      help: write CEL that is true or false, over `object`, `oldObject`, `request` and `namespaceObject`, each with a name of its own
+      help: use boolean CEL expressions over `object`, `oldObject`, `request` and `namespaceObject`, each with a unique name
     error[KW408] src/lib.rs:20 guestbook::webhook::Validator match_conditions: Invalid value: "reqest.name == 'x'": compilation failed: ERROR: <input>:1:1: undeclared reference to 'reqest' (in container '')
        | reqest.name == 'x'
        | ^
-      help: write CEL that is true or false, over `object`, `oldObject`, `request` and `namespaceObject`, each with a name of its own
+      help: use boolean CEL expressions over `object`, `oldObject`, `request` and `namespaceObject`, each with a unique name
     "#);
 }
 
 #[test]
-fn the_name_of_a_configuration_is_checked() {
+fn the_name_of_a_configuration_is_validated() {
     insta::assert_snapshot!(findings(vec![Webhook { configuration: "Hooks!".into(), ..webhook() }]), @r#"
     error[KW400] src/lib.rs:20 guestbook::webhook::Validator configuration: Invalid value: "Hooks!": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')
-      help: write a name such as `guestbook-webhooks`
+      help: use a name such as `guestbook-webhooks`
     "#);
 }
 
 #[test]
-fn a_selector_of_another_shape_is_told() {
-    insta::assert_snapshot!(findings(vec![Webhook { object_selector: Some(json!(["a"])), ..webhook() }]), @r"
+fn an_invalid_selector_is_reported() {
+    insta::assert_snapshot!(findings(vec![Webhook { object_selector: Some(json!(["a"])), ..webhook() }]), @"
     error[KW400] src/lib.rs:20 guestbook::webhook::Validator: json: cannot unmarshal array into Go struct field ValidatingWebhook.webhooks.objectSelector of type v1.LabelSelector
-      help: write a webhook that an API server accepts
+      help: change the webhook so that the API server accepts it
     ");
 }

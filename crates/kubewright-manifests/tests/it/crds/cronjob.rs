@@ -1,4 +1,4 @@
-//! The kind of the kubebuilder book, with a whole JobTemplateSpec in it.
+//! CronJob of the kubebuilder book, with an embedded JobTemplateSpec.
 
 use k8s_openapi::api::batch::v1::JobTemplateSpec;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -80,14 +80,14 @@ pub(super) struct CronJobStatus {
 }
 
 #[test]
-fn cronjob_is_what_controller_gen_makes_of_it() {
+fn cronjob_equals_the_output_of_controller_gen() {
     let mut described = crd::of::<CronJob>();
     crd::limit_descriptions(&mut described.definition, 0);
     same("cronjob_without_descriptions", &text(&described));
 }
 
 #[test]
-fn descriptions_are_what_a_definition_is_large_of() {
+fn descriptions_make_up_most_of_a_crd() {
     let mut described = crd::of::<CronJob>();
     let size = |definition: &Value| (yaml::document(definition).len(), definition.to_string().len());
     let mut sizes = vec![("whole", size(&described.definition))];
@@ -106,7 +106,7 @@ fn descriptions_are_what_a_definition_is_large_of() {
 }
 
 #[test]
-fn a_description_ends_with_a_sentence() {
+fn a_truncated_description_ends_with_a_sentence() {
     let mut described = crd::of::<CronJob>();
     crd::limit_descriptions(&mut described.definition, 120);
     let at = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/startingDeadlineSeconds/description";
@@ -117,7 +117,7 @@ fn a_description_ends_with_a_sentence() {
 }
 
 #[test]
-fn embedded_types_keep_what_apply_merges_them_by() {
+fn embedded_types_keep_their_list_types_and_keys() {
     let described = crd::of::<CronJob>();
     let spec = "/properties/spec/properties/jobTemplate/properties/spec/properties/template/properties/spec";
     let pod = super::schema(&described).pointer(spec).unwrap();
@@ -131,7 +131,7 @@ fn embedded_types_keep_what_apply_merges_them_by() {
 }
 
 #[test]
-fn embedded_metadata_is_said_on_request() {
+fn embedded_metadata_is_generated_on_request() {
     let described = crd::with::<CronJob>(Options { embedded_object_meta: true });
     let metadata = "/properties/spec/properties/jobTemplate/properties/metadata";
     let metadata = super::schema(&described).pointer(metadata).unwrap();

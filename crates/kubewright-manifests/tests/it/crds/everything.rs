@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{same, text};
 
-/// Everything that can be said.
+/// EverythingSpec uses every marker.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug)]
 #[kube(
     group = "example.com",
@@ -54,12 +54,12 @@ pub(super) struct EverythingSpec {
     when: String,
     #[schemars(transform = schema::enumeration(["A", "B"]))]
     letter: String,
-    /// Said once.
+    /// An immutable field.
     #[schemars(transform = schema::immutable(), transform = schema::title("Fixed"))]
     fixed: String,
     #[schemars(transform = schema::nullable())]
     nothing: Option<String>,
-    #[schemars(transform = schema::external_docs("https://example.com", "More of it"))]
+    #[schemars(transform = schema::external_docs("https://example.com", "More information"))]
     #[schemars(transform = schema::example("an example"))]
     documented: String,
     #[schemars(transform = schema::min_items(1), transform = schema::max_items(3))]
@@ -106,25 +106,25 @@ pub(super) struct EverythingSpec {
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug)]
 #[schemars(transform = schema::atomic_struct())]
 pub(super) struct Named {
-    /// What it is called.
+    /// The name.
     name: String,
     value: Option<serde_json::Value>,
 }
 
-/// How much.
+/// The level.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Level {
-    /// Not much.
+    /// The lowest level.
     Low,
     High,
 }
 
-/// Where it is from.
+/// The source.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Source {
-    /// From a repository.
+    /// A Git repository.
     Git {
         url: String,
     },
@@ -165,11 +165,11 @@ pub(super) struct EverythingStatus {
 }
 
 #[test]
-fn every_marker_is_in_the_definition() {
+fn every_marker_is_in_the_crd() {
     let mut described = crd::of::<Everything>();
     let template =
         "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/template/properties/spec";
-    // CronJob's snapshot has it.
+    // Covered by CronJob's snapshot.
     *described.definition.pointer_mut(template).unwrap() = serde_json::json!({ "type": "object" });
     same("everything", &text(&described));
 }

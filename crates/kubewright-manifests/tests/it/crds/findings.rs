@@ -1,4 +1,4 @@
-//! Types that are wrong, and what is said of them.
+//! Findings about invalid types.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use kubewright_manifests::{crd, schema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::told;
+use super::rendered;
 
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug)]
 #[kube(group = "example.com", version = "v1", kind = "Wrong", namespaced)]
@@ -41,30 +41,30 @@ struct Deep {
 }
 
 #[test]
-fn every_mistake_is_told_with_its_place_and_its_remedy() {
-    insta::assert_snapshot!(told(&crd::of::<Wrong>()), @r#"
-    KW101 spec.lone: `schema::items` is for a list, and this is a string
+fn every_problem_is_reported_with_its_location_and_fix() {
+    insta::assert_snapshot!(rendered(&crd::of::<Wrong>()), @r#"
+    KW101 spec.lone: `schema::items` is for a list, but this is a string
       take `schema::items` off
-    KW101 spec.map: `schema::min_length` is for a string, and this is a map
+    KW101 spec.map: `schema::min_length` is for a string, but this is a map
       take `schema::min_length` off, or write `schema::min_properties`
-    KW101 spec.number: `schema::maximum` is given 1.5, and this is an integer
-      give it an integer
-    KW101 spec.text: `schema::min_properties` is for a map or a struct, and this is a string
+    KW101 spec.number: `schema::maximum` has the bound 1.5, but this is an integer
+      use an integer
+    KW101 spec.text: `schema::min_properties` is for a map or a struct, but this is a string
       take `schema::min_properties` off, or write `schema::min_length`
-    KW102 spec: `schema::exactly_one_of` names the field "lost", and there is none
-      name fields as they are in JSON: defaulted, lone, map, misspelt, null, number, text, tuple, unit
-    KW103 spec.misspelt: "minPropertes" is no keyword of a definition's schema, and would be dropped
-      write one that is, or better the marker of `schema` for it
+    KW102 spec: `schema::exactly_one_of` names the field "lost", which does not exist
+      use JSON field names: defaulted, lone, map, misspelt, null, number, text, tuple, unit
+    KW103 spec.misspelt: CRD schemas do not support the keyword "minPropertes"; it would be dropped
+      use a supported keyword, or a marker of `schema`
     KW104 spec.defaulted.list[].deep: a `None` here is written as `null`, which the API server refuses: the field is optional, not nullable
       add `#[serde(default, skip_serializing_if = "Option::is_none")]`; or, if null is to mean something of its own, `#[schemars(transform = schema::nullable())]`
     KW104 spec.defaulted: a `None` here is written as `null`, which the API server refuses: the field is optional, not nullable
       add `#[serde(default, skip_serializing_if = "Option::is_none")]`; or, if null is to mean something of its own, `#[schemars(transform = schema::nullable())]`
     KW104 spec.null: a `None` here is written as `null`, which the API server refuses: the field is optional, not nullable
       add `#[serde(default, skip_serializing_if = "Option::is_none")]`; or, if null is to mean something of its own, `#[schemars(transform = schema::nullable())]`
-    KW107 spec.unit: `()` and unit structs are always null, which no schema of a definition can say
-      leave the field out, or make it a struct with empty braces
-    KW108 spec.tuple: a definition cannot say that the items of a list are of different types
-      make it a struct with a name for each
+    KW107 spec.unit: `()` and unit structs are always null, which CRD schemas cannot express
+      remove the field, or make it a struct with empty braces
+    KW108 spec.tuple: CRD schemas cannot express list items of different types
+      use a struct with named fields
     "#);
 }
 
@@ -89,11 +89,11 @@ enum Adjacent {
 }
 
 #[test]
-fn an_enum_that_makes_kube_panic_is_told() {
-    insta::assert_snapshot!(told(&crd::of::<Mixed>()), @r#"
-    KW105 spec.content: this enum cannot be said in a definition: the field "c" is something else in each variant
+fn an_enum_that_makes_kube_panic_is_reported() {
+    insta::assert_snapshot!(rendered(&crd::of::<Mixed>()), @r#"
+    KW105 spec.content: CRD schemas cannot represent this enum: the field "c" differs between variants
       give the field one type in all variants, or another name in each; or leave out `#[serde(tag)]` and `#[serde(content)]`: then each variant is a field of its own
-    KW105 spec.mixed: this enum cannot be said in a definition: its variants are of different types (object, string)
+    KW105 spec.mixed: CRD schemas cannot represent this enum: its variants have different types (object, string)
       give each variant without data empty braces (`None {}`), so that all of them are objects; for an integer or a string use `IntOrString`; for anything at all put `#[schemars(transform = schema::any())]` on the field
     "#);
 }
@@ -112,11 +112,11 @@ enum TaggedEnum {
 }
 
 #[test]
-fn a_tagged_enum_wants_the_marker_that_makes_it_a_union() {
-    insta::assert_snapshot!(told(&crd::of::<Tagged>()), @r#"
-    KW109 spec.tagged: kube's derive panics at an enum that has its tag inside
-      put `#[schemars(transform = schema::union())]` on the enum, beside its `#[serde(tag = ...)]`
-    "#);
+fn an_internally_tagged_enum_needs_the_union_marker() {
+    insta::assert_snapshot!(rendered(&crd::of::<Tagged>()), @"
+    KW109 spec.tagged: kube's derive panics on an internally tagged enum
+      put `#[schemars(transform = schema::union())]` on the enum, next to `#[serde(tag = ...)]`
+    ");
 }
 
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug)]
@@ -131,11 +131,11 @@ struct Tree {
 }
 
 #[test]
-fn a_type_that_holds_itself_is_told() {
-    insta::assert_snapshot!(told(&crd::of::<Recursive>()), @r#"
-    KW106 : the type Tree holds itself, and a definition has to end somewhere
-      put `#[schemars(transform = schema::any())]` on the field that closes the circle
-    "#);
+fn a_recursive_type_is_reported() {
+    insta::assert_snapshot!(rendered(&crd::of::<Recursive>()), @"
+    KW106 : the type Tree is recursive, which CRD schemas cannot represent
+      put `#[schemars(transform = schema::any())]` on the recursive field
+    ");
 }
 
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug)]
@@ -150,9 +150,9 @@ struct WithValue {
 }
 
 #[test]
-fn a_value_in_a_map_is_told_since_kube_stumbles_over_it() {
-    insta::assert_snapshot!(told(&crd::of::<ValueInMap>()), @r#"
-    KW109 : kube's derive panics at this kind: valid JSONSchemaProps from schemars schema: Error("invalid type: boolean `true`, expected JSONSchemaProps", line: 0, column: 0)
-      put `#[schemars(transform = schema::preserve_unknown_fields())]` on the field of type `Value` that is in a map
+fn a_value_in_a_map_is_reported_because_kube_panics() {
+    insta::assert_snapshot!(rendered(&crd::of::<ValueInMap>()), @r#"
+    KW109 : kube's derive panics on this kind: valid JSONSchemaProps from schemars schema: Error("invalid type: boolean `true`, expected JSONSchemaProps", line: 0, column: 0)
+      put `#[schemars(transform = schema::preserve_unknown_fields())]` on the field with `Value` in a map
     "#);
 }

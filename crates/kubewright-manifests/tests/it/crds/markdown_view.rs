@@ -1,4 +1,4 @@
-//! The kind of the kubebuilder tutorial.
+//! MarkdownView of the kubebuilder tutorial.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{same, text};
 
-/// What a MarkdownView is to be.
+/// MarkdownViewSpec defines the desired state of MarkdownView.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug)]
 #[kube(
     group = "view.zoetrope.github.io",
@@ -43,10 +43,10 @@ fn one() -> i32 {
     1
 }
 
-/// How a MarkdownView is.
+/// MarkdownViewStatus defines the observed state of MarkdownView.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default)]
 pub(super) struct MarkdownViewStatus {
-    /// What is true of it.
+    /// Conditions represent the current state of the MarkdownView.
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     conditions: Vec<Condition>,
@@ -55,12 +55,12 @@ pub(super) struct MarkdownViewStatus {
 kubewright_manifests::crds!(MarkdownView);
 
 #[test]
-fn markdown_view_is_what_controller_gen_makes_of_it() {
+fn markdown_view_equals_the_output_of_controller_gen() {
     same("markdown_view", &text(&crd::of::<MarkdownView>()));
 }
 
 #[test]
-fn a_kind_that_is_declared_is_found_with_its_place() {
+fn a_declared_kind_is_found_with_its_location() {
     let declared = declare::all();
     let [declare::Declared::Kind(kind)] = declared.as_slice() else { panic!("{declared:?}") };
     assert!(kind.item.path.ends_with("crds::markdown_view::MarkdownView"), "{:?}", kind.item);

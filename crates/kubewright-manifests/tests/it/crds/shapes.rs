@@ -1,4 +1,4 @@
-//! Types that schemars says in ways that definitions do not know.
+//! Types whose schemars schema is not valid in a CRD.
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::{NonZeroI32, NonZeroU32};
@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{judged, told};
+use super::{judged, rendered};
 
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug)]
 #[kube(group = "example.com", version = "v1", kind = "Shapes", namespaced)]
@@ -38,11 +38,11 @@ struct ShapesSpec {
     all_renamed: Vec<Renamed>,
 }
 
-/// A string of its own.
+/// A string type.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug)]
 struct Renamed(#[schemars(length(min = 1, max = 5))] String);
 
-/// An integer or a string, by hand.
+/// An integer or a string.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug)]
 #[serde(untagged)]
 enum Either {
@@ -78,9 +78,9 @@ struct Strict {
 }
 
 #[test]
-fn what_schemars_says_otherwise_keeps_its_meaning() {
+fn converted_schemas_keep_their_meaning() {
     let described = crd::of::<Shapes>();
-    assert_eq!(told(&described), "");
+    assert_eq!(rendered(&described), "");
     assert_eq!(judged(&described.definition), [""; 0]);
     let spec = &super::schema(&described)["properties"]["spec"];
     let field = |name: &str| &spec["properties"][name];
@@ -88,7 +88,7 @@ fn what_schemars_says_otherwise_keeps_its_meaning() {
     let choice = json!([{ "required": ["host"] }, { "required": ["path"] }]);
     assert_eq!(field("chosen")["anyOf"], choice);
     assert_eq!(field("nested")["items"]["additionalProperties"]["anyOf"], choice);
-    assert_eq!(spec["anyOf"], choice, "it is flattened");
+    assert_eq!(spec["anyOf"], choice, "flattened");
     assert_eq!((&field("host")["type"], &field("host")["maxLength"]), (&json!("string"), &json!(4)));
     assert_eq!((&field("array")["minItems"], &field("array")["maxItems"]), (&json!(3), &json!(3)));
     assert_eq!(field("positive")["minimum"], 1);
@@ -99,11 +99,11 @@ fn what_schemars_says_otherwise_keeps_its_meaning() {
         json!({ "x-kubernetes-preserve-unknown-fields": true })
     );
     let renamed = json!({
-        "description": "A string of its own.", "type": "string", "minLength": 1, "maxLength": 3, "pattern": "^a",
+        "description": "A string type.", "type": "string", "minLength": 1, "maxLength": 3, "pattern": "^a",
     });
-    assert_eq!(field("renamed"), &renamed, "what stands at the field wins");
+    assert_eq!(field("renamed"), &renamed, "the field takes precedence over its type");
     let renamed =
-        json!({ "description": "A string of its own.", "type": "string", "minLength": 2, "maxLength": 5 });
+        json!({ "description": "A string type.", "type": "string", "minLength": 2, "maxLength": 5 });
     assert_eq!(field("all_renamed")["items"], renamed);
     assert_eq!(field("strict")["properties"], json!({ "only": { "type": "boolean" } }));
 }
@@ -124,9 +124,9 @@ struct EmbedsSpec {
 }
 
 #[test]
-fn built_in_types_are_what_an_api_server_takes() {
+fn built_in_types_are_accepted_by_the_api_server() {
     let described = crd::of::<Embeds>();
-    assert_eq!(told(&described), "");
+    assert_eq!(rendered(&described), "");
     assert_eq!(judged(&described.definition), [""; 0]);
     let ports = "/properties/spec/properties/service/properties/ports/x-kubernetes-list-map-keys";
     assert_eq!(super::schema(&described).pointer(ports).unwrap(), &json!(["port", "protocol"]));

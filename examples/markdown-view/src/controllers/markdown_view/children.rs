@@ -1,7 +1,7 @@
-//! The objects that a MarkdownView owns, in their desired state.
+//! The desired state of the objects that a MarkdownView owns.
 //!
-//! Pure: the same view gives the same objects, so that an apply of them is not sent again when nothing changed. The
-//! caller sets their namespace and their owner. A typo in a field is a compile error.
+//! Pure: the same view gives the same objects, so an unchanged apply is not sent again. The caller sets
+//! namespace and owner reference. A misspelled field is a compile error.
 
 use std::collections::BTreeMap;
 

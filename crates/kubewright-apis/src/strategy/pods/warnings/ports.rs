@@ -1,4 +1,4 @@
-//! Ports that collide, or whose names do.
+//! Warnings about conflicting ports and port names.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,6 @@ use crate::defaults::pods::resources::is_sidecar;
 use kubewright_apimachinery::field::{Path, quote};
 use kubewright_apimachinery::object::Fields as _;
 
-/// Warns of the ports of all containers.
 pub(super) fn ports(spec: &Value, path: &Path, found: &mut Warnings) {
     let mut all: HashMap<(i64, &str), Vec<(Path, &Value)>> = HashMap::new();
     for (container, path) in containers(spec, path) {
@@ -31,7 +30,7 @@ pub(super) fn ports(spec: &Value, path: &Path, found: &mut Warnings) {
     names(spec, path, found);
 }
 
-/// How two ports with the same number and protocol collide on the host.
+/// The type of conflict between two ports with the same number and protocol on the host.
 fn collision(port: &Value, other: &Value) -> Option<&'static str> {
     let (ip, other_ip) = (port.str_at("hostIP"), other.str_at("hostIP"));
     let (number, other_number) = (host_port(port), host_port(other));
@@ -46,7 +45,7 @@ fn collision(port: &Value, other: &Value) -> Option<&'static str> {
     }
 }
 
-/// Names are looked up among containers that run side by side; the first one wins.
+/// Warns about duplicate names among concurrently running containers. The first one is used.
 fn names(spec: &Value, path: &Path, found: &mut Warnings) {
     let mut all: HashMap<&str, Path> = HashMap::new();
     let sidecars =
@@ -81,7 +80,7 @@ fn host_port(port: &Value) -> i64 {
     port.int_at("hostPort").unwrap_or_default()
 }
 
-/// A port as Go prints a struct.
+/// Formats a port like a Go struct.
 fn printed(port: &Value) -> String {
     format!(
         "{{Name:{} HostPort:{} ContainerPort:{} Protocol:{} HostIP:{}}}",

@@ -1,4 +1,4 @@
-//! Volumes that no longer work, and files of a volume that get in each other's way.
+//! Warnings about deprecated volumes and overlapping paths in projected volumes.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::Warnings;
 use kubewright_apimachinery::field::{Path, quote};
 use kubewright_apimachinery::object::Fields as _;
 
-/// Sources that are gone or going, with their names in warnings.
+/// Deprecated and removed sources: field, name in the warning, and message.
 const DEPRECATED: [(&str, &str, &str); 9] = [
     ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
     ("gitRepo", "gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
@@ -19,7 +19,6 @@ const DEPRECATED: [(&str, &str, &str); 9] = [
     ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
 
-/// Warns of the volumes of a pod.
 pub(super) fn volumes(spec: &Value, path: &Path, found: &mut Warnings) {
     for (index, volume) in spec.list_at("volumes").iter().enumerate() {
         let path = path.child("volumes").index(index);
@@ -41,7 +40,7 @@ pub(super) fn volumes(spec: &Value, path: &Path, found: &mut Warnings) {
     }
 }
 
-/// A file of a volume and, in a volume of many sources, where it comes from.
+/// A path in a volume and, in a projected volume, its source.
 struct File<'a> {
     path: &'a str,
     source: Option<String>,
@@ -55,7 +54,7 @@ impl File<'_> {
         }
     }
 
-    /// Whether both are the same file, or one would be a directory of the other.
+    /// Whether the paths are equal or one is a parent directory of the other.
     fn overlaps(&self, other: &Self) -> bool {
         if self.path.is_empty() || other.path.is_empty() {
             return false;

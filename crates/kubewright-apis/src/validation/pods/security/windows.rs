@@ -1,4 +1,4 @@
-//! Rules of what only containers on Windows have.
+//! Validation of Windows security options.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ const MAX_CREDENTIAL_SPEC_KIB: usize = 64;
 const MAX_DOMAIN: usize = 256;
 const MAX_USER: usize = 104;
 
-/// Checks the options of a pod or container.
+/// Validates `windowsOptions` of a pod or container.
 pub(super) fn options(options: &Value, path: &Path, errors: &mut ErrorList) {
     if let Some(name) = options.at("gmsaCredentialSpecName").as_str() {
         checks::dns_subdomain(name, &path.child("gmsaCredentialSpecName"), errors);
@@ -31,7 +31,7 @@ pub(super) fn options(options: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// Containers that are processes of the host: all of a pod's or none, and with the host's network.
+/// Validates HostProcess: either all containers or none, and only in the host network.
 pub(in crate::validation::pods) fn host_process(spec: &Value, path: &Path, errors: &mut ErrorList) {
     let of_pod = spec.at("securityContext.windowsOptions.hostProcess").as_bool();
     let (mut count, mut of_host) = (0, 0);
@@ -62,7 +62,7 @@ pub(in crate::validation::pods) fn host_process(spec: &Value, path: &Path, error
     }
 }
 
-/// `USER` or `DOMAIN\USER`.
+/// Validates `USER` or `DOMAIN\USER`.
 fn user_name(name: &str) -> Vec<String> {
     if name.is_empty() {
         return vec!["runAsUserName cannot be an empty string".to_owned()];
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_may_have_a_domain() {
+    fn a_user_name_may_have_a_domain() {
         for name in ["ContainerUser", r"NT AUTHORITY\SYSTEM", r"example.com\a-b"] {
             assert_eq!(user_name(name), Vec::<String>::new(), "{name}");
         }

@@ -1,5 +1,5 @@
-//! Volume sources of vendors and of storage systems, most of which no longer work: the rules are still those
-//! of upstream, since objects that name them still exist.
+//! Validation of vendor-specific volume sources. Most plugins are removed, but existing objects may still use
+//! them.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ fn all_required(source: &Value, names: &[&str], path: &Path, errors: &mut ErrorL
 fn partition(source: &Value, path: &Path, errors: &mut ErrorList) {
     let value = source.int_at("partition").unwrap_or_default();
     if !(0..=255).contains(&value) {
-        // Zero is fine, whatever the message says.
+        // Zero is valid, contrary to the message.
         let detail = "must be between 1 and 255, inclusive";
         errors.push(FieldError::invalid(&path.child("partition"), value, detail));
     }
@@ -92,7 +92,7 @@ pub(super) fn quobyte(source: &Value, path: &Path, errors: &mut ErrorList) {
     all_required(source, &["volume"], path, errors);
 }
 
-/// `host:port`, where a host with colons stands in brackets. Either part may be empty.
+/// Whether `pair` is `host:port`. A host with colons is in brackets. Both parts may be empty.
 fn is_host_and_port(pair: &str) -> bool {
     let Some((host, port)) = pair.rsplit_once(':') else { return false };
     let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));

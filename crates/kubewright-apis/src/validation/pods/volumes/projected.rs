@@ -1,7 +1,7 @@
-//! Volumes that show the pod itself, tokens, secrets and config maps in one directory.
+//! Validation of downward API and projected volumes.
 //!
-//! Two kinds of projections, cluster trust bundles and pod certificates, are behind features that are off:
-//! the strategy drops them before they get here.
+//! Cluster trust bundles and pod certificates belong to disabled features; the strategy drops them before
+//! validation.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ const FIELDS: [&str; 5] =
 pub(super) fn downward_api(source: &Value, path: &Path, errors: &mut ErrorList) {
     checks::file_mode(source, "defaultMode", path, errors);
     for item in source.list_at("items") {
-        // Upstream leaves out which item it is.
+        // Upstream omits the index of the item.
         downward_file(item, path, errors);
     }
 }

@@ -1,4 +1,4 @@
-//! Volume sources of Kubernetes itself, and protocols that any node speaks.
+//! Validation of Kubernetes' own volume sources, NFS, iSCSI and Fibre Channel.
 
 use serde_json::Value;
 
@@ -51,7 +51,7 @@ fn files(source: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// A key of a secret or config map and the file that shows it.
+/// Validates a key of a secret or config map and its file path.
 pub(super) fn key_to_path(item: &Value, path: &Path, errors: &mut ErrorList) {
     checks::required(item, "key", path, errors);
     checks::required(item, "path", path, errors);
@@ -90,7 +90,7 @@ pub(super) fn iscsi(source: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// The three ways to name an initiator or target.
+/// Validates an iSCSI name in one of three formats.
 fn initiator(name: &str, path: &Path, errors: &mut ErrorList) {
     let valid = match name.get(..3) {
         Some("iqn") => is_iqn(name),
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn initiators_have_one_of_three_forms() {
+    fn iscsi_names_have_one_of_three_formats() {
         for name in ["iqn.2001-04.com.example:storage.disk1", "eui.0123456789abcdef"] {
             let mut errors = ErrorList::new();
             initiator(name, &Path::new("iqn"), &mut errors);

@@ -1,4 +1,4 @@
-//! Rules of how quickly an autoscaler follows its metrics.
+//! Validation of the scaling behavior of HorizontalPodAutoscaler.
 
 use serde_json::Value;
 

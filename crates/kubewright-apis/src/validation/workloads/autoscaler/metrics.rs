@@ -1,4 +1,4 @@
-//! Rules of the metrics that an autoscaler follows.
+//! Validation of the metrics of HorizontalPodAutoscaler.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use kubewright_apimachinery::object::Fields as _;
 
 const TYPES: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Resource"];
 
-/// The members that hold the metric of a type, in the order in which they are checked.
+/// Metric types and their members, in validation order.
 const SOURCES: [(&str, &str); 5] = [
     ("object", "Object"),
     ("external", "External"),
@@ -25,7 +25,7 @@ pub(super) fn validate(spec: &Value, described: GroupRule, path: &Path) -> Error
     for (i, one) in metrics.iter().enumerate() {
         errors.extend(metric(one, described, &path.index(i)));
     }
-    // With no pods only what is measured elsewhere can ask for some.
+    // With zero replicas, only metrics that do not depend on pods can trigger scaling.
     let elsewhere = |metric: &Value| ["Object", "External"].contains(&metric.str_at("type"));
     if spec.int_at("minReplicas") == Some(0) && !metrics.iter().any(elsewhere) {
         let detail =
@@ -57,7 +57,7 @@ fn metric(metric: &Value, described: GroupRule, path: &Path) -> ErrorList {
             errors.push(FieldError::required(&path.child(expected), detail));
         }
         Some(_) => {}
-        // Upstream notices twice.
+        // Upstream reports this twice.
         None => errors.push(FieldError::not_supported(&at, kind, &TYPES)),
     }
     if present.len() > 1 {
@@ -131,7 +131,7 @@ fn resource(name: &str, source: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// Checks the name of a resource that containers have.
+/// Validates a resource name of containers.
 fn container_resource(name: &str, path: &Path) -> ErrorList {
     let mut errors: ErrorList = meta::invalid(path, name, names::label_key(name)).collect();
     let standard = ["cpu", "memory", "ephemeral-storage"].contains(&name) || name.starts_with("hugepages-");
@@ -152,7 +152,7 @@ fn target(values: &Value, path: &Path) -> ErrorList {
         errors.push(FieldError::invalid(&at, kind, "must be either Utilization, Value, or AverageValue"));
     }
     for name in ["value", "averageValue"] {
-        // Quantities are canonical.
+        // Quantities are in canonical form.
         if let Some(quantity) = values.at(name).as_str().filter(|q| *q == "0" || q.starts_with('-')) {
             errors.push(FieldError::invalid(&path.child(name), quantity, "must be positive"));
         }
