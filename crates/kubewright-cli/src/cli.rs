@@ -13,7 +13,8 @@ use clap::{ArgAction, Args, ColorChoice, CommandFactory, Parser, Subcommand, Val
 
 use crate::cli::examples::examples;
 use crate::commands::{
-    apiserver, completion, create, delete, dev, edit, envtest, help, init, manifests, update, version,
+    apiserver, completion, create, delete, dev, edit, envtest, help, init, manifests, migrate, update,
+    version,
 };
 use crate::ui::{Verbosity, style};
 
@@ -58,6 +59,7 @@ pub(crate) enum Command {
     Envtest(envtest::Args),
     Init(init::Args),
     Manifests(manifests::Args),
+    Migrate(migrate::Args),
     Update(update::Args),
     Version(version::Args),
     Help(help::Args),

@@ -15,6 +15,7 @@ pub(crate) mod help;
 pub(crate) mod init;
 mod kubebuilder;
 pub(crate) mod manifests;
+pub(crate) mod migrate;
 pub(crate) mod update;
 pub(crate) mod version;
 
@@ -34,6 +35,7 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Result<()> {
         Command::Envtest(args) => envtest::run(&args, ui),
         Command::Init(args) => init::run(&args, ui),
         Command::Manifests(args) => manifests::run(&args, ui),
+        Command::Migrate(args) => migrate::run(&args, ui),
         Command::Update(args) => update::run(&args, ui),
         Command::Version(args) => version::run(&args, ui),
         Command::Help(args) => help::run(&args),

@@ -11,6 +11,7 @@ mod control_plane;
 mod descriptions;
 mod dev;
 mod error;
+mod migration;
 mod output;
 mod private;
 mod project;

@@ -59,11 +59,10 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
         return Ok(());
     }
     if change(&root, &changed, args.how, ui)? {
-        ui.note(&format!(
-            "objects stay stored in their old version until they are written again: after `make manifests install`, \
-             `kubectl get {} -A -o yaml | kubectl replace -f -` rewrites them",
-            kind.to_lowercase()
-        ));
+        ui.note(
+            "objects stay stored in their old version until they are written again: after `make manifests install`, run \
+             `kubewright migrate --all`",
+        );
     }
     Ok(())
 }

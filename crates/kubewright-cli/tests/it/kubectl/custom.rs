@@ -5,6 +5,7 @@ mod definition;
 mod generated;
 mod get;
 mod invalid;
+mod migrate;
 mod status;
 mod update;
 mod versions;

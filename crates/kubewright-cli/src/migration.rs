@@ -1,0 +1,161 @@
+//! Storage-version migration: every object is written once in the storage version of its CRD, then
+//! `status.storedVersions` is trimmed.
+//!
+//! The invariant: `status.storedVersions` is trimmed only after every object that existed at the start was written, and only if
+//! the storage version is still the same. Progress is kept in an annotation of the CRD, so an interrupted migration resumes.
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+
+use crate::error::Hint as _;
+
+/// The version that is migrated to and the list position, as JSON.
+const PROGRESS: &str = "kubewright.dev/storage-migration";
+/// Objects per list request.
+const PAGE: u32 = 500;
+
+/// A CRD whose objects may be stored in several versions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Migration {
+    /// Name of the CRD.
+    pub(crate) name: String,
+    /// The storage version.
+    pub(crate) storage: String,
+    /// `status.storedVersions`.
+    pub(crate) stored: Vec<String>,
+}
+
+/// The named CRDs, or all if none is named, that list more than their storage version.
+pub(crate) async fn find(client: &kube::Client, names: &[String]) -> Result<Vec<Migration>> {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let mut crds = Vec::new();
+    if names.is_empty() {
+        crds.extend(api.list(&ListParams::default()).await.context("cannot list CustomResourceDefinitions")?);
+    }
+    for name in names {
+        let crd = api.get_opt(name).await.with_context(|| format!("cannot read the CRD {name}"))?;
+        let missing = || anyhow!("there is no CRD {name}").hint("`kubectl get crds` lists their names");
+        crds.push(crd.ok_or_else(missing)?);
+    }
+    let needed = crds.iter().filter_map(Migration::of);
+    Ok(needed.filter(|migration| migration.stored != [migration.storage.clone()]).collect())
+}
+
+impl Migration {
+    fn of(crd: &CustomResourceDefinition) -> Option<Self> {
+        let storage = crd.spec.versions.iter().find(|version| version.storage)?;
+        Some(Self {
+            name: crd.metadata.name.clone()?,
+            storage: storage.name.clone(),
+            stored: crd.status.as_ref()?.stored_versions.clone().unwrap_or_default(),
+        })
+    }
+
+    /// Writes every object, and trims `status.storedVersions`. Returns how many objects were written. `progress` is called
+    /// after each page.
+    pub(crate) async fn run(&self, client: &kube::Client, progress: impl Fn(usize)) -> Result<usize> {
+        let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let crd = crds.get(&self.name).await.with_context(|| format!("cannot read the CRD {}", self.name))?;
+        let mut kind = ApiResource::from_gvk(&GroupVersionKind::gvk(
+            &crd.spec.group,
+            &self.storage,
+            &crd.spec.names.kind,
+        ));
+        kind.plural.clone_from(&crd.spec.names.plural);
+        let all: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
+        let mut position = self.resumed(&crd);
+        let mut written = 0;
+        loop {
+            let mut page = ListParams::default().limit(PAGE);
+            page.continue_token.clone_from(&position);
+            let objects = match all.list(&page).await {
+                // The position has expired: start over, which only repeats writes.
+                Err(kube::Error::Api(status)) if status.code == 410 && position.is_some() => {
+                    position = None;
+                    continue;
+                }
+                listed => listed.with_context(|| format!("cannot list {}", self.name))?,
+            };
+            position = objects.metadata.continue_.filter(|token| !token.is_empty());
+            for object in objects.items {
+                written += usize::from(self.rewrite(client, &kind, object).await?);
+            }
+            progress(written);
+            let Some(position) = &position else { break };
+            self.remember(&crds, Some(position)).await?;
+        }
+        self.trim(&crds).await?;
+        Ok(written)
+    }
+
+    /// Writes an object without a change. Returns false if it was deleted meanwhile.
+    async fn rewrite(
+        &self,
+        client: &kube::Client,
+        kind: &ApiResource,
+        mut object: DynamicObject,
+    ) -> Result<bool> {
+        let name = object.metadata.name.clone().unwrap_or_default();
+        let api: Api<DynamicObject> = match &object.metadata.namespace {
+            Some(namespace) => Api::namespaced_with(client.clone(), namespace, kind),
+            None => Api::all_with(client.clone(), kind),
+        };
+        loop {
+            match api.replace(&name, &PostParams::default(), &object).await {
+                Ok(_) => return Ok(true),
+                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(false),
+                // Another client wrote it, and so stored it in the storage version. Its schema may be newer, so write again.
+                Err(kube::Error::Api(status)) if status.code == 409 => {
+                    match api
+                        .get_opt(&name)
+                        .await
+                        .with_context(|| format!("cannot read {} {name}", self.name))?
+                    {
+                        Some(now) => object = now,
+                        None => return Ok(false),
+                    }
+                }
+                Err(error) => {
+                    return Err(error)
+                        .with_context(|| format!("cannot write {} {name}", self.name))
+                        .hint("make the object valid in the storage version, and repeat the command");
+                }
+            }
+        }
+    }
+
+    /// The list position of an interrupted migration to the same version.
+    fn resumed(&self, crd: &CustomResourceDefinition) -> Option<String> {
+        let text = crd.metadata.annotations.as_ref()?.get(PROGRESS)?;
+        let kept: Value = serde_json::from_str(text).ok()?;
+        (kept["version"] == self.storage.as_str()).then(|| kept["continue"].as_str().map(str::to_owned))?
+    }
+
+    async fn remember(&self, crds: &Api<CustomResourceDefinition>, position: Option<&str>) -> Result<()> {
+        let kept = position.map(|it| json!({ "version": self.storage, "continue": it }).to_string());
+        let patch = json!({ "metadata": { "annotations": { PROGRESS: kept } } });
+        let patched = crds.patch(&self.name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        patched.map(|_| ()).with_context(|| format!("cannot store the progress in the CRD {}", self.name))
+    }
+
+    async fn trim(&self, crds: &Api<CustomResourceDefinition>) -> Result<()> {
+        self.remember(crds, None).await?;
+        let crd = crds.get(&self.name).await.with_context(|| format!("cannot read the CRD {}", self.name))?;
+        if Self::of(&crd).is_none_or(|now| now.storage != self.storage) {
+            bail!("the storage version of {} changed meanwhile; repeat the command", self.name);
+        }
+        // The resourceVersion makes it fail if the CRD changes between the check and the write.
+        let patch = json!({
+            "metadata": { "resourceVersion": crd.metadata.resource_version },
+            "status": { "storedVersions": [self.storage] },
+        });
+        crds.patch_status(&self.name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .with_context(|| format!("cannot set status.storedVersions of {}", self.name))
+            .hint("repeat the command")?;
+        Ok(())
+    }
+}
