@@ -1,12 +1,11 @@
 //! A manager that serves its webhooks over TLS, with certificates that it keeps itself. The API server calls it through the
-//! Service, as in a cluster: one endpoint on loopback stands for each replica.
+//! Service, as in a cluster: a Pod on loopback stands for each replica.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret, Service};
 use kubewright_apiserver::{ApiServer, Options};
 use kubewright_runtime::webhook::{Rejection, Validation, Validator, WebhookOptions};
 use kubewright_runtime::{
@@ -46,7 +45,10 @@ async fn cluster() -> Client {
     client.create::<Namespace>(&object(json!({ "metadata": { "name": "system" } }))).await.expect("created");
     let service = json!({
         "metadata": { "name": "webhook-service", "namespace": "system" },
-        "spec": { "ports": [{ "name": "https", "port": 443 }] },
+        "spec": {
+            "ports": [{ "port": 443, "targetPort": "webhook-server" }],
+            "selector": { "control-plane": "controller-manager" },
+        },
     });
     client.create::<Service>(&object(service)).await.expect("created");
     let configuration = json!({
@@ -67,19 +69,32 @@ async fn cluster() -> Client {
     client
 }
 
-/// The endpoints of the Service.
+/// A ready Pod of the Service.
 async fn route(client: &Client, name: &str, address: SocketAddr) {
-    let slice = json!({
+    let pod = json!({
         "metadata": {
             "name": name,
             "namespace": "system",
-            "labels": { "kubernetes.io/service-name": "webhook-service" },
+            "labels": { "control-plane": "controller-manager" },
         },
-        "addressType": "IPv4",
-        "endpoints": [{ "addresses": [address.ip().to_string()] }],
-        "ports": [{ "name": "https", "port": address.port() }],
+        "spec": {
+            "containers": [{
+                "name": "manager",
+                "image": "guard",
+                "ports": [{ "name": "webhook-server", "containerPort": address.port() }],
+            }],
+        },
     });
-    client.create::<EndpointSlice>(&object(slice)).await.expect("created");
+    let pod = client.create::<Pod>(&object(pod)).await.expect("created");
+    let status = json!({
+        "status": {
+            "podIP": address.ip().to_string(),
+            "podIPs": [{ "ip": address.ip().to_string() }],
+            "conditions": [{ "type": "Ready", "status": "True" }],
+        },
+    });
+    let patch = Patch::merge(status).expect("a patch");
+    client.status().patch(&*pod, &patch).await.expect("patched");
 }
 
 fn manager(client: &Client) -> Manager {
