@@ -1,5 +1,7 @@
 //! Keys and certificates of the server and of its clients.
 
+pub(crate) mod issue;
+
 use std::net::IpAddr;
 
 use rcgen::{
@@ -63,11 +65,10 @@ impl Authority {
 
     /// An authority that was kept as PEM.
     pub fn from_pem(certificate: &str, key: &str) -> Result<Self, CertificateError> {
-        let der =
-            CertificateDer::from_pem_slice(certificate.as_bytes()).map_err(CertificateError::Read)?;
+        let der = CertificateDer::from_pem_slice(certificate.as_bytes()).map_err(CertificateError::Read)?;
         let key = KeyPair::from_pem(key)?;
-        let (_, parsed) = x509_parser::parse_x509_certificate(&der)
-            .map_err(|_| rcgen::Error::CouldNotParseCertificate)?;
+        let (_, parsed) =
+            x509_parser::parse_x509_certificate(&der).map_err(|_| rcgen::Error::CouldNotParseCertificate)?;
         if parsed.public_key().raw != key.subject_public_key_info() {
             return Err(CertificateError::OtherKey);
         }

@@ -39,6 +39,7 @@ mod rules;
 mod scale;
 pub mod serve;
 mod server;
+mod signing;
 mod stack;
 pub mod storage;
 mod subresources;

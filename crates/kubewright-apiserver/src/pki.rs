@@ -36,7 +36,9 @@ impl Pki {
         fs::create_dir_all(&pki.0)?;
         let authority = pki.authority()?;
         let signing_key = match pki.read("sa.key")? {
-            Some(pem) => SigningKey::from_pem(pem.as_bytes()).map_err(|error| pki.invalid("sa.key", error))?,
+            Some(pem) => {
+                SigningKey::from_pem(pem.as_bytes()).map_err(|error| pki.invalid("sa.key", error))?
+            }
             None => {
                 let key = KeyPair::generate().map_err(io::Error::other)?.serialize_pem();
                 pki.write("sa.key", &key)?;

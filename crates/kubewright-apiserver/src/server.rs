@@ -135,8 +135,8 @@ impl ApiServer {
             attributes(Registry::default().stored(resource).map(|served| &**served), object)
         })?;
         let fresh = opened.engine.revision() == 0;
-        let (pki, contents) = Pki::open(dir)
-            .map_err(|source| OpenError::Io { path: dir.join("pki"), source })?;
+        let (pki, contents) =
+            Pki::open(dir).map_err(|source| OpenError::Io { path: dir.join("pki"), source })?;
         let mut options = options;
         options.tokens.signing_key.get_or_insert(contents.signing_key);
         let server = Self::on_with(Store::with(opened.engine, Some(opened.log)), options, Some(pki));

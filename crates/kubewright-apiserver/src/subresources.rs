@@ -25,8 +25,8 @@ use crate::request::{Request, ResourcePath};
 use crate::resources::{Served, Shape};
 use crate::server::{Inner, no_page, no_resource};
 use crate::track::Author;
-use crate::write::change::{Candidate, Change, precondition_failed};
 use crate::write::WriteRequest;
+use crate::write::change::{Candidate, Change, precondition_failed};
 
 const BINDING: Gvk<'static> = Gvk { group: "", version: "v1", kind: "Binding" };
 

@@ -33,10 +33,9 @@ impl Reference {
     }
 
     fn read(value: &Value) -> Option<Self> {
-        value.is_object().then(|| Self {
-            name: value.str_at("name").to_owned(),
-            uid: value.str_at("uid").to_owned(),
-        })
+        value
+            .is_object()
+            .then(|| Self { name: value.str_at("name").to_owned(), uid: value.str_at("uid").to_owned() })
     }
 
     fn to_value(&self) -> Value {

@@ -14,8 +14,8 @@ use ring::signature::{
     ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm, KeyPair as _,
     RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair, UnparsedPublicKey, VerificationAlgorithm,
 };
-use rustls_pki_types::pem::{PemObject as _, SectionKind};
 use rustls_pki_types::PrivateKeyDer;
+use rustls_pki_types::pem::{PemObject as _, SectionKind};
 use serde_json::{Value, json};
 use x509_parser::prelude::FromDer as _;
 use x509_parser::public_key::PublicKey as X509PublicKey;
@@ -130,7 +130,8 @@ impl SigningKey {
             reader.read_sequence(|reader| {
                 reader.next().read_u8()?;
                 let private = reader.next().read_bytes()?;
-                reader.read_optional(|reader| reader.read_tagged(Tag::context(0), |curve| curve.read_oid()))?;
+                reader
+                    .read_optional(|reader| reader.read_tagged(Tag::context(0), |curve| curve.read_oid()))?;
                 let public = reader.next().read_tagged(Tag::context(1), |key| key.read_bitvec_bytes())?;
                 Ok((private, public.0))
             })
@@ -219,7 +220,8 @@ impl PublicKey {
         let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         let (algorithm, mut jwk) = match info.parsed() {
             Ok(X509PublicKey::RSA(rsa)) => {
-                let unsigned = |bytes: &[u8]| text(&bytes[bytes.iter().take_while(|byte| **byte == 0).count()..]);
+                let unsigned =
+                    |bytes: &[u8]| text(&bytes[bytes.iter().take_while(|byte| **byte == 0).count()..]);
                 let jwk = json!({"kty": "RSA", "n": unsigned(rsa.modulus), "e": unsigned(rsa.exponent)});
                 (Algorithm::Rs256, jwk)
             }

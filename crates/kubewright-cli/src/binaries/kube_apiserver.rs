@@ -40,7 +40,11 @@ const PROGRAM: Program = Program {
         ),
         heeded("client-ca-file", "FILE", "authorities of client certificates: CN is the user, O the groups"),
         heeded("secure-port", "PORT", "port to listen on; 0 is any that is free (default 6443)"),
-        heeded("api-audiences", "NAMES", "audiences of tokens that the server accepts (default: the issuers)"),
+        heeded(
+            "api-audiences",
+            "NAMES",
+            "audiences of tokens that the server accepts (default: the issuers)",
+        ),
         heeded("service-account-issuer", "URL", "issuer of tokens; the first one signs, all are accepted"),
         heeded("service-account-key-file", "FILE", "PEM keys or certificates that verify tokens"),
         heeded("service-account-signing-key-file", "FILE", "PEM key that signs tokens (default: a new one)"),
