@@ -336,7 +336,8 @@ fn is_empty(ty: &FieldType, value: &Value) -> bool {
 }
 
 fn zero(field: &'static Field) -> Value {
-    if field.pointer { Value::Null } else { zero_of(&field.ty) }
+    // Bytes that are absent marshal to null, as Go's nil slices do.
+    if field.pointer || matches!(field.ty, FieldType::Bytes) { Value::Null } else { zero_of(&field.ty) }
 }
 
 fn zero_of(ty: &'static FieldType) -> Value {

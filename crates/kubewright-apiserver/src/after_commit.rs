@@ -2,8 +2,8 @@
 //!
 //! In a real cluster controllers do this some time later. Here a commit adds its steps to an [`AfterCommit`], and the
 //! write path runs the list when it is done ([`Inner::finish`]). Steps commit as well and add to the same list, so
-//! chains and cycles of owners need no recursion. What a step does is in `gc`, `definitions`, `allocate` and
-//! `auth/aggregation`.
+//! chains and cycles of owners need no recursion. What a step does is in `gc`, `definitions`, `allocate`,
+//! `auth/aggregation` and `signing`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,6 +34,8 @@ enum Step {
     EmptyDefinition(String),
     /// A ClusterRole changed: aggregated roles may have to follow.
     AggregateRoles,
+    /// A CertificateSigningRequest was written.
+    SigningRequest(Arc<str>),
 }
 
 /// The steps that are still to be done.
@@ -56,6 +58,9 @@ impl AfterCommit {
             return;
         }
         self.role_step(served);
+        if *served.storage == *crate::signing::STORAGE {
+            self.steps.push_back(Step::SigningRequest(version.key.clone()));
+        }
         if !version.attributes.owners.is_empty() {
             self.steps.push_back(Step::Dangling(served.storage.clone(), version.key.clone()));
         }
@@ -138,6 +143,7 @@ impl Inner {
                 Step::SettleDefinitions(group) => self.follow_definitions(&group, after),
                 Step::EmptyDefinition(name) => self.empty_definition(&name, after),
                 Step::AggregateRoles => self.aggregate_roles(),
+                Step::SigningRequest(name) => self.follow_signing_request(&name),
             }
         }
     }

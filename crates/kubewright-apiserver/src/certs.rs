@@ -1,11 +1,14 @@
-//! Keys and certificates: made at the start, never written anywhere but into a kubeconfig.
+//! Keys and certificates of the server and of its clients.
+
+pub(crate) mod issue;
 
 use std::net::IpAddr;
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SanType,
+    KeyUsagePurpose, PublicKeyData as _, SanType,
 };
+use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 /// Making a certificate failed.
@@ -14,6 +17,12 @@ pub enum CertificateError {
     /// The library refused.
     #[error("a certificate could not be made")]
     Make(#[from] rcgen::Error),
+    /// A certificate cannot be read.
+    #[error("the certificate is not PEM")]
+    Read(#[source] rustls_pki_types::pem::Error),
+    /// A certificate was made for another key.
+    #[error("the certificate and the key do not belong together")]
+    OtherKey,
     /// More groups than a certificate of ours can name.
     #[error("a client certificate can name two groups, not {0}; give the user a token instead")]
     TooManyGroups(usize),
@@ -52,6 +61,24 @@ impl Authority {
         let key = KeyPair::generate()?;
         let cert = params.self_signed(&key)?;
         Ok(Self { der: cert.der().clone(), pem: cert.pem(), issuer: Issuer::new(params, key) })
+    }
+
+    /// An authority that was kept as PEM.
+    pub fn from_pem(certificate: &str, key: &str) -> Result<Self, CertificateError> {
+        let der = CertificateDer::from_pem_slice(certificate.as_bytes()).map_err(CertificateError::Read)?;
+        let key = KeyPair::from_pem(key)?;
+        let (_, parsed) =
+            x509_parser::parse_x509_certificate(&der).map_err(|_| rcgen::Error::CouldNotParseCertificate)?;
+        if parsed.public_key().raw != key.subject_public_key_info() {
+            return Err(CertificateError::OtherKey);
+        }
+        let issuer = Issuer::from_ca_cert_der(&der, key)?;
+        Ok(Self { der: der.clone(), pem: certificate.to_owned(), issuer })
+    }
+
+    /// The authority's key, as PEM.
+    pub(crate) fn key_pem(&self) -> String {
+        self.issuer.key().serialize_pem()
     }
 
     /// The authority's own certificate, as PEM.

@@ -60,6 +60,8 @@ impl Inner {
             ["healthz" | "livez" | "readyz", ref check @ ..] => Ok(single_check(&check.join("/"))),
             ["openapi", ref path @ ..] => self.openapi(request, path),
             ["metrics"] => Ok(self.metrics()),
+            [".well-known", "openid-configuration"] => self.openid_configuration(),
+            ["openid", "v1", "jwks"] => self.json_web_keys(),
             [""] => Ok(output::respond_json(StatusCode::OK, &paths(registry))),
             _ => Ok(no_page()),
         }
@@ -135,12 +137,14 @@ fn paths(registry: &Registry) -> Value {
         paths.extend(versions.iter().map(|version| format!("/apis/{group}/{version}")));
     }
     let others = [
+        "/.well-known/openid-configuration",
         "/healthz",
         "/livez",
         "/metrics",
         "/openapi/v2",
         "/openapi/v3",
         "/openapi/v3/",
+        "/openid/v1/jwks",
         "/readyz",
         "/version",
     ];

@@ -20,6 +20,7 @@ use crate::output;
 use crate::request::{Request, ResourcePath};
 use crate::resources::Served;
 use crate::server::Inner;
+use crate::tokens::{Authenticated, Bearer};
 use crate::track::Author;
 use crate::write::{WriteRequest, Written, check_namespace};
 
@@ -132,11 +133,26 @@ impl Inner {
                 self.access(&user, review)
             }
             "SelfSubjectRulesReview" => self.rules_of(&request.user, review.str_at("spec.namespace")),
-            "TokenReview" => match self.tokens.user(review.str_at("spec.token"), self.clock.now()) {
-                Some(user) => json!({"authenticated": true, "user": user_info(&user)}),
-                None => json!({"user": {}, "error": "invalid bearer token"}),
-            },
+            "TokenReview" => self.token_review(review),
             _ => json!({}),
+        }
+    }
+
+    /// The status of a TokenReview. The token is read as if it came in a header, up to the first space.
+    fn token_review(&self, review: &Value) -> Value {
+        let header = format!("Bearer {}", review.str_at("spec.token"));
+        let audiences = match review.list_at("spec.audiences") {
+            [] => self.tokens.api_audiences(),
+            given => given.iter().filter_map(|audience| audience.as_str().map(str::to_owned)).collect(),
+        };
+        match Bearer::read(&header) {
+            Bearer::Token(token) => match self.authenticate_token(token, &audiences) {
+                Ok(Authenticated { user, audiences }) => {
+                    json!({"authenticated": true, "user": user_info(&user), "audiences": audiences})
+                }
+                Err(error) => json!({"user": {}, "error": error.in_review()}),
+            },
+            Bearer::Absent | Bearer::ExtraSpace => json!({"user": {}}),
         }
     }
 

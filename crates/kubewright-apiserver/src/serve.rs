@@ -134,6 +134,7 @@ impl Bound {
 
     fn serve(self, server: ApiServer, tls: Arc<ServerConfig>) -> Serving {
         let (stop, stopped) = ordered_watch::channel(false);
+        server.listen_at(&format!("https://{}", self.address));
         let task = tokio::spawn(accept(self.listener, TlsAcceptor::from(tls), server, stopped));
         Serving { address: self.address, stop, task }
     }
@@ -148,7 +149,7 @@ fn all_certificates(bundle: &[u8]) -> Result<Vec<CertificateDer<'static>>, rustl
 /// A server that listens with certificates of its own.
 pub struct Listening {
     serving: Serving,
-    authority: Authority,
+    authority: Arc<Authority>,
     admin: Identity,
 }
 
@@ -161,7 +162,7 @@ impl Listening {
     /// As [`Listening::open`], at another loopback address.
     pub async fn open_at(server: ApiServer, address: SocketAddr) -> Result<Self, ServeError> {
         let bound = Bound::new(address).await?;
-        let authority = Authority::new()?;
+        let authority = server.authority()?;
         let admin = authority.client("admin", &[MASTERS])?;
         let service = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
         let identity = authority.server(&[bound.address.ip(), service])?;

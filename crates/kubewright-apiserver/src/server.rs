@@ -1,7 +1,7 @@
 //! The server: what it is made of, and the way of a request through it.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -15,6 +15,7 @@ use crate::allocate::InFlight;
 use crate::audit::{Audit, Audited};
 use crate::auth::{Authorization, Modes, Rbac, User};
 use crate::body::Body;
+use crate::certs::{Authority, CertificateError};
 use crate::clock::{Clock, SystemClock};
 use crate::definitions::Outlines;
 use crate::ids::Ids;
@@ -22,12 +23,13 @@ use crate::input;
 use crate::negotiate::errors_in_yaml;
 use crate::openapi::{OpenApi, Published};
 use crate::output;
+use crate::pki::Pki;
 use crate::request::{Request, ResourcePath, Target};
 use crate::resources::{Registry, Served};
 use crate::stack::poll_on_large_stack;
 use crate::storage::log::{self, OpenError, Recovered};
 use crate::storage::{Engine as _, Limits, Store};
-use crate::tokens::Tokens;
+use crate::tokens::{Bearer, TokenOptions, Tokens};
 use crate::version::KubernetesVersion;
 use crate::webhook_client::WebhookAddress;
 use crate::write::attributes;
@@ -63,6 +65,8 @@ pub struct Options {
     pub version: KubernetesVersion,
     /// Called for every authenticated request.
     pub audit: Option<Arc<dyn Audit>>,
+    /// How service account tokens are signed and verified.
+    pub tokens: TokenOptions,
 }
 
 impl Default for Options {
@@ -77,6 +81,7 @@ impl Default for Options {
             descriptions: Arc::new(NoDescriptions),
             version: KubernetesVersion::default(),
             audit: None,
+            tokens: TokenOptions::default(),
         }
     }
 }
@@ -101,6 +106,10 @@ pub(crate) struct Inner {
     pub(crate) admission: Arc<Chain>,
     pub(crate) webhooks: Webhooks,
     pub(crate) tokens: Tokens,
+    /// The authority of client certificates, made when it is first needed.
+    pub(crate) authority: Arc<OnceLock<Arc<Authority>>>,
+    /// Where keys and certificates are kept, if anything is.
+    pki: Option<Pki>,
     pub(crate) registry: RwLock<Arc<Registry>>,
     /// Held while definitions are followed, so that two do not take the same name.
     pub(crate) definitions: Mutex<Outlines>,
@@ -126,7 +135,15 @@ impl ApiServer {
             attributes(Registry::default().stored(resource).map(|served| &**served), object)
         })?;
         let fresh = opened.engine.revision() == 0;
-        let server = Self::on(Store::with(opened.engine, Some(opened.log)), options);
+        let (pki, contents) =
+            Pki::open(dir).map_err(|source| OpenError::Io { path: dir.join("pki"), source })?;
+        let mut options = options;
+        options.tokens.signing_key.get_or_insert(contents.signing_key);
+        let server = Self::on_with(Store::with(opened.engine, Some(opened.log)), options, Some(pki));
+        server.inner.authority.get_or_init(|| Arc::new(contents.authority));
+        for issuer in contents.issuers.into_iter().rev() {
+            server.inner.tokens.lead_with(issuer);
+        }
         if fresh {
             server.inner.bootstrap();
         }
@@ -139,8 +156,11 @@ impl ApiServer {
     }
 
     fn on(store: Store, options: Options) -> Self {
+        Self::on_with(store, options, None)
+    }
+
+    fn on_with(store: Store, options: Options, pki: Option<Pki>) -> Self {
         let ids = Ids::new(options.seed);
-        let tokens = Tokens::new(&ids);
         Self {
             inner: Arc::new(Inner {
                 store,
@@ -152,7 +172,9 @@ impl ApiServer {
                 controllers: options.controllers,
                 admission: Arc::new(Chain::new(&options.admission)),
                 webhooks: Webhooks::default(),
-                tokens,
+                tokens: Tokens::new(options.tokens),
+                authority: Arc::default(),
+                pki,
                 registry: RwLock::default(),
                 definitions: Mutex::default(),
                 in_flight: InFlight::default(),
@@ -187,7 +209,9 @@ impl ApiServer {
                 controllers: inner.controllers,
                 admission: inner.admission.clone(),
                 webhooks: inner.webhooks.fork(),
-                tokens: inner.tokens.fork(&inner.ids),
+                tokens: inner.tokens.fork(),
+                authority: inner.authority.clone(),
+                pki: None,
                 registry: RwLock::new(Arc::new(inner.registry().fork())),
                 definitions: Mutex::default(),
                 in_flight: InFlight::default(),
@@ -206,6 +230,21 @@ impl ApiServer {
     /// The revision of the last change.
     pub fn revision(&self) -> u64 {
         self.inner.store.revision()
+    }
+
+    /// The authority that signs the certificates of clients, and the server's own where none is given.
+    pub fn authority(&self) -> Result<Arc<Authority>, CertificateError> {
+        self.inner.authority()
+    }
+
+    /// Makes the URL under which the server listens the issuer of service account tokens, unless the options name one.
+    pub(crate) fn listen_at(&self, url: &str) {
+        let issuers = self.inner.tokens.listen_at(url);
+        if let Some(pki) = &self.inner.pki
+            && let Err(error) = pki.keep_issuers(&issuers)
+        {
+            tracing::warn!(%error, "tokens of this run may not be accepted after a restart");
+        }
     }
 
     /// A bearer token that stands for `user` from now on.
@@ -268,10 +307,20 @@ impl ApiServer {
         B::Error: std::fmt::Display,
     {
         let (parts, body) = request.into_parts();
-        let sender = self.inner.authenticate(&parts)?;
+        let bearer = match parts.headers.get(header::AUTHORIZATION).map(HeaderValue::to_str) {
+            None => None,
+            Some(Ok(header)) => Some(Bearer::read(header)),
+            Some(Err(_)) => return Err(unauthorized()),
+        };
+        let sender = self.inner.authenticate(&parts, bearer.as_ref())?;
         let mut request = Request::new(&parts, sender);
         request.user = self.inner.acting_user(&request)?;
-        let answer = self.answer_as(&request, body).await;
+        let mut answer = self.answer_as(&request, body).await;
+        if bearer == Some(Bearer::ExtraSpace) {
+            let mut response = answer.unwrap_or_else(|error| output::failure(&error));
+            output::warn(&mut response, &[Bearer::WARNING.to_owned()]);
+            answer = Ok(response);
+        }
         if let Some(audit) = &self.inner.audit {
             let code = answer.as_ref().map_or_else(|error| error.code, |response| response.status().as_u16());
             audit.record(Audited::new(&request, code));
@@ -319,19 +368,28 @@ impl ApiServer {
 }
 
 impl Inner {
-    /// Who sent a request. Only a request in-process that shows no credentials at all is the administrator's.
-    fn authenticate(&self, parts: &http::request::Parts) -> Result<User, ApiError> {
-        let unauthorized = || ApiError::new(401, "Unauthorized", "Unauthorized");
+    pub(crate) fn authority(&self) -> Result<Arc<Authority>, CertificateError> {
+        if let Some(authority) = self.authority.get() {
+            return Ok(authority.clone());
+        }
+        let authority = Arc::new(Authority::new()?);
+        Ok(self.authority.get_or_init(|| authority).clone())
+    }
+
+    /// The user who sent a request. Only a request in-process without credentials is the administrator's.
+    fn authenticate(
+        &self,
+        parts: &http::request::Parts,
+        bearer: Option<&Bearer<'_>>,
+    ) -> Result<User, ApiError> {
         let carried = parts.extensions.get::<User>().cloned();
-        let user = match parts.headers.get(header::AUTHORIZATION) {
+        let user = match bearer {
             None => carried.unwrap_or_else(User::admin),
-            Some(header) => match header.to_str().map_err(|_| unauthorized())?.split_once(' ') {
-                Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
-                    self.tokens.user(token.trim(), self.clock.now()).ok_or_else(unauthorized)?
-                }
-                // Credentials of a kind that the server does not know are none.
-                _ => carried.unwrap_or_else(User::anonymous),
-            },
+            Some(Bearer::Token(token)) => {
+                let audiences = self.tokens.api_audiences();
+                self.authenticate_token(token, &audiences).map_err(|_| unauthorized())?.user
+            }
+            Some(Bearer::Absent | Bearer::ExtraSpace) => carried.unwrap_or_else(User::anonymous),
         };
         if self.admits(&user) { Ok(user) } else { Err(unauthorized()) }
     }
@@ -436,6 +494,10 @@ fn deprecated(served: &Served) -> Option<&'static str> {
         ("", "componentstatuses") => Some("v1 ComponentStatus is deprecated in v1.19+"),
         _ => None,
     }
+}
+
+fn unauthorized() -> ApiError {
+    ApiError::new(401, "Unauthorized", "Unauthorized")
 }
 
 fn not_durable(error: &std::io::Error) -> ApiError {

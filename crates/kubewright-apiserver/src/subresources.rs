@@ -2,6 +2,7 @@
 
 mod eviction;
 mod logs;
+mod token;
 
 use std::sync::Arc;
 
@@ -15,7 +16,6 @@ use kubewright_apimachinery::{time, types};
 use serde_json::{Value, json};
 
 use crate::admission::{Attributes, Cluster, Notes, Operation, OperationOptions, connect_options};
-use crate::auth::User;
 use crate::body::Body;
 use crate::input;
 use crate::negotiate::negotiate_without_tables;
@@ -25,11 +25,9 @@ use crate::request::{Request, ResourcePath};
 use crate::resources::{Served, Shape};
 use crate::server::{Inner, no_page, no_resource};
 use crate::track::Author;
+use crate::write::WriteRequest;
 use crate::write::change::{Candidate, Change, precondition_failed};
-use crate::write::{WriteRequest, Written};
 
-const TOKEN_REQUEST: Gvk<'static> =
-    Gvk { group: "authentication.k8s.io", version: "v1", kind: "TokenRequest" };
 const BINDING: Gvk<'static> = Gvk { group: "", version: "v1", kind: "Binding" };
 
 impl Inner {
@@ -115,7 +113,7 @@ impl Inner {
         self.admission.validate(&cluster, attributes, notes).await
     }
 
-    /// CREATE of an object of a subresource that is not stored: a Binding, an Eviction, a TokenRequest. Returns the
+    /// CREATE of an object of a subresource that is not stored: a Binding, an Eviction. Returns the
     /// object after admission.
     pub(crate) async fn admit_subresource(
         &self,
@@ -183,59 +181,6 @@ impl Inner {
         let mut response = output::respond_json(StatusCode::CREATED, &status);
         output::warn(&mut response, &notes.warnings);
         Ok(response)
-    }
-
-    /// A token for a service account.
-    async fn token(
-        &self,
-        request: &Request,
-        served: &Served,
-        namespace: &str,
-        name: &str,
-        body: &Bytes,
-    ) -> Result<Response<Body>, ApiError> {
-        let format = negotiate_without_tables(request, served, "")?;
-        let options = WriteOptions::read(&request.query, WriteKind::Create)?;
-        let ty = types::find("authentication.v1.TokenRequest")
-            .ok_or_else(|| ApiError::internal("no TokenRequest"))?;
-        let asked = input::decode_as(TOKEN_REQUEST, ty.get(), input::media(request)?, body)?.value;
-        let manager = Author::of(request);
-        let write = WriteRequest {
-            served,
-            namespace,
-            name,
-            subresource: "token",
-            user: &request.user,
-            manager: &manager,
-            options: &options,
-        };
-        let mut notes = Notes::default();
-        let mut asked =
-            self.admit_subresource(&write, TOKEN_REQUEST, &Shape::BuiltIn(ty), asked, &mut notes).await?;
-        let account = self.find(served, namespace, name)?;
-        let seconds = asked.int_at("spec.expirationSeconds").unwrap_or(3600);
-        if seconds < 600 {
-            let at = Path::new("spec").child("expirationSeconds");
-            let errors =
-                vec![FieldError::invalid(&at, seconds, "may not specify a duration less than 10 minutes")];
-            return Err(ApiError::invalid(TOKEN_REQUEST.qualified_kind(), "", &errors));
-        }
-        let expires = self.clock.now() + seconds;
-        let mut user = User::authenticated(
-            format!("system:serviceaccount:{namespace}:{name}"),
-            ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")],
-        );
-        user.uid = account.attributes.uid.to_string();
-        let token = if options.dry_run { String::new() } else { self.tokens.issue(&self.ids, user, expires) };
-        asked.default_at("spec.expirationSeconds", seconds);
-        if asked.list_at("spec.audiences").is_empty() {
-            asked.set_at("spec.audiences", json!(["https://kubernetes.default.svc"]));
-        }
-        asked.set_at("metadata.name", name);
-        asked.set_at("metadata.namespace", namespace);
-        asked.set_at("metadata.creationTimestamp", time::format_rfc3339(self.clock.now()));
-        asked.set_at("status", json!({"token": token, "expirationTimestamp": time::format_rfc3339(expires)}));
-        Ok(self.written(served, format, &Written::Shown(asked), StatusCode::CREATED, &notes.warnings))
     }
 }
 

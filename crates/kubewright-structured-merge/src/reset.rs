@@ -89,6 +89,7 @@ fn paths(group: &str, kind: &str, subresource: &str) -> Paths {
         ("", "Pod", "status") => {
             &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]
         }
+        ("certificates.k8s.io", "CertificateSigningRequest", "") => &[&["spec"], &["status"]],
         ("certificates.k8s.io", "CertificateSigningRequest", "status") => {
             &[&["spec"], &["status", "conditions"]]
         }

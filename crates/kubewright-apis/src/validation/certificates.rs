@@ -1,6 +1,10 @@
 //! Validation of CertificateSigningRequests.
 //!
-//! Checks the PEM encoding only. Signatures and certificates are not verified.
+//! A problem that the stored object has already is tolerated on update, as in kube-apiserver.
+
+mod der;
+mod pem;
+mod x509;
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -38,20 +42,48 @@ const USAGES: [&str; 23] = [
     "signing",
     "timestamping",
 ];
+const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
 const MIN_EXPIRATION: i64 = 600;
 
+/// Problems of the stored object that an update may keep.
+#[derive(Default)]
+struct Tolerated {
+    legacy_signer: bool,
+    unknown_usages: bool,
+    duplicate_usages: bool,
+    approved_and_denied: bool,
+    duplicate_conditions: bool,
+    empty_condition_type: bool,
+    certificate: bool,
+}
+
+impl Tolerated {
+    fn on_update(new: &Value, old: &Value) -> Self {
+        let usages = strings(old.at("spec"), "usages");
+        let conditions: Vec<&str> =
+            old.list_at("status.conditions").iter().map(|condition| condition.str_at("type")).collect();
+        let distinct = |items: &[&str]| items.iter().collect::<HashSet<_>>().len() == items.len();
+        Self {
+            legacy_signer: old.str_at("spec.signerName") == LEGACY_SIGNER,
+            unknown_usages: usages.iter().any(|usage| !USAGES.contains(usage)),
+            duplicate_usages: !distinct(&usages),
+            approved_and_denied: conditions.contains(&"Approved") && conditions.contains(&"Denied"),
+            duplicate_conditions: !distinct(&conditions),
+            empty_condition_type: conditions.contains(&""),
+            certificate: new.at("status.certificate") == old.at("status.certificate")
+                || certificate_problem(&bytes::decode(old.str_at("status.certificate"))).is_some(),
+        }
+    }
+}
+
+/// Checks a request that is about to be created.
 pub(super) fn create(object: &Value) -> ErrorList {
-    let mut errors = request(object);
-    errors.extend(certificate(object));
-    errors
+    request(object, &Tolerated::default())
 }
 
 /// Validates a request that replaces `old`, as a whole or in `subresource`.
 pub(super) fn update(subresource: &str, new: &Value, old: &Value) -> ErrorList {
-    let mut errors = request(new);
-    if new.at("status.certificate") != old.at("status.certificate") {
-        errors.extend(certificate(new));
-    }
+    let mut errors = request(new, &Tolerated::on_update(new, old));
     let path = Path::new("status").child("conditions");
     let of_type = |object: &Value, name: &str| -> Vec<Value> {
         object.list_at("status.conditions").iter().filter(|c| c.str_at("type") == name).cloned().collect()
@@ -87,23 +119,21 @@ pub(super) fn update(subresource: &str, new: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-fn request(object: &Value) -> ErrorList {
+fn request(object: &Value, tolerated: &Tolerated) -> ErrorList {
     let mut errors = ErrorList::new();
     let spec = object.at("spec");
     let path = Path::new("spec");
-    let request = bytes::decode(spec.str_at("request"));
-    if bytes::pem_labels(&request).first().is_none_or(|label| label != "CERTIFICATE REQUEST") {
-        let detail = "PEM block type must be CERTIFICATE REQUEST";
-        // Absent bytes are marshaled to null.
+    if let Err(detail) = request_problem(&bytes::decode(spec.str_at("request"))) {
+        // Bytes that are absent marshal to null.
         errors.push(FieldError::invalid_printed(
             &path.child("request"),
             spec.at("request").to_string(),
             detail,
         ));
     }
-    errors.extend(usages(&strings(spec, "usages"), &path.child("usages")));
+    errors.extend(usages(&strings(spec, "usages"), &path.child("usages"), tolerated));
     let signer = spec.str_at("signerName");
-    if signer == "kubernetes.io/legacy-unknown" {
+    if signer == LEGACY_SIGNER && !tolerated.legacy_signer {
         let detail = "the legacy signerName is not allowed via this API version";
         errors.push(FieldError::invalid(&path.child("signerName"), signer, detail));
     } else {
@@ -113,8 +143,19 @@ fn request(object: &Value) -> ErrorList {
         let detail = format!("may not specify a duration less than {MIN_EXPIRATION} seconds (10 minutes)");
         errors.push(FieldError::invalid(&path.child("expirationSeconds"), seconds, detail));
     }
-    errors.extend(conditions(object.list_at("status.conditions"), &Path::new("status").child("conditions")));
+    let path = Path::new("status").child("conditions");
+    errors.extend(conditions(object.list_at("status.conditions"), &path, tolerated));
+    if !tolerated.certificate {
+        errors.extend(certificate(object));
+    }
     errors
+}
+
+fn request_problem(pem: &[u8]) -> Result<(), String> {
+    match pem::blocks(pem).first() {
+        Some(block) if block.label == "CERTIFICATE REQUEST" => x509::check_request(&block.bytes),
+        _ => Err("PEM block type must be CERTIFICATE REQUEST".to_owned()),
+    }
 }
 
 fn certificate(object: &Value) -> ErrorList {
@@ -126,17 +167,17 @@ fn certificate(object: &Value) -> ErrorList {
     errors
 }
 
-fn usages(usages: &[&str], path: &Path) -> ErrorList {
+fn usages(usages: &[&str], path: &Path, tolerated: &Tolerated) -> ErrorList {
     let mut errors = ErrorList::new();
     if usages.is_empty() {
         errors.push(FieldError::required(path, ""));
     }
-    for (i, usage) in usages.iter().enumerate() {
+    for (i, usage) in usages.iter().enumerate().filter(|_| !tolerated.unknown_usages) {
         errors.extend(one_of(usage, &USAGES, &path.index(i)));
     }
     let mut seen = HashSet::new();
     for (i, usage) in usages.iter().enumerate() {
-        if !seen.insert(usage) {
+        if !seen.insert(usage) && !tolerated.duplicate_usages {
             errors.push(FieldError::duplicate(&path.index(i), *usage));
         }
     }
@@ -177,13 +218,15 @@ fn parts(text: &str, check: fn(&str) -> Vec<String>, path: &Path) -> ErrorList {
     details.map(|detail| FieldError::invalid(path, text, detail)).collect()
 }
 
-fn conditions(conditions: &[Value], path: &Path) -> ErrorList {
+fn conditions(conditions: &[Value], list: &Path, tolerated: &Tolerated) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut seen = HashSet::new();
     for (i, condition) in conditions.iter().enumerate() {
-        let path = path.index(i);
+        let path = list.index(i);
         let kind = condition.str_at("type");
-        errors.extend(required(kind, &path.child("type")));
+        if !tolerated.empty_condition_type {
+            errors.extend(required(kind, &path.child("type")));
+        }
         let known: &[&str] = match kind {
             "Approved" | "Denied" | "Failed" => &["True"],
             _ => &["False", "True", "Unknown"],
@@ -197,11 +240,11 @@ fn conditions(conditions: &[Value], path: &Path) -> ErrorList {
             "Denied" => "Approved",
             _ => "",
         };
-        if !rival.is_empty() && seen.contains(&rival) {
+        if !rival.is_empty() && seen.contains(&rival) && !tolerated.approved_and_denied {
             let detail = "Approved and Denied conditions are mutually exclusive";
-            errors.push(FieldError::invalid(&path.child("type"), kind, detail));
+            errors.push(FieldError::invalid(list, kind, detail));
         }
-        if !seen.insert(kind) {
+        if !seen.insert(kind) && !tolerated.duplicate_conditions {
             errors.push(FieldError::duplicate(&path.child("type"), kind));
         }
     }
@@ -212,9 +255,20 @@ fn certificate_problem(pem: &[u8]) -> Option<String> {
     if pem.is_empty() {
         return None;
     }
-    let labels = bytes::pem_labels(pem);
-    if let Some(label) = labels.iter().find(|label| *label != "CERTIFICATE") {
-        return Some(format!("only CERTIFICATE PEM blocks are allowed, found {}", quote(label)));
+    let blocks = pem::blocks(pem);
+    if blocks.is_empty() {
+        return Some("must contain at least one CERTIFICATE PEM block".to_owned());
     }
-    labels.is_empty().then(|| "must contain at least one CERTIFICATE PEM block".to_owned())
+    blocks.iter().find_map(|block| {
+        if block.label != "CERTIFICATE" {
+            return Some(format!("only CERTIFICATE PEM blocks are allowed, found {}", quote(&block.label)));
+        }
+        if block.has_headers {
+            return Some("no PEM block headers are permitted".to_owned());
+        }
+        if block.bytes.is_empty() {
+            return Some("found CERTIFICATE PEM block containing 0 certificates".to_owned());
+        }
+        x509::check_certificates(&block.bytes).err()
+    })
 }

@@ -50,6 +50,12 @@ pub(super) enum Asked {
 pub(super) struct Given(Vec<(String, String)>);
 
 impl Given {
+    /// All values of a flag that may be repeated, in the order of the command line.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        let values = self.0.iter().rev().filter(move |(given, _)| given == name);
+        values.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
     /// The value of a flag, if it was given and is not empty.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(given, _)| given == name)?;
@@ -158,6 +164,7 @@ mod tests {
         assert_eq!(given("--port=1 --port 2").get("port"), Some("2"));
         assert_eq!(given("-port 3").get("port"), Some("3"));
         assert_eq!(given("--port=").get("port"), None);
+        assert_eq!(given("--port=1 --port 2").all("port").collect::<Vec<_>>(), ["1", "2"]);
         assert_eq!(given("--open --port 4").get("open"), Some("true"));
     }
 

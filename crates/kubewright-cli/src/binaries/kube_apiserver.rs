@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result};
 use kubewright_apiserver::auth::Authorization;
 use kubewright_apiserver::certs::Authority;
 use kubewright_apiserver::serve::{Certificates, Serving};
+use kubewright_apiserver::tokens::{PublicKey, SigningKey, TokenOptions};
 use kubewright_apiserver::{AdmissionPlugins, ApiServer, Controllers, KubernetesVersion, Options};
 use kubewright_runtime::logs;
 
@@ -39,8 +40,14 @@ const PROGRAM: Program = Program {
         ),
         heeded("client-ca-file", "FILE", "authorities of client certificates: CN is the user, O the groups"),
         heeded("secure-port", "PORT", "port to listen on; 0 is any that is free (default 6443)"),
-        heeded("service-account-key-file", "FILE", "must be there; tokens are known by the server itself"),
-        heeded("service-account-signing-key-file", "FILE", "must be there; tokens are not signed with it"),
+        heeded(
+            "api-audiences",
+            "NAMES",
+            "audiences of tokens that the server accepts (default: the issuers)",
+        ),
+        heeded("service-account-issuer", "URL", "issuer of tokens; the first one signs, all are accepted"),
+        heeded("service-account-key-file", "FILE", "PEM keys or certificates that verify tokens"),
+        heeded("service-account-signing-key-file", "FILE", "PEM key that signs tokens (default: a new one)"),
         heeded("tls-cert-file", "FILE", "certificate of the server, instead of --cert-dir"),
         heeded("tls-private-key-file", "FILE", "its key"),
         heeded("etcd-servers", "URLS", "noted, and not used: objects are kept in memory"),
@@ -59,7 +66,6 @@ const PROGRAM: Program = Program {
             help: "always 10.0.0.0/24",
         },
         Flag { name: "advertise-address", value: "IP", effect: Effect::Nothing, help: "not used" },
-        Flag { name: "service-account-issuer", value: "URL", effect: Effect::Nothing, help: "not used" },
     ],
 };
 
@@ -84,11 +90,6 @@ async fn serve(given: &Given, ui: &Ui) -> Result<()> {
     if let Some(etcd) = given.get("etcd-servers") {
         ui.note(&format!("objects are kept in memory; --etcd-servers={etcd} is not used"));
     }
-    for flag in ["service-account-key-file", "service-account-signing-key-file"] {
-        if let Some(file) = given.get(flag) {
-            read(flag, Path::new(file))?;
-        }
-    }
     let address = address(given)?;
     let authorization = match given.get("authorization-mode") {
         // As the real one has it.
@@ -112,6 +113,7 @@ async fn serve(given: &Given, ui: &Ui) -> Result<()> {
         controllers: Controllers::None,
         descriptions: Arc::new(KubernetesDescriptions),
         authorization,
+        tokens: tokens(given)?,
         ..Options::default()
     };
     let certificates = certificates(given, address.ip())?;
@@ -122,6 +124,28 @@ async fn serve(given: &Given, ui: &Ui) -> Result<()> {
     signals.any().await;
     serving.close().await;
     Ok(())
+}
+
+/// How service account tokens are signed and verified.
+fn tokens(given: &Given) -> Result<TokenOptions> {
+    let mut options = TokenOptions {
+        issuers: given.all("service-account-issuer").map(str::to_owned).collect(),
+        audiences: given.all("api-audiences").flat_map(|list| list.split(',')).map(str::to_owned).collect(),
+        ..TokenOptions::default()
+    };
+    let flag = "service-account-signing-key-file";
+    if let Some(file) = given.get(flag) {
+        let key = SigningKey::from_pem(&read(flag, Path::new(file))?)
+            .with_context(|| format!("cannot use {file} of --{flag}"))?;
+        options.signing_key = Some(Arc::new(key));
+    }
+    let flag = "service-account-key-file";
+    for file in given.all(flag) {
+        let keys = PublicKey::all_from_pem(&read(flag, Path::new(file))?)
+            .with_context(|| format!("cannot use {file} of --{flag}"))?;
+        options.verification_keys.extend(keys);
+    }
+    Ok(options)
 }
 
 fn address(given: &Given) -> Result<SocketAddr> {

@@ -6,6 +6,7 @@ mod apply;
 mod auth;
 pub(crate) mod cluster;
 mod create;
+mod credentials;
 mod custom;
 mod delete;
 mod describe;
