@@ -5,11 +5,11 @@
 
 use kubewright_manifests::crd;
 use kubewright_manifests::declarations::{ControllerDeclared, Declarations, Resource};
-use kubewright_manifests::declare::{Declared, Item, Kind as DeclaredKind};
+use kubewright_manifests::declare::{Declared, Item, Kind as DeclaredKind, Webhook};
 use kubewright_manifests::files::{Files, Plan};
 use serde_json::{Map, Value, json};
 
-use super::kinds::Kind;
+use super::kinds::{Admission, Kind};
 use super::template::fill;
 use crate::project::project_file::ProjectFile;
 
@@ -37,15 +37,51 @@ pub(super) fn declarations(project: &ProjectFile, kinds: &[Kind<'_>]) -> Declara
             ..ControllerDeclared::default()
         })
     });
+    let webhooks = kinds.iter().flat_map(webhooks);
     Declarations {
         leader_election: true,
         secure_metrics: true,
         events: true,
         namespaces: watched(project).into_iter().collect(),
-        declared: kinds.iter().filter(|kind| kind.own).map(|kind| Declared::Kind(declared(kind))).collect(),
+        declared: kinds
+            .iter()
+            .filter(|kind| kind.own)
+            .map(|kind| Declared::Kind(declared(kind)))
+            .chain(webhooks.map(|webhook| Declared::Webhook(Box::new(webhook))))
+            .collect(),
         controllers: controllers.collect(),
         ..Declarations::new(&project.project_name)
     }
+}
+
+/// What `#[webhook]` declares for the handlers of a kind.
+fn webhooks(kind: &Kind<'_>) -> Vec<Webhook> {
+    let selector = kind.selected.as_ref().map(|label| json!({ "matchLabels": { label: "enabled" } }));
+    let webhook = |webhook: Admission| {
+        let initial = if webhook.mutating { 'm' } else { 'v' };
+        let usual = || format!("{initial}{}-{}.kb.io", kind.singular, kind.resource.version);
+        Webhook {
+            name: webhook.named.unwrap_or_else(usual),
+            mutating: webhook.mutating,
+            path: webhook.path,
+            groups: vec![kind.group.clone()],
+            versions: vec![kind.resource.version.clone()],
+            resources: vec![kind.plural.clone()],
+            verbs: vec!["create".to_owned(), "update".to_owned()],
+            failure_policy: "fail".to_owned(),
+            side_effects: "none".to_owned(),
+            timeout_seconds: Some(5),
+            namespace_selector: kind.namespaced().then(|| {
+                json!({ "matchExpressions": [
+                    { "key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"] },
+                    { "key": "control-plane", "operator": "NotIn", "values": ["controller-manager"] },
+                ] })
+            }),
+            object_selector: selector.clone(),
+            ..Webhook::default()
+        }
+    };
+    kind.admission().into_iter().map(webhook).collect()
 }
 
 /// The namespace of an operator that watches its own alone, under the name that config/default gives it.

@@ -165,6 +165,21 @@ fn help_of_envtest_assets_says_how_to_use_the_folder() {
 }
 
 #[test]
+fn help_of_create_webhook() {
+    assert_snapshot!(kubewright("create webhook --help"));
+}
+
+#[test]
+fn help_of_delete_webhook() {
+    assert_snapshot!(kubewright("delete webhook --help"));
+}
+
+#[test]
+fn help_of_edit() {
+    assert_snapshot!(kubewright("edit --help"));
+}
+
+#[test]
 fn help_of_help() {
     assert_snapshot!(kubewright("help --help"), @"
     exit status 0
