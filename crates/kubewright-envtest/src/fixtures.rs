@@ -24,7 +24,8 @@ const NAMESPACE: &str = "default";
 /// The end of the names of expected objects.
 const EXPECTED: &str = ".expected.yaml";
 /// Metadata that the API server sets.
-const SET_BY_SERVER: [&str; 5] = ["creationTimestamp", "generation", "managedFields", "resourceVersion", "uid"];
+const SET_BY_SERVER: [&str; 5] =
+    ["creationTimestamp", "generation", "managedFields", "resourceVersion", "uid"];
 
 /// Fixtures that do not match, or that cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -35,6 +35,7 @@
 //!   test's own clients are the administrator's.
 //! - [`eventually`] and [`consistently`]: what must come true, or stay true. On tokio's paused clock they cost no time.
 //! - [`Environment::fixtures`]: objects in a folder, and the answers that are expected: the tests of webhooks.
+//! - [`examples`]: random objects of a type, for property tests.
 //! - [`matches_yaml`]: compares an object with what a YAML text says of it.
 //! - [`Faults`]: a connection that fails when told to, and remembers what was asked.
 //! - [`Logs`] and [`Metrics`]: what was logged, and what was counted.
@@ -42,6 +43,7 @@
 mod assets;
 mod compare;
 mod environment;
+mod examples;
 mod faults;
 mod fixtures;
 mod install;
@@ -56,6 +58,7 @@ mod yaml;
 
 pub use compare::{Mismatch, matches_yaml};
 pub use environment::{Builder, Capabilities, Environment, StartError};
+pub use examples::examples;
 pub use faults::{Asked, Effect, Faults};
 pub use fixtures::{FixtureMismatch, FixtureMismatches, FixturesError};
 pub use install::InstallError;

@@ -108,7 +108,12 @@ impl Webhook {
     pub(crate) fn note(&self, ui: &Ui) {
         note(ui, "make", self.make.is_some(), "the webhook configurations are written without a build");
         note(ui, "legacy", self.legacy.is_some(), "handlers are in src/webhooks");
-        note(ui, "webhook-version", self.webhook_version.is_some(), "webhooks are admissionregistration.k8s.io/v1");
+        note(
+            ui,
+            "webhook-version",
+            self.webhook_version.is_some(),
+            "webhooks are admissionregistration.k8s.io/v1",
+        );
         self.global.note(ui);
     }
 }

@@ -67,11 +67,12 @@ fn kind<'a>(project: &'a ProjectFile, resource: &'a Resource) -> Kind<'a> {
     let imported = project.imported.get(&resource.id());
     let mut versions = project.resources.iter().filter(|other| is_same_kind(other, resource));
     let names = versions.find_map(|other| project.imported.get(&other.id())?.pointer("/spec/names"));
-    let is_name_taken = project.resources.iter().take_while(|other| other.id() != resource.id()).any(|other| {
-        other.webhooks().is_some()
-            && other.version == resource.version
-            && other.kind.eq_ignore_ascii_case(&resource.kind)
-    });
+    let is_name_taken =
+        project.resources.iter().take_while(|other| other.id() != resource.id()).any(|other| {
+            other.webhooks().is_some()
+                && other.version == resource.version
+                && other.kind.eq_ignore_ascii_case(&resource.kind)
+        });
     // A webhook that fails must not stop the objects that the cluster itself needs.
     let selected = resource.core.then(|| format!("{}/{}", project.domain, project.project_name));
     Kind {
@@ -220,7 +221,10 @@ impl Kind<'_> {
 
     /// The versions that are converted to this one, if it is a hub.
     pub(super) fn spokes(&self) -> &[String] {
-        self.resource.webhooks().filter(|webhooks| webhooks.conversion).map_or(&[], |webhooks| &webhooks.spoke)
+        self.resource
+            .webhooks()
+            .filter(|webhooks| webhooks.conversion)
+            .map_or(&[], |webhooks| &webhooks.spoke)
     }
 
     /// Group, version and kind as an identity that no layout changes.

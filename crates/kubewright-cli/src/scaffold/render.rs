@@ -383,11 +383,14 @@ impl Output {
     fn rbac(&mut self, project: &ProjectFile, kinds: &[Kind<'_>]) {
         self.fixed("config/rbac/service_account.yaml", template!("config/rbac/service_account.yaml.j2"));
         let manager = if project.namespaced { "RoleBinding" } else { "ClusterRoleBinding" };
-        for (file, role, binding) in [
+        let mut bindings = vec![
             ("role_binding", rbac::MANAGER_ROLE, manager),
             ("leader_election_role_binding", rbac::LEADER_ELECTION_ROLE, "RoleBinding"),
             ("metrics_auth_role_binding", rbac::METRICS_AUTH_ROLE, "ClusterRoleBinding"),
-        ] {
+        ];
+        let webhooks = webhooks::bindings(project, &manifests::files(project, kinds));
+        bindings.extend(&webhooks);
+        for (file, role, binding) in bindings {
             let path = format!("config/rbac/{file}.yaml");
             let values = json!({ "role": role, "binding": binding });
             self.put(&path, &path, template!("config/rbac/binding.yaml.j2"), &values);
@@ -428,7 +431,9 @@ impl Output {
             }
         }
         let path = "config/rbac/kustomization.yaml";
-        self.put(path, path, template!("config/rbac/kustomization.yaml.j2"), &json!({ "roles": roles }));
+        let webhooks: Vec<String> = webhooks.iter().map(|(file, ..)| format!("{file}.yaml")).collect();
+        let values = json!({ "roles": roles, "webhook_bindings": webhooks });
+        self.put(path, path, template!("config/rbac/kustomization.yaml.j2"), &values);
     }
 
     fn generated(&mut self, project: &ProjectFile, kinds: &[Kind<'_>]) {

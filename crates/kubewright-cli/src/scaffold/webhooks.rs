@@ -163,7 +163,9 @@ fn check_conversion(project: &ProjectFile, hub: &Resource, request: &Request) ->
     if request.spoke.is_empty() && !known {
         let versions: Vec<&str> = others.iter().map(|other| other.version.as_str()).collect();
         let hint = if versions.is_empty() {
-            format!("{kind} has no other version; `kubewright create api --group {group} --version v2 --kind {kind}` adds one")
+            format!(
+                "{kind} has no other version; `kubewright create api --group {group} --version v2 --kind {kind}` adds one"
+            )
         } else {
             format!("name the other versions: --spoke {}", versions.join(","))
         };
@@ -233,8 +235,11 @@ pub(crate) fn remove(project: &ProjectFile, removal: &Removal, served: &[String]
     if !removal.spoke.is_empty() && !removal.sorts.conversion {
         bail!("--spoke is for --conversion, which is not chosen");
     }
-    let has =
-        Sorts { defaulting: webhooks.defaulting, validation: webhooks.validation, conversion: webhooks.conversion };
+    let has = Sorts {
+        defaulting: webhooks.defaulting,
+        validation: webhooks.validation,
+        conversion: webhooks.conversion,
+    };
     let sorts = if removal.sorts.none() { has } else { removal.sorts };
     for (wanted, there, name) in [
         (sorts.defaulting, has.defaulting, "defaulting webhook"),
@@ -327,8 +332,12 @@ pub(super) fn check(kinds: &[Kind<'_>]) -> Result<()> {
     for kind in kinds {
         for webhook in kind.admission() {
             if let Some(other) = paths.insert(webhook.path.clone(), kind.resource.shown()) {
-                return Err(anyhow!("{} and {other} have webhooks at {}", kind.resource.shown(), webhook.path))
-                    .hint("choose another --defaulting-path or --validation-path");
+                return Err(anyhow!(
+                    "{} and {other} have webhooks at {}",
+                    kind.resource.shown(),
+                    webhook.path
+                ))
+                .hint("choose another --defaulting-path or --validation-path");
             }
         }
     }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kubewright_manifests::files::{Files, ROLES};
+use kubewright_manifests::rbac;
 use serde_json::{Value, json};
 
 use super::{Output, sample, values_of};
@@ -12,6 +14,8 @@ use crate::scaffold::code::{
 use crate::scaffold::fixtures;
 use crate::scaffold::kinds::{self, Kind};
 
+/// The Role for the Secret with the certificate.
+const CERTIFICATES_ROLE: &str = "config/rbac/webhook_certificates_role.yaml";
 /// Where the certificate is mounted, as in kubebuilder's layout.
 const CERTIFICATES: &str = "/tmp/k8s-webhook-server/serving-certs";
 
@@ -64,6 +68,23 @@ pub(super) fn wiring(project: &ProjectFile, kinds: &[Kind<'_>]) -> Value {
         "mounted": matches!(certs, WebhookCerts::CertManager | WebhookCerts::Files),
         "certificates": CERTIFICATES,
     })
+}
+
+/// Bindings of the roles that webhooks need: the file, the role and the kind of the binding.
+pub(super) fn bindings(
+    project: &ProjectFile,
+    generated: &Files,
+) -> Vec<(&'static str, &'static str, &'static str)> {
+    let mut bindings = Vec::new();
+    if generated.contains_key(CERTIFICATES_ROLE) {
+        bindings.push(("webhook_certificates_role_binding", "webhook-certificates-role", "RoleBinding"));
+    }
+    // Webhook configurations and CRDs are of the cluster, whatever the operator watches.
+    let of_cluster = generated.get(ROLES).is_some_and(|roles| roles.contains("kind: ClusterRole\n"));
+    if project.namespaced && of_cluster {
+        bindings.push(("webhook_role_binding", rbac::MANAGER_ROLE, "ClusterRoleBinding"));
+    }
+    bindings
 }
 
 impl Output {
@@ -206,18 +227,17 @@ impl Output {
                 kinds::is_same_kind(other.resource, kind.resource) && other.resource.version == **version
             })
         };
-        let samples = versions.iter().filter(|version| {
-            of(version).is_some_and(|kind| {
-                kind.imported.as_ref().is_none_or(|imported| imported.is_sample_taken)
-            })
-        });
-        let samples: Vec<Value> = samples
-            .filter_map(|version| {
-                let file = sample(of(version)?);
+        let samples: Vec<Value> = versions
+            .iter()
+            .map(|version| {
                 let constant = version.to_uppercase();
-                Some(json!({
-                    "version": version, "constant": constant, "text": sample_text(&constant, &file),
-                }))
+                let valid = of(version)
+                    .filter(|kind| kind.imported.as_ref().is_none_or(|imported| imported.is_sample_taken));
+                let text = match valid {
+                    Some(kind) => sample_text(&constant, &sample(kind)),
+                    None => text_constant(&constant, ""),
+                };
+                json!({ "version": version, "constant": constant, "text": text })
             })
             .collect();
         let module = kind.api(self.multigroup);
@@ -244,17 +264,9 @@ impl Output {
                 self.webhook_test(kind, kinds, &root, &module);
                 modules.push(module);
             }
-            let mut values = self.conversion_values(kind, kinds);
-            let samples = values["samples"].as_array().cloned().unwrap_or_default();
-            if !kind.spokes().is_empty() && !samples.is_empty() {
+            if !kind.spokes().is_empty() {
                 let module = format!("{prefix}{name}_conversion");
-                values["versions"] = match samples.as_slice() {
-                    [one] => one["version"].clone(),
-                    all => {
-                        let all: Vec<&str> = all.iter().filter_map(|one| one["version"].as_str()).collect();
-                        format!("{{{}}}", all.join(", ")).into()
-                    }
-                };
+                let mut values = self.conversion_values(kind, kinds);
                 let path = kind.webhooks_module(self.multigroup);
                 values["module"] = format!("{root}::{path}::{}", conversion_module(kind)).into();
                 let id = format!("conversion-test/{}", kind.id());

@@ -5,7 +5,9 @@
 use std::fs;
 
 use kubewright_apis::facts;
+use kubewright_apiserver::{ApiServer, Options};
 use kubewright_manifests::yaml;
+use kubewright_runtime::Client;
 use serde_json::Value;
 
 use super::super::samples;
@@ -19,9 +21,9 @@ async fn fixtures_of_built_in_kinds_are_what_the_api_server_answers() {
     let mut answers = String::new();
     for known in facts::resources() {
         let Some(object) = samples::fixture(known.group, known.version, known.kind) else { continue };
-        let env = kubewright_envtest::Environment::start().await.unwrap();
+        let server = ApiServer::new(Options::default());
         let object: kube::core::DynamicObject = serde_json::from_value(object).unwrap();
-        let client = env.runtime_client().dry_run();
+        let client = Client::new(kube::Client::new(server, "default")).dry_run();
         let client = if known.namespaced() { client.namespaced("default") } else { client };
         let answer = client.create(&object).await.unwrap_or_else(|error| panic!("{}: {error}", known.kind));
         let mut answer: Value = serde_json::to_value(answer).unwrap();

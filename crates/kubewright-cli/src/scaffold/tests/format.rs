@@ -28,7 +28,11 @@ fn every_length() -> ProjectFile {
                     conversion: version == "v1",
                     defaulting: length % 3 != 0,
                     validation: length % 3 != 1,
-                    defaulting_path: if length % 2 == 0 { format!("/{version}{kind}") } else { String::new() },
+                    defaulting_path: if length % 2 == 0 {
+                        format!("/{version}{kind}")
+                    } else {
+                        String::new()
+                    },
                     spoke: if version == "v1" { vec!["v1beta1".into()] } else { Vec::new() },
                     ..Webhooks::default()
                 }),

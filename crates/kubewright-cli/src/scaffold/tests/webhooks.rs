@@ -4,11 +4,7 @@ use super::super::webhooks::{self, Removal, Sorts};
 use super::*;
 
 fn sorts(text: &str) -> Sorts {
-    Sorts {
-        defaulting: text.contains('d'),
-        validation: text.contains('v'),
-        conversion: text.contains('c'),
-    }
+    Sorts { defaulting: text.contains('d'), validation: text.contains('v'), conversion: text.contains('c') }
 }
 
 /// `d`, `v` and `c` are defaulting, validation and conversion.
@@ -209,8 +205,7 @@ fn what_makes_no_sense_is_refused() {
         let error = webhooks::add(project, &request).unwrap_err();
         error.chain().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     };
-    let deployment =
-        webhooks::Request { group: "apps".into(), kind: "Deployment".into(), ..hooks("c") };
+    let deployment = webhooks::Request { group: "apps".into(), kind: "Deployment".into(), ..hooks("c") };
     let told = [
         refused(&one, hooks("")),
         refused(&project(), hooks("v")),

@@ -135,7 +135,8 @@ fn what_was_added_can_be_taken_back_without_a_trace() {
 }
 
 const ORDER_V2: &str = "create api --group sales --version v2 --kind Order";
-const WEBHOOKS: &str = "create webhook --group sales --version v1 --kind Order --defaulting --programmatic-validation";
+const WEBHOOKS: &str =
+    "create webhook --group sales --version v1 --kind Order --defaulting --programmatic-validation";
 const CONVERSION: &str = "create webhook --group sales --version v1 --kind Order --conversion --spoke v2";
 const POD: &str = "create webhook --group core --version v1 --kind Pod --defaulting";
 
@@ -164,7 +165,8 @@ fn a_project_with_webhooks_of_a_kind_of_kubernetes_is_golden() {
 fn webhooks_that_came_one_by_one_make_the_same_project() {
     let at_once = made(&[INIT, ORDER, WEBHOOKS]);
     let one = "create webhook --group sales --version v1 --kind Order";
-    let (defaulting, validation) = (format!("{one} --defaulting"), format!("{one} --programmatic-validation"));
+    let (defaulting, validation) =
+        (format!("{one} --defaulting"), format!("{one} --programmatic-validation"));
     assert_eq!(made(&[INIT, ORDER, &defaulting, &validation]), at_once);
     assert_eq!(made(&[INIT, ORDER, &validation, &defaulting, &validation]), at_once);
     let delete = "delete webhook --group sales --version v1 --kind Order";
@@ -192,7 +194,14 @@ fn the_service_has_its_final_name_wherever_it_is_deployed() {
     for lines in [
         vec![INIT, ORDER, WEBHOOKS],
         vec![INIT, ORDER, ORDER_V2, CONVERSION],
-        vec![INIT, ORDER, ORDER_V2, WEBHOOKS, CONVERSION, "edit --webhook-certs cert-manager --network-policy"],
+        vec![
+            INIT,
+            ORDER,
+            ORDER_V2,
+            WEBHOOKS,
+            CONVERSION,
+            "edit --webhook-certs cert-manager --network-policy",
+        ],
         vec![INIT, POD, "edit --webhook-certs files"],
         vec![INIT, POD, "edit --webhook-certs none --namespaced"],
     ] {
@@ -215,12 +224,16 @@ fn the_service_has_its_final_name_wherever_it_is_deployed() {
         assert!(!called.is_empty(), "{lines:?}");
         for webhook in called {
             let service = &webhook["clientConfig"]["service"];
-            assert_eq!((&service["name"], &service["namespace"]), (&"shop-webhook-service".into(), &"shop-system".into()));
+            assert_eq!(
+                (&service["name"], &service["namespace"]),
+                (&"shop-webhook-service".into(), &"shop-system".into())
+            );
         }
         let manager = find(&objects, "Deployment")[0];
         let container = &manager["spec"]["template"]["spec"]["containers"][0];
         let name = container["env"].as_array().into_iter().flatten();
-        let name = name.clone().find(|variable| variable["name"] == "WEBHOOK_SERVICE_NAME").expect("it is set");
+        let name =
+            name.clone().find(|variable| variable["name"] == "WEBHOOK_SERVICE_NAME").expect("it is set");
         assert_eq!(name["value"], "shop-webhook-service");
         let ports = container["ports"].as_array().expect("it has ports");
         assert!(ports.iter().any(|port| port["name"] == service["spec"]["ports"][0]["targetPort"]));
@@ -241,7 +254,8 @@ fn cert_manager_injects_its_authority_into_everything_that_calls_webhooks() {
         "shop-webhook-service.shop-system.svc.cluster.local",
     ]);
     assert_eq!(certificate["spec"]["dnsNames"], names);
-    for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "CustomResourceDefinition"] {
+    for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "CustomResourceDefinition"]
+    {
         let annotations = &find(&objects, kind)[0]["metadata"]["annotations"];
         assert_eq!(annotations["cert-manager.io/inject-ca-from"], "shop-system/shop-serving-cert", "{kind}");
     }
