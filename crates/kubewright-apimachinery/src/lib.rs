@@ -24,4 +24,5 @@ pub mod selector;
 pub mod status;
 pub mod time;
 pub mod types;
+pub mod webhook;
 pub mod webhook_client;

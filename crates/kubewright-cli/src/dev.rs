@@ -2,6 +2,7 @@
 //!
 //! - [`cluster`] is what it works on, kept in a [`folder`] between runs; [`definitions`] and [`samples`] get into it.
 //! - [`permissions`] has the operator run under its generated role, and reports what it was refused.
+//! - [`webhooks`] configures the API server to call the operator's webhooks on this machine.
 //! - [`watcher`] tells of saves, [`builder`] has cargo build, [`operator`] runs the [`program`] that comes of it; both
 //!   are a [`group`] of processes.
 //! - [`readiness`] says whether the samples are, [`waiting`] how long to ask.
@@ -26,6 +27,7 @@ mod samples;
 mod session;
 mod waiting;
 mod watcher;
+mod webhooks;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -53,6 +55,8 @@ pub(crate) struct Options {
     /// Whether the operator runs as the user of the kubeconfig, and not under its generated role.
     pub(crate) as_admin: bool,
     pub(crate) cluster: Where,
+    /// The name or address by which an existing cluster reaches this machine.
+    pub(crate) webhook_host: Option<String>,
     /// Where to serve the page; 0 is any port that is free.
     pub(crate) page_port: u16,
     /// Whether to apply the samples; if nobody says, when the cluster has not had them.

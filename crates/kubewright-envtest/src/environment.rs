@@ -29,6 +29,7 @@ use crate::operator::{Operator, Operators};
 use crate::plane::Plane;
 use crate::running::Running;
 use crate::user::Rights;
+use crate::webhooks::{Route, Servers};
 use crate::yaml::{self, FixtureError};
 
 /// The name of the operator that is a single reconcile.
@@ -259,6 +260,7 @@ impl Builder {
             namespaces: AtomicU64::new(0),
             kinds: self.kinds,
             operators: Operators::default(),
+            webhook_servers: Servers::default(),
             as_admin: self.as_admin || matches!(plane, Plane::Existing),
             plane,
         };
@@ -308,6 +310,7 @@ pub struct Environment {
     /// The types whose definitions were asked for.
     kinds: Vec<Kind>,
     operators: Operators,
+    webhook_servers: Servers,
     as_admin: bool,
     plane: Plane,
 }
@@ -439,7 +442,10 @@ impl Environment {
 
     /// A manager on this environment: seeded as it is, on its clock, serving nothing. Register controllers with it.
     ///
-    /// When it runs, it is given the ServiceAccount, the roles and the bindings that `kubewright manifests` would write
+    /// When it runs, its webhooks and conversions are installed, and every write of the test goes through them. On an
+    /// existing cluster they are not, because it cannot reach this process.
+    ///
+    /// It is also given the ServiceAccount, the roles and the bindings that `kubewright manifests` would write
     /// for what is registered with it, and acts as that account. Until then its client acts as the administrator.
     pub fn manager(&self, name: &str) -> Result<Manager, ManagerError> {
         self.manager_with(ManagerOptions::new(name))
@@ -457,15 +463,33 @@ impl Environment {
         operator.elects_in(options.leader_election.as_ref().and_then(|election| election.namespace.clone()));
         let connection = self.faults.operator_connection(self.target.clone(), operator.clone());
         let manager = Manager::new(kube::Client::new(connection, "default"), options)?;
-        if !self.as_admin {
-            // The faults of the test do not concern the preparation.
-            let direct = kube::Client::new(Faults::default().connection(self.target.clone()), "default");
-            let admin = Client::new(direct);
-            manager.before_run(async move |manifest| {
-                operator.grant(&admin, &manifest).await.map_err(kubewright_runtime::Error::new)
-            });
-        }
+        // The faults of the test do not concern the preparation.
+        let direct = kube::Client::new(Faults::default().connection(self.target.clone()), "default");
+        let (as_admin, route, webhooks) = (self.as_admin, self.webhook_route(), manager.webhooks().clone());
+        manager.before_run(async move |manifest| {
+            if !as_admin {
+                operator.grant(&Client::new(direct.clone()), &manifest).await?;
+            }
+            match route {
+                Some(route) => route.install(&direct, &webhooks, &manifest).await?,
+                None if !webhooks.is_empty() => {
+                    tracing::warn!(
+                        "webhooks are not installed: an existing cluster cannot reach this process"
+                    );
+                }
+                None => {}
+            }
+            Ok(())
+        });
         Ok(manager)
+    }
+
+    fn webhook_route(&self) -> Option<Route> {
+        match &self.plane {
+            Plane::Embedded { server, .. } => Some(Route::Embedded(server.clone())),
+            Plane::Assets(_) => Some(Route::Loopback(self.webhook_servers.clone())),
+            Plane::Existing => None,
+        }
     }
 
     /// The permissions that operators asked for and their generated roles do not grant. A refusal that was taken here no

@@ -54,6 +54,7 @@ mod operator;
 mod plane;
 mod running;
 mod user;
+mod webhooks;
 mod yaml;
 
 pub use compare::{Mismatch, matches_yaml};

@@ -206,6 +206,7 @@ fn add(declarations: &mut Declarations, manifest: &ManagerManifest, is_single: b
             declarations.controllers.push(controller);
         }
     }
+    declarations.webhooks.clone_from(&manifest.webhooks);
     for kind in manifest.cached.iter().map(resource) {
         if !declarations.cached.contains(&kind) {
             declarations.cached.push(kind);

@@ -19,13 +19,30 @@ pub struct Running {
     stop: CancellationToken,
     metrics: kubewright_runtime::metrics::Metrics,
     operator: Option<Arc<Operator>>,
+    manager: Manager,
 }
 
 impl Running {
     pub(crate) fn start(manager: Manager, operator: Option<Arc<Operator>>) -> Self {
         let (stop, metrics) = (CancellationToken::new(), manager.metrics().clone());
-        let task = tokio::spawn(manager.run_until(stop.clone().cancelled_owned()));
-        Self { task: Some(task), stop, metrics, operator }
+        let task = tokio::spawn(manager.clone().run_until(stop.clone().cancelled_owned()));
+        Self { task: Some(task), stop, metrics, operator, manager }
+    }
+
+    /// Waits until the operator works: its role is bound, its webhooks are installed and its caches are filled. Writes
+    /// before that may pass its webhooks. If the manager ended, returns why.
+    pub async fn ready(&mut self) -> Result<(), ManagerError> {
+        let manager = self.manager.clone();
+        let working = async {
+            manager.addresses().await;
+            // If the cache fails, the manager ends.
+            let _ = manager.cache().synced().await;
+        };
+        tokio::select! {
+            biased;
+            ended = self.ended() => ended.and(Err(ManagerError::Stopped)),
+            () = working => Ok(()),
+        }
     }
 
     /// What the manager has counted so far.

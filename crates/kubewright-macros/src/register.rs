@@ -29,25 +29,32 @@ pub(crate) fn register(
             return refused(&Error::new(Span::call_site(), what), &item);
         }
     };
-    let place = quote! {
+    let registration = submit(&attributes, &declared(place(&name)));
+    if in_body { into_body(item, registration) } else { quote!(#item #registration) }
+}
+
+/// An expression for the place of an item in the sources.
+pub(crate) fn place(name: &str) -> TokenStream {
+    quote! {
         ::kubewright::declare::Item {
             file: ::std::string::String::from(::core::file!()),
             line: ::core::line!(),
             path: ::std::string::String::from(::core::concat!(::core::module_path!(), "::", #name)),
         }
-    };
-    let declared = declared(place);
-    // What is compiled under a condition declares under it.
+    }
+}
+
+/// A constant that registers a declaration at link time, under the same `cfg` as the item.
+pub(crate) fn submit(attributes: &[Attribute], declared: &TokenStream) -> TokenStream {
     let conditions = attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"));
-    let registration = quote! {
+    quote! {
         #(#conditions)*
         const _: () = {
             ::kubewright::declare::submit! {
                 ::kubewright::declare::Declaration::new(|| #declared)
             }
         };
-    };
-    if in_body { into_body(item, registration) } else { quote!(#item #registration) }
+    }
 }
 
 /// What is wrong, and the item as it was: so nothing else is wrong because of that.
@@ -87,7 +94,7 @@ fn is_inner_attribute(tokens: &[TokenTree]) -> bool {
 }
 
 /// What an impl is for, without generics.
-fn name_of(ty: &Type) -> String {
+pub(crate) fn name_of(ty: &Type) -> String {
     match ty {
         Type::Path(path) => {
             let names: Vec<String> =

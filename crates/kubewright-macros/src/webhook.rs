@@ -1,19 +1,20 @@
-//! `#[webhook(...)]`: an admission webhook that the operator serves.
+//! `#[webhook(...)]`: how the API server calls an admission webhook.
 //!
-//! Owns the keys of a webhook, their defaults, and what the API server would refuse. Conditions in CEL are read where
-//! manifests are checked.
+//! On the impl of a handler it adds the function `webhook`, which the manager reads when the handler is registered. With
+//! `url` it goes on any item, and declares a webhook that is served outside of the cluster. Owns the keys of a webhook and
+//! what the API server would refuse. CEL conditions are checked with the manifests.
 
 mod selector;
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
-use syn::Error;
+use syn::{Error, ItemImpl};
 
 use crate::arguments::{Arguments, Shape, Value, Word};
 use crate::names::{is_dns_label, is_dns_subdomain, is_qualified_name, is_service_name};
 use crate::nearest::did_you_mean;
 use crate::rbac::{check, groups, plain, resources};
-use crate::register::{refused, register, texts};
+use crate::register::{name_of, place, refused, register, submit, texts};
 
 const SHAPE: Shape = Shape {
     name: "webhook",
@@ -53,25 +54,100 @@ const OPERATIONS: &[&str] = &["create", "update", "delete", "connect", "*"];
 /// The most that the API server takes.
 const CONDITIONS: usize = 64;
 
-pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    match fields(arguments) {
-        Ok(fields) => register("webhook", item, |place| {
-            quote! {
-                ::kubewright::declare::Declared::Webhook(::std::boxed::Box::new(::kubewright::declare::Webhook {
-                    item: #place,
-                    #fields
-                    ..::core::default::Default::default()
-                }))
-            }
-        }),
-        Err(error) => refused(&error, &item),
+/// The traits that a handler can implement.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Handler {
+    Defaulter,
+    Validator,
+    Admission,
+}
+
+impl Handler {
+    fn of(item: &ItemImpl) -> Option<Self> {
+        let (path, _) = item.trait_.as_ref()?;
+        match path.segments.last()?.ident.to_string().as_str() {
+            "Defaulter" => Some(Self::Defaulter),
+            "Validator" => Some(Self::Validator),
+            "AdmissionHandler" => Some(Self::Admission),
+            _ => None,
+        }
+    }
+
+    /// The method of the manager that registers it.
+    fn registration(self) -> &'static str {
+        match self {
+            Self::Defaulter => "defaulter",
+            Self::Validator => "validator",
+            Self::Admission => "admission",
+        }
     }
 }
 
-/// The fields of the declaration.
-fn fields(tokens: TokenStream) -> Result<TokenStream, Error> {
-    let mut arguments = Arguments::read(tokens, &SHAPE)?;
-    check_company(&mut arguments);
+pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let expanded = Arguments::read(arguments, &SHAPE).and_then(|arguments| {
+        if arguments.key("url").is_some() { at_url(arguments, &item) } else { on_handler(arguments, &item) }
+    });
+    expanded.unwrap_or_else(|error| refused(&error, &item))
+}
+
+/// A webhook that is served outside of the cluster.
+fn at_url(arguments: Arguments, item: &TokenStream) -> Result<TokenStream, Error> {
+    let fields = fields(arguments, None)?;
+    Ok(register("webhook", item.clone(), |place| {
+        let declared = declaration(&place, &fields);
+        quote!(::kubewright::declare::Declared::Webhook(::std::boxed::Box::new(#declared.with_defaults())))
+    }))
+}
+
+/// A webhook that the manager serves once its handler is registered.
+fn on_handler(arguments: Arguments, item: &TokenStream) -> Result<TokenStream, Error> {
+    let misplaced = || {
+        let what = "#[webhook] goes on `impl Defaulter for ...`, `impl Validator for ...` or `impl AdmissionHandler for ...`; \
+                    with `url`, on any item";
+        Error::new(Span::call_site(), what)
+    };
+    let parsed: Option<ItemImpl> = syn::parse2(item.clone()).ok();
+    let handler = parsed.as_ref().and_then(Handler::of);
+    let fields = fields(arguments, handler)?;
+    let (Some(mut item), Some(handler)) = (parsed, handler) else { return Err(misplaced()) };
+    let place = place(&name_of(&item.self_ty));
+    let declared = declaration(&place, &fields);
+    item.items.push(match handler {
+        Handler::Admission => syn::parse_quote! {
+            fn webhook() -> ::core::option::Option<::kubewright::declare::Webhook> {
+                ::core::option::Option::Some(#declared)
+            }
+        },
+        Handler::Defaulter | Handler::Validator => syn::parse_quote! {
+            fn webhook() -> ::kubewright::declare::Webhook {
+                #declared
+            }
+        },
+    });
+    let registration = handler.registration();
+    let declared = quote! {
+        ::kubewright::declare::Declared::Handler(::kubewright::declare::Handler {
+            item: #place,
+            registration: ::std::string::String::from(#registration),
+        })
+    };
+    let submitted = submit(&item.attrs, &declared);
+    Ok(quote!(#item #submitted))
+}
+
+fn declaration(place: &TokenStream, fields: &TokenStream) -> TokenStream {
+    quote! {
+        ::kubewright::declare::Webhook {
+            item: #place,
+            #fields
+            ..::core::default::Default::default()
+        }
+    }
+}
+
+/// The fields of the declaration. What a handler of one kind leaves out follows from that kind.
+fn fields(mut arguments: Arguments, handler: Option<Handler>) -> Result<TokenStream, Error> {
+    check_company(&mut arguments, handler);
     let mut fields = TokenStream::new();
     let mut text = |key: TokenStream, text: Option<String>| {
         fields.extend(text.map(|text| quote!(#key: ::std::string::String::from(#text),)));
@@ -82,11 +158,9 @@ fn fields(tokens: TokenStream) -> Result<TokenStream, Error> {
     text(quote!(path), word(path(&mut arguments)));
     text(quote!(url), word(url(&mut arguments)));
     let choice = |arguments: &mut Arguments, key, choices| arguments.choice(key, choices).map(str::to_owned);
-    let policy = choice(&mut arguments, "failure_policy", &["fail", "ignore"]);
-    text(quote!(failure_policy), policy.or(Some("fail".to_owned())));
+    text(quote!(failure_policy), choice(&mut arguments, "failure_policy", &["fail", "ignore"]));
     text(quote!(match_policy), choice(&mut arguments, "match_policy", &["exact", "equivalent"]));
-    let effects = choice(&mut arguments, "side_effects", &["none", "noneOnDryRun"]);
-    text(quote!(side_effects), effects.or(Some("none".to_owned())));
+    text(quote!(side_effects), choice(&mut arguments, "side_effects", &["none", "noneOnDryRun"]));
     text(quote!(reinvocation_policy), choice(&mut arguments, "reinvocation_policy", &["never", "ifNeeded"]));
     let form = "name of a Service: letters in lower case, digits and `-`, a letter first";
     text(quote!(service_name), word(arguments.text_like("service_name", is_service_name, form)));
@@ -139,8 +213,18 @@ fn fields(tokens: TokenStream) -> Result<TokenStream, Error> {
     Ok(fields)
 }
 
-/// Which keys must be there, and which cannot stand together.
-fn check_company(arguments: &mut Arguments) {
+/// Checks which keys are required and which exclude each other.
+fn check_company(arguments: &mut Arguments, handler: Option<Handler>) {
+    let typed = match handler {
+        Some(Handler::Defaulter) => Some(("Defaulter", true)),
+        Some(Handler::Validator) => Some(("Validator", false)),
+        Some(Handler::Admission) | None => None,
+    };
+    if let (Some((name, mutating)), Some(key)) = (typed, arguments.key("mutating")) {
+        if arguments.is_false("mutating") == mutating {
+            arguments.wrong(key, format!("a `{name}` has `mutating = {mutating}`: leave it out"));
+        }
+    }
     let required = [
         ("name", "name = \"mguestbook-v1.kb.io\""),
         ("mutating", "mutating = true /* or false */"),
@@ -151,8 +235,9 @@ fn check_company(arguments: &mut Arguments) {
         ("path", "path = \"/mutate-example-com-v1-guestbook\""),
     ];
     let placed = arguments.key("url").is_some();
-    let missing =
-        required.iter().filter(|(key, _)| arguments.key(key).is_none() && !(*key == "path" && placed));
+    let missing = required
+        .iter()
+        .filter(|(key, _)| typed.is_none() && arguments.key(key).is_none() && !(*key == "path" && placed));
     let (keys, examples): (Vec<String>, Vec<&str>) =
         missing.map(|(key, example)| (format!("`{key}`"), *example)).unzip();
     if let Some((last, others)) = keys.split_last() {
@@ -176,7 +261,8 @@ fn check_company(arguments: &mut Arguments) {
         }
         (_, None) => {}
     }
-    if let (true, Some(policy)) = (arguments.is_false("mutating"), arguments.key("reinvocation_policy")) {
+    let validates = arguments.is_false("mutating") || handler == Some(Handler::Validator);
+    if let (true, Some(policy)) = (validates, arguments.key("reinvocation_policy")) {
         arguments.wrong(
             policy,
             "only a mutating webhook is asked again: leave it out, or write `mutating = true`",

@@ -41,7 +41,7 @@ mod typed;
 mod upstream;
 
 pub use describe::limit_descriptions;
-pub use merge::{Definition, Merged, file_name, merge};
+pub use merge::{Definition, Merged, file_name, merge, merge_all};
 #[cfg(feature = "sources")]
 pub use sources::dropped_validators;
 #[cfg(feature = "types")]

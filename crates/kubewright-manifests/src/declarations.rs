@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::declare::{Declared, Item, Kind, Rule, Webhook};
+use crate::declare::{Declared, Handler, Item, Kind, Rule, Webhook};
 
 /// The form that this release writes and reads.
 pub const FORMAT: u32 = 1;
@@ -43,9 +43,26 @@ pub struct Declarations {
     /// Kinds that are cached without a controller, such as those that only have an index.
     #[serde(default)]
     pub cached: Vec<Resource>,
-    /// Paths at which its manager serves webhooks.
+    /// Admission webhooks that are registered with its manager.
     #[serde(default)]
-    pub served_webhooks: Vec<String>,
+    pub webhooks: Vec<Webhook>,
+    /// Whether the manager keeps the certificates of its webhooks itself.
+    #[serde(default)]
+    pub webhook_certificates: bool,
+    /// Conversions that are registered with its manager.
+    #[serde(default)]
+    pub conversions: Vec<ConversionDeclared>,
+}
+
+/// A kind whose versions the program converts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConversionDeclared {
+    /// API group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// The versions that it converts: the hub first, then the spokes.
+    pub versions: Vec<String>,
 }
 
 /// A controller that the program registers.
@@ -117,7 +134,9 @@ impl Declarations {
             declared: Vec::new(),
             controllers: Vec::new(),
             cached: Vec::new(),
-            served_webhooks: Vec::new(),
+            webhooks: Vec::new(),
+            webhook_certificates: false,
+            conversions: Vec::new(),
         }
     }
 
@@ -142,10 +161,24 @@ impl Declarations {
         })
     }
 
-    /// The webhooks.
+    /// All admission webhooks: those that the manager serves, and those that are served outside of the cluster.
     pub fn webhooks(&self) -> impl Iterator<Item = &Webhook> {
-        self.declared.iter().filter_map(|declared| match declared {
+        let elsewhere = self.declared.iter().filter_map(|declared| match declared {
             Declared::Webhook(webhook) => Some(&**webhook),
+            _ => None,
+        });
+        self.webhooks.iter().chain(elsewhere)
+    }
+
+    /// Whether the manager serves a webhook.
+    pub fn serves_webhooks(&self) -> bool {
+        !self.webhooks.is_empty() || !self.conversions.is_empty()
+    }
+
+    /// The handlers that have `#[webhook]`, registered or not.
+    pub fn handlers(&self) -> impl Iterator<Item = &Handler> {
+        self.declared.iter().filter_map(|declared| match declared {
+            Declared::Handler(handler) => Some(handler),
             _ => None,
         })
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use inventory::submit;
+pub use kubewright_apimachinery::webhook::{Declaration as Webhook, Item, MatchCondition};
 
 use crate::lint::Finding;
 
@@ -31,25 +32,16 @@ pub fn all() -> Vec<Declared> {
     declared
 }
 
-/// The place in the operator's sources that something comes from: findings name it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Item {
-    /// Where it is, as the compiler names it: from the root of the workspace.
-    pub file: String,
-    /// In which line.
-    pub line: u32,
-    /// What it is: `guestbook::api::v1::Guestbook`.
-    pub path: String,
-}
-
 /// One thing that is declared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Declared {
     /// `#[rbac(...)]`.
     Rule(Rule),
-    /// `#[webhook(...)]`.
+    /// `#[webhook(url = ...)]`: a webhook that is served outside of the cluster.
     Webhook(Box<Webhook>),
+    /// `#[webhook(...)]` on the impl of a handler. Its webhook is declared where the handler is registered.
+    Handler(Handler),
     /// A kind in `crds!(...)`.
     Kind(Kind),
 }
@@ -60,6 +52,7 @@ impl Declared {
         match self {
             Self::Rule(rule) => &rule.item,
             Self::Webhook(webhook) => &webhook.item,
+            Self::Handler(handler) => &handler.item,
             Self::Kind(kind) => &kind.item,
         }
     }
@@ -87,63 +80,13 @@ pub struct Rule {
     pub role_name: String,
 }
 
-/// An admission webhook that the operator serves: the fields of controller-gen's marker.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Webhook {
+/// A type that implements a webhook.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handler {
     /// Where it was declared.
     pub item: Item,
-    /// Its name, as the API server logs it: three labels at least.
-    pub name: String,
-    /// Whether it changes objects, or only accepts them.
-    pub mutating: bool,
-    /// Path on the operator's webhook server; empty where `url` is set.
-    pub path: String,
-    /// An address outside the cluster, instead of a Service and a path.
-    pub url: String,
-    /// API groups.
-    pub groups: Vec<String>,
-    /// Versions of these.
-    pub versions: Vec<String>,
-    /// Plurals, with subresources as `pods/status`.
-    pub resources: Vec<String>,
-    /// Operations: `create`, `update`, `delete`, `connect`, `*`.
-    pub verbs: Vec<String>,
-    /// `fail` or `ignore`.
-    pub failure_policy: String,
-    /// `exact` or `equivalent`; the API server's default where empty.
-    pub match_policy: String,
-    /// `none` or `noneOnDryRun`.
-    pub side_effects: String,
-    /// The API server's default where absent.
-    pub timeout_seconds: Option<i32>,
-    /// `never` or `ifNeeded`; the API server's default where empty.
-    pub reinvocation_policy: String,
-    /// Versions of AdmissionReview that it understands.
-    pub admission_review_versions: Vec<String>,
-    /// The Service; `webhook-service` where empty, as kubebuilder names it.
-    pub service_name: String,
-    /// Its namespace; `system` where empty, which kustomize replaces.
-    pub service_namespace: String,
-    /// Its port; the API server's default where absent.
-    pub service_port: Option<u16>,
-    /// Which namespaces' objects it is asked about: a LabelSelector.
-    pub namespace_selector: Option<Value>,
-    /// Which objects it is asked about: a LabelSelector.
-    pub object_selector: Option<Value>,
-    /// Conditions in CEL, by name.
-    pub match_conditions: Vec<MatchCondition>,
-    /// The name of the configuration that it goes into, and not the usual one.
-    pub configuration: String,
-}
-
-/// A condition that a request must meet before a webhook is asked.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MatchCondition {
-    /// What it is called in errors.
-    pub name: String,
-    /// In CEL.
-    pub expression: String,
+    /// The method of the manager that registers it: `validator`.
+    pub registration: String,
 }
 
 /// One version of a custom kind.

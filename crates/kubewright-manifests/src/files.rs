@@ -23,10 +23,13 @@ pub const LEADER_ELECTION: &str = "config/rbac/leader_election_role.yaml";
 pub const METRICS_AUTH: &str = "config/rbac/metrics_auth_role.yaml";
 /// Where the right to read metrics is.
 pub const METRICS_READER: &str = "config/rbac/metrics_reader_role.yaml";
+/// Where the permissions are that webhook certificates need.
+pub const WEBHOOK_CERTIFICATES: &str = "config/rbac/webhook_certificates_role.yaml";
 /// Where webhook configurations are.
 pub const WEBHOOKS: &str = "config/webhook/manifests.yaml";
 /// All files but definitions.
-pub const FIXED: &[&str] = &[ROLES, LEADER_ELECTION, METRICS_AUTH, METRICS_READER, WEBHOOKS];
+pub const FIXED: &[&str] =
+    &[ROLES, LEADER_ELECTION, METRICS_AUTH, METRICS_READER, WEBHOOK_CERTIFICATES, WEBHOOKS];
 
 /// The text of files, by their path from the root of the project, with `/` between names.
 pub type Files = BTreeMap<String, String>;
@@ -66,6 +69,7 @@ impl Plan {
             (LEADER_ELECTION, rbac::leader_election_role(declarations)),
             (METRICS_AUTH, rbac::metrics_auth_role(declarations)),
             (METRICS_READER, rbac::metrics_reader_role(declarations)),
+            (WEBHOOK_CERTIFICATES, rbac::webhook_certificates_role(declarations)),
         ] {
             add(path.to_owned(), role.as_slice());
         }
@@ -107,7 +111,7 @@ impl Changes {
             let (message, help) = match path.as_str() {
                 ROLES => ("the operator declares no rights", "declare them with `#[rbac]`"),
                 WEBHOOKS => ("the operator declares no webhooks", "declare them with `#[webhook]`"),
-                LEADER_ELECTION | METRICS_AUTH | METRICS_READER => {
+                LEADER_ELECTION | METRICS_AUTH | METRICS_READER | WEBHOOK_CERTIFICATES => {
                     ("the operator does not need these rights", "leave it to be, if something else does")
                 }
                 _ => (

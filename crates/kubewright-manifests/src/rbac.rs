@@ -20,8 +20,8 @@ use crate::declare::Rule;
 pub use bindings::{Account, bound};
 pub use implied::implied_rules;
 pub use support::{
-    LEADER_ELECTION_ROLE, METRICS_AUTH_ROLE, METRICS_READER, leader_election_role, metrics_auth_role,
-    metrics_reader_role,
+    LEADER_ELECTION_ROLE, METRICS_AUTH_ROLE, METRICS_READER, WEBHOOK_CERTIFICATES_ROLE, leader_election_role,
+    metrics_auth_role, metrics_reader_role, webhook_certificates_role,
 };
 pub use usage::{Call, Unused, Usage};
 

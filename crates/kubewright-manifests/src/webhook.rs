@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
 use serde_json::{Map, Value, json};
 
 use crate::declare::Webhook;
@@ -37,6 +38,73 @@ pub fn configurations<'a>(webhooks: impl IntoIterator<Item = &'a Webhook>) -> Ve
             })
         })
         .collect()
+}
+
+/// Where the API server reaches the operator's webhook server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Endpoint<'a> {
+    /// A Service.
+    Service {
+        /// Namespace of the Service.
+        namespace: &'a str,
+        /// Name of the Service.
+        name: &'a str,
+    },
+    /// An address outside of the cluster: a manager that runs on the developer's machine.
+    Url {
+        /// Scheme, host and port: `https://127.0.0.1:9443`.
+        base: &'a str,
+        /// The CA certificates that the API server trusts, as PEM.
+        ca: &'a str,
+    },
+}
+
+/// The default endpoint, as kustomize finds it.
+pub const DEFAULT_ENDPOINT: Endpoint<'static> = Endpoint::Service { namespace: NAMESPACE, name: SERVICE };
+
+impl Endpoint<'_> {
+    fn client_config(self, path: &str) -> Value {
+        match self {
+            Self::Service { namespace, name } => {
+                json!({ "service": { "name": name, "namespace": namespace, "path": path } })
+            }
+            Self::Url { base, ca } => {
+                json!({ "url": format!("{base}{path}"), "caBundle": base64::engine::general_purpose::STANDARD.encode(ca) })
+            }
+        }
+    }
+}
+
+/// [`configurations`] of webhooks that the operator serves at an endpoint. The names of the configurations get a prefix, so
+/// that they do not replace those of an operator that is deployed in the same cluster.
+pub fn configurations_at<'a>(
+    webhooks: impl IntoIterator<Item = &'a Webhook>,
+    endpoint: Endpoint<'_>,
+    prefix: &str,
+) -> Vec<Value> {
+    let mut configurations = configurations(webhooks);
+    for configuration in &mut configurations {
+        let name = format!("{prefix}{}", configuration["metadata"]["name"].as_str().unwrap_or_default());
+        configuration["metadata"]["name"] = name.into();
+        for webhook in configuration["webhooks"].as_array_mut().into_iter().flatten() {
+            let path = webhook.pointer("/clientConfig/service/path").and_then(Value::as_str);
+            if let Some(config) = path.map(|path| endpoint.client_config(path)) {
+                webhook["clientConfig"] = config;
+            }
+        }
+    }
+    configurations
+}
+
+/// The path of conversion reviews.
+pub const CONVERT_PATH: &str = "/convert";
+
+/// `spec.conversion` of a CRD whose versions the operator converts.
+pub fn conversion(endpoint: Endpoint<'_>) -> Value {
+    json!({
+        "strategy": "Webhook",
+        "webhook": { "clientConfig": endpoint.client_config(CONVERT_PATH), "conversionReviewVersions": ["v1"] },
+    })
 }
 
 /// The name of the configuration that a webhook goes into.

@@ -24,6 +24,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 pub use self::metrics::ElectionMetrics;
 use self::metrics::LeaseMetrics;
+pub(crate) use self::options::pod_namespace;
 pub use self::options::{ElectionOptions, ElectionOptionsError};
 pub use self::state::ElectionEnd;
 use self::state::{Contender, Event, Moment, Request, Step};

@@ -114,8 +114,8 @@ pub use kind::{Gvk, Kind, Object, Scope};
 pub use kubewright_sync::ordered_watch;
 pub use list::List;
 pub use manager::{
-    Addresses, Cluster, ControllerManifest, Handle, Manager, ManagerError, ManagerManifest, ManagerOptions,
-    RegisterError, TaskContext,
+    Addresses, Cluster, ControllerManifest, ConversionManifest, Handle, Manager, ManagerError,
+    ManagerManifest, ManagerOptions, RegisterError, TaskContext,
 };
 pub use object::object;
 pub use reconcile::{

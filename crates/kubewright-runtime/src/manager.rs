@@ -21,6 +21,7 @@ mod options;
 mod servers;
 mod signals;
 mod tasks;
+mod webhooks;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -39,7 +40,7 @@ use self::group::Groups;
 use self::leader_task::{LeaderTask, Standing};
 pub use self::lifecycle::Handle;
 use self::lifecycle::{Command, Life, Part, Parts, Place};
-pub use self::manifest::{ControllerManifest, ManagerManifest};
+pub use self::manifest::{ControllerManifest, ConversionManifest, ManagerManifest};
 pub use self::options::ManagerOptions;
 use self::tasks::Task;
 pub use self::tasks::TaskContext;
@@ -55,6 +56,7 @@ use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::queue::{Causes, QueueMetrics};
 use crate::reconcile::{self, Context, ContextParts, Error, ReconcileId};
+use crate::webhook::{Declaration, Webhooks};
 
 /// Runs controllers and what they need. Cheap to clone; clones are the same manager.
 ///
@@ -101,6 +103,7 @@ struct Inner {
     addresses: ordered_watch::Sender<Option<Addresses>>,
     queue_metrics: QueueMetrics,
     controller_metrics: ControllerMetrics,
+    webhooks: Webhooks,
     options: ManagerOptions,
     state: Mutex<State>,
 }
@@ -112,6 +115,7 @@ struct State {
     controllers: Vec<(Controller, Life)>,
     tasks: Vec<(Task, Life)>,
     clusters: Vec<(Cluster, Life)>,
+    webhooks: Vec<Declaration>,
     broadcaster: Option<Broadcaster>,
     election: Option<Election>,
     running: Option<Running>,
@@ -137,6 +141,8 @@ pub struct Addresses {
     pub metrics: Option<SocketAddr>,
     /// Where `/debug/pprof/` is.
     pub pprof: Option<SocketAddr>,
+    /// Where webhooks are served.
+    pub webhook: Option<SocketAddr>,
 }
 
 impl Manager {
@@ -183,12 +189,14 @@ impl Manager {
                 addresses: ordered_watch::Sender::new(None),
                 queue_metrics,
                 controller_metrics,
+                webhooks: Webhooks::new(),
                 state: Mutex::new(State {
                     rng,
                     names: BTreeSet::new(),
                     controllers: Vec::new(),
                     tasks: Vec::new(),
                     clusters: Vec::new(),
+                    webhooks: Vec::new(),
                     broadcaster: Some(broadcaster),
                     election,
                     running: None,
@@ -229,6 +237,8 @@ impl Manager {
             controllers,
             namespaces: options.cache.default_namespaces(),
             cached: manifest::cached(&self.inner.cache),
+            webhooks: state.webhooks.clone(),
+            conversions: self.inner.webhooks.conversions().iter().map(Into::into).collect(),
         }
     }
 
@@ -484,7 +494,7 @@ impl Manager {
         for source in optional {
             inner.watch(source);
         }
-        self.serve(&mut groups.servers).await?;
+        self.serve(&mut groups).await?;
         let (kube, stop) = (self.events_client(election.is_some()), groups.events.stop.clone());
         if let Some(writer) = writer {
             let names = controllers.iter().map(|(controller, _)| controller.name.to_string()).collect();

@@ -15,6 +15,7 @@ mod conversion;
 mod diff;
 mod merge;
 mod metrics;
+mod options;
 mod typed;
 
 use std::collections::BTreeMap;
@@ -32,10 +33,11 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use kubewright_apimachinery::duration::parse_go_duration;
+use kubewright_apimachinery::webhook as declared;
 use prometheus_client::registry::Registry;
 
 use crate::error::panic_message;
-use crate::kind::{Gvk, Kind, Object};
+use crate::kind::{Gvk, Kind, Object, Scope};
 use crate::serve::{Response, not_found, text};
 use admission::{Review, ReviewError, encode_error};
 use metrics::WebhookMetrics;
@@ -47,6 +49,8 @@ pub use admission::{
 };
 pub use conversion::{BoxError, CONVERSION_DATA, Conversion, ConversionError, Spoke};
 pub use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+pub use kubewright_apimachinery::webhook::{Declaration, Item, MatchCondition};
+pub use options::{CertificateMode, WebhookOptions, secret_name};
 pub use typed::{Defaulter, Validation, Validator};
 
 /// The path of conversion reviews, for all kinds.
@@ -69,8 +73,22 @@ pub fn validate_path<K: Object>() -> String {
 }
 
 fn path(verb: &str, gvk: &Gvk) -> String {
+    declared::path(verb, borrowed(gvk))
+}
+
+fn borrowed(gvk: &Gvk) -> kubewright_apimachinery::gvk::Gvk<'_> {
     let Gvk { group, version, kind } = gvk;
-    format!("/{verb}-{}-{version}-{}", group.replace('.', "-"), kind.to_lowercase())
+    kubewright_apimachinery::gvk::Gvk { group, version, kind }
+}
+
+/// The declaration of a handler for one kind, with everything that was left out.
+pub(crate) fn complete<H, K: Object>(declared: Declaration, mutating: bool) -> Declaration {
+    let kind = Kind::of::<K>();
+    let mut declared = Declaration { mutating, ..declared };
+    if declared.item.path.is_empty() {
+        declared.item.path = std::any::type_name::<H>().to_owned();
+    }
+    declared.for_kind(borrowed(kind.gvk()), kind.plural(), kind.scope() == Scope::Namespaced)
 }
 
 /// Webhooks by path. Cheap to clone; clones share their handlers.
@@ -129,6 +147,11 @@ pub enum RegisterError {
     /// A path must start with a slash.
     #[error("the path of a webhook must start with \"/\" and have no query, got {0:?}")]
     BadPath(String),
+    /// The handler has no declaration.
+    #[error(
+        "{0} does not declare which requests it handles; add #[webhook(...)] to its impl of AdmissionHandler"
+    )]
+    Undeclared(&'static str),
     /// The kind has a conversion already.
     #[error(
         "a conversion of {kind} in group {group:?} is registered already; add the version to it as a spoke"

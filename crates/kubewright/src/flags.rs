@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args as _;
-use clap::builder::{StyledStr, Styles};
+use clap::builder::{ArgPredicate, StyledStr, Styles};
 use kubewright_runtime::serve::BindAddress;
+use kubewright_runtime::webhook::{CertificateMode, WebhookOptions};
 use kubewright_runtime::{ElectionOptions, ManagerOptions, connect, logs};
 
 use self::values::{Namespaces, NamespacesError, Patience};
@@ -18,6 +19,7 @@ use self::values::{Namespaces, NamespacesError, Patience};
 const CLUSTER: &str = "Cluster";
 const SERVERS: &str = "Probes and metrics";
 const ELECTION: &str = "Leader election";
+const WEBHOOKS: &str = "Webhooks";
 const LOGS: &str = "Logs";
 
 /// The flags of every operator. A program that has flags of its own puts these beside them:
@@ -111,6 +113,43 @@ struct Typed {
     #[arg(long, value_name = "ADDRESS", default_value = "0", help_heading = SERVERS)]
     pprof_bind_address: BindAddress,
 
+    /// Address of the webhook server, such as :9443; 0 serves nothing
+    #[arg(long, value_name = "ADDRESS", default_value = ":9443", help_heading = WEBHOOKS)]
+    webhook_bind_address: BindAddress,
+
+    /// Port of the webhook server on all interfaces
+    #[arg(long, value_name = "PORT", help_heading = WEBHOOKS, conflicts_with = "webhook_bind_address")]
+    webhook_port: Option<u16>,
+
+    /// Source of the webhook certificate: self-signed, files or none (plain HTTP behind a proxy)
+    #[arg(long, value_name = "MODE", help_heading = WEBHOOKS)]
+    #[arg(value_parser = ["self-signed", "files", "none"], hide_possible_values = true)]
+    #[arg(
+        default_value = "self-signed",
+        default_value_if("webhook_cert_path", ArgPredicate::IsPresent, "files")
+    )]
+    webhook_cert_mode: String,
+
+    /// Directory with the webhook certificate and its key
+    #[arg(long, value_name = "DIR", help_heading = WEBHOOKS, required_if_eq("webhook_cert_mode", "files"))]
+    webhook_cert_path: Option<PathBuf>,
+
+    /// File of the certificate in that directory
+    #[arg(long, value_name = "FILE", default_value = "tls.crt", help_heading = WEBHOOKS)]
+    webhook_cert_name: String,
+
+    /// File of its key
+    #[arg(long, value_name = "FILE", default_value = "tls.key", help_heading = WEBHOOKS)]
+    webhook_cert_key: String,
+
+    /// Service in front of the webhook server [default: WEBHOOK_SERVICE_NAME, or webhook-service]
+    #[arg(long, value_name = "NAME", help_heading = WEBHOOKS)]
+    webhook_service_name: Option<String>,
+
+    /// Namespace of that Service [default: POD_NAMESPACE, or the pod's namespace]
+    #[arg(long, value_name = "NAME", help_heading = WEBHOOKS)]
+    webhook_service_namespace: Option<String>,
+
     /// Let one of several replicas lead, and the others wait
     #[arg(long, value_name = "BOOL", default_value = "false", help_heading = ELECTION)]
     #[arg(value_parser = values::boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -162,6 +201,29 @@ struct Typed {
     zap_devel: bool,
 }
 
+/// What an operator reads from its environment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Environment {
+    /// `WATCH_NAMESPACE`.
+    pub(crate) watch_namespace: Option<String>,
+    /// `WEBHOOK_SERVICE_NAME`.
+    pub(crate) webhook_service_name: Option<String>,
+    /// `POD_NAMESPACE`.
+    pub(crate) pod_namespace: Option<String>,
+}
+
+impl Environment {
+    /// The environment of this process.
+    pub(crate) fn of_process() -> Self {
+        let filled = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Self {
+            watch_namespace: std::env::var("WATCH_NAMESPACE").ok(),
+            webhook_service_name: filled("WEBHOOK_SERVICE_NAME"),
+            pod_namespace: filled("POD_NAMESPACE"),
+        }
+    }
+}
+
 /// The flags as they are meant: what the parts of the runtime are started with.
 pub(crate) struct Settings {
     pub(crate) logs: logs::Options,
@@ -175,10 +237,10 @@ impl Flags {
         self,
         operator: &str,
         default_lease: &str,
-        watch_namespace: Option<&str>,
+        environment: Environment,
     ) -> Result<Settings, NamespacesError> {
         let typed = self.0;
-        let namespaces = match (typed.namespace, watch_namespace) {
+        let namespaces = match (typed.namespace, environment.watch_namespace.as_deref()) {
             (Some(namespaces), _) => namespaces,
             (None, Some(names)) => Namespaces::of_environment(names)?,
             (None, None) => Namespaces::default(),
@@ -190,6 +252,26 @@ impl Flags {
             retry_period: typed.leader_election_retry_period,
             ..ElectionOptions::new(typed.leader_election_id.unwrap_or_else(|| default_lease.to_owned()))
         };
+        let webhooks = WebhookOptions {
+            bind_address: match typed.webhook_port {
+                Some(port) => BindAddress::port(port),
+                None => typed.webhook_bind_address,
+            },
+            certificates: match (typed.webhook_cert_mode.as_str(), typed.webhook_cert_path) {
+                ("files", Some(folder)) => CertificateMode::Files {
+                    certificate: folder.join(typed.webhook_cert_name),
+                    key: folder.join(typed.webhook_cert_key),
+                },
+                ("none", _) => CertificateMode::None,
+                _ => CertificateMode::SelfSigned,
+            },
+            service_name: typed
+                .webhook_service_name
+                .or(environment.webhook_service_name)
+                .unwrap_or_else(|| WebhookOptions::default().service_name),
+            service_namespace: typed.webhook_service_namespace.or(environment.pod_namespace),
+            ..WebhookOptions::default()
+        };
         let manager = ManagerOptions {
             metrics_bind_address: typed.metrics_bind_address,
             metrics_secure: typed.metrics_secure,
@@ -198,6 +280,7 @@ impl Flags {
             metrics_cert_key: typed.metrics_cert_key,
             health_probe_bind_address: typed.health_probe_bind_address,
             pprof_bind_address: typed.pprof_bind_address,
+            webhooks,
             leader_election: typed.leader_elect.then_some(election),
             graceful_shutdown_timeout: typed.graceful_shutdown_timeout.0,
             ..ManagerOptions::new(operator).namespaces(namespaces.0)

@@ -314,29 +314,53 @@ pub use kubewright_macros::object;
 /// ```
 ///
 pub use kubewright_macros::rbac;
-/// Declares an admission webhook that the operator serves.
+/// Declares how the API server calls an admission webhook, on the impl of its handler.
+///
+/// What is left out follows from the handler's kind. The handler is served, and its webhook is in the manifest, once it is
+/// registered with [`Manager::validator`], [`Manager::defaulter`] or [`Manager::admission`]. A handler that is not
+/// registered is an error of `kubewright manifests`.
 ///
 /// ```
-/// use kubewright::declare::{self, Declared};
+/// use kubewright::k8s_openapi::api::core::v1::ConfigMap;
+/// use kubewright::webhook;
+/// use kubewright::webhook::{Rejection, Validation, Validator};
+///
+/// struct NotEmpty;
+///
+/// #[webhook(verbs = "create, update", failure_policy = ignore)]
+/// impl Validator for NotEmpty {
+///     type Object = ConfigMap;
+///
+///     async fn validate_create(&self, new: &ConfigMap, v: &mut Validation<'_>) -> Result<(), Rejection> {
+///         if new.data.is_none() {
+///             v.required("data", "an empty ConfigMap has no use");
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// assert_eq!(NotEmpty::webhook().failure_policy, "ignore");
+/// ```
+///
+/// An [`AdmissionHandler`](webhook::AdmissionHandler) has no kind, so name, path and rules are required. With `url`, the
+/// attribute goes on any item, and declares a webhook that is served outside of the cluster:
+///
+/// ```
 /// use kubewright::webhook;
 ///
 /// #[webhook(
 ///     name = "vguestbook-v1.kb.io",
 ///     mutating = false,
-///     path = "/validate-example-com-v1-guestbook",
+///     url = "https://hooks.example.com/guestbooks",
 ///     groups = "example.com",
 ///     versions = "v1",
 ///     resources = "guestbooks",
 ///     verbs = "create, update",
-///     failure_policy = ignore,
 ///     timeout_seconds = 5,
 ///     namespace_selector = { matchExpressions: [{ key: "guests", operator: "Exists" }] },
 ///     match_conditions = [("not-by-nodes", "!('system:nodes' in request.userInfo.groups)")],
 /// )]
 /// struct Guestbooks;
-///
-/// let declared = declare::all();
-/// assert!(declared.iter().any(|it| matches!(it, Declared::Webhook(webhook) if webhook.timeout_seconds == Some(5))));
 /// ```
 ///
 pub use kubewright_macros::webhook;

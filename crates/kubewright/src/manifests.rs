@@ -3,7 +3,7 @@
 //! Owns the way from the runtime's [`ManagerManifest`] to the [`Declarations`] that are printed. What becomes of them is the
 //! business of kubewright-manifests.
 
-use kubewright_manifests::declarations::{ControllerDeclared, Declarations, Resource};
+use kubewright_manifests::declarations::{ControllerDeclared, ConversionDeclared, Declarations, Resource};
 use kubewright_manifests::declare;
 use kubewright_runtime::{Kind, ManagerManifest, Scope};
 
@@ -18,6 +18,11 @@ pub(crate) fn declarations(manifest: &ManagerManifest) -> Declarations {
         finalizers: controller.finalizers.clone(),
         without_status: controller.without_status,
     });
+    let conversions = manifest.conversions.iter().map(|conversion| ConversionDeclared {
+        group: conversion.group.clone(),
+        kind: conversion.kind.clone(),
+        versions: conversion.versions.clone(),
+    });
     Declarations {
         // Whether they are used is for flags to say, at another time and place.
         leader_election: true,
@@ -27,6 +32,9 @@ pub(crate) fn declarations(manifest: &ManagerManifest) -> Declarations {
         declared: declare::all(),
         controllers: controllers.collect(),
         cached: manifest.cached.iter().map(resource).collect(),
+        webhooks: manifest.webhooks.clone(),
+        webhook_certificates: true,
+        conversions: conversions.collect(),
         ..Declarations::new(&manifest.name)
     }
 }

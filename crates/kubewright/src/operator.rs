@@ -6,12 +6,14 @@
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use kubewright_runtime::connect::{self, ClientMetrics};
+use kubewright_runtime::webhook::CertificateMode;
 use kubewright_runtime::{ElectionOptionsError, Error, Manager, ManagerError, ManagerOptions, journal, logs};
 
-use crate::flags::{self, Flags, Settings};
+use crate::flags::{self, Environment, Flags, Settings};
 use crate::manifests;
 
 /// An [`Operator`](crate::Operator) with the name of the program that is being compiled, and the version and the
@@ -74,6 +76,12 @@ const MANIFESTS: &str = "KUBEWRIGHT_MANIFESTS";
 /// The variable by which `kubewright dev` has an operator act as its ServiceAccount, such as
 /// `system:serviceaccount:shop-system:shop-controller-manager`.
 const IMPERSONATE: &str = "KUBEWRIGHT_IMPERSONATE";
+
+/// The variable by which `kubewright dev` has an operator serve webhooks to its API server: the address, as
+/// `127.0.0.1:9443`. The certificate is in the directory that [`WEBHOOK_CERTS`] names.
+const WEBHOOK_ADDRESS: &str = "KUBEWRIGHT_WEBHOOK_ADDRESS";
+/// The directory with `tls.crt` and `tls.key` for [`WEBHOOK_ADDRESS`].
+const WEBHOOK_CERTS: &str = "KUBEWRIGHT_WEBHOOK_CERTS";
 
 type Configure = Box<dyn FnOnce(&mut ManagerOptions)>;
 
@@ -174,9 +182,9 @@ impl Operator {
         if std::env::var_os(MANIFESTS).is_some() {
             return self.describe(flags, main);
         }
-        let watch_namespace = std::env::var("WATCH_NAMESPACE").ok();
         let id = self.leader_election_id.as_deref().unwrap_or(&self.name);
-        let mut settings = flags.settle(&self.name, id, watch_namespace.as_deref())?;
+        let mut settings = flags.settle(&self.name, id, Environment::of_process())?;
+        serve_webhooks_locally(&mut settings.manager)?;
         settings.manager.journal = journal_address(std::env::var_os(journal::VARIABLE))?;
         if settings.logs.format == logs::Format::Auto && !std::io::stderr().is_terminal() {
             settings.logs.format = logs::Format::Json;
@@ -209,7 +217,7 @@ impl Operator {
         main: impl AsyncFnOnce(Manager) -> Result<(), E>,
     ) -> Result<(), Error> {
         // What the environment of whoever builds says is not what a cluster says.
-        let mut options = flags.settle(&self.name, &self.name, None)?.manager;
+        let mut options = flags.settle(&self.name, &self.name, Environment::default())?.manager;
         for configure in self.configure {
             configure(&mut options);
         }
@@ -279,6 +287,19 @@ fn journal_address(variable: Option<OsString>) -> Result<Option<SocketAddr>, Sta
     read.map(Some).ok_or_else(|| StartError::Journal(address.to_string_lossy().into_owned()))
 }
 
+/// Under `kubewright dev`, webhooks are served on loopback with the certificate that `dev` created, whatever the flags are.
+fn serve_webhooks_locally(options: &mut ManagerOptions) -> Result<(), StartError> {
+    let Some(address) = std::env::var(WEBHOOK_ADDRESS).ok().filter(|address| !address.is_empty()) else {
+        return Ok(());
+    };
+    let folder = PathBuf::from(std::env::var_os(WEBHOOK_CERTS).unwrap_or_default());
+    let Ok(bind_address) = address.parse() else { return Err(StartError::WebhookAddress(address)) };
+    options.webhooks.bind_address = bind_address;
+    options.webhooks.certificates =
+        CertificateMode::Files { certificate: folder.join("tls.crt"), key: folder.join("tls.key") };
+    Ok(())
+}
+
 /// What is watched, for the log.
 fn namespaces(options: &ManagerOptions) -> String {
     match options.cache.namespaces.as_slice() {
@@ -294,6 +315,8 @@ enum StartError {
     Threads(#[source] std::io::Error),
     #[error("the operator's main function returned without running its manager: call manager.run().await")]
     NotRun,
+    #[error("{WEBHOOK_ADDRESS}: {0:?} is not an address; write one such as 127.0.0.1:9443, or unset it")]
+    WebhookAddress(String),
     #[error("what the operator declares cannot be printed")]
     Printed(#[source] std::io::Error),
     #[error(

@@ -62,6 +62,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", requires = "existing_cluster")]
     context: Option<String>,
 
+    /// Name or address by which that cluster reaches webhooks on this machine; known for kind, k3d and minikube
+    #[arg(long, value_name = "HOST", requires = "existing_cluster")]
+    webhook_host: Option<String>,
+
     /// Run the operator as administrator, or as the user of the kubeconfig, and not under its generated role
     #[arg(long)]
     as_admin: bool,
@@ -101,6 +105,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
             operator_args: args.operator,
             as_admin: args.as_admin,
             cluster,
+            webhook_host: args.webhook_host,
             page_port: args.page_port,
             samples: args.samples,
             once: args.once.then_some(args.timeout),

@@ -37,6 +37,8 @@ pub(crate) struct Cluster {
     pub(crate) arguments: Vec<String>,
     pub(crate) variables: Vec<(&'static str, OsString)>,
     embedded: Option<(ControlPlane, Folder)>,
+    /// The context of an existing cluster.
+    context: Option<String>,
 }
 
 impl Cluster {
@@ -89,6 +91,7 @@ impl Cluster {
             arguments: Vec::new(),
             variables: vec![("KUBECONFIG", kubeconfig.into_os_string())],
             embedded: Some((control_plane, folder)),
+            context: None,
         })
     }
 
@@ -105,11 +108,9 @@ impl Cluster {
             .ok()
             .and_then(|kubeconfig| kubeconfig.current_context),
         };
-        let context = context.map_or_else(|| "no context".to_owned(), |context| format!("context {context}"));
-        report.result(
-            "cluster",
-            &format!("{}: {context}; this one is written to", url.trim_end_matches('/')),
-        )?;
+        let shown = context.as_ref().map_or_else(|| "no context".to_owned(), |it| format!("context {it}"));
+        report
+            .result("cluster", &format!("{}: {shown}; this one is written to", url.trim_end_matches('/')))?;
         let mut arguments = Vec::new();
         let mut kubectl = "kubectl".to_owned();
         if let Some(file) = &source.kubeconfig {
@@ -126,12 +127,17 @@ impl Cluster {
             ..connect::Options::default()
         };
         let client = connect::client(config, options).context("cannot connect to the cluster")?;
-        Ok(Self { client, kubectl, arguments, variables: Vec::new(), embedded: None })
+        Ok(Self { client, kubectl, arguments, variables: Vec::new(), embedded: None, context })
     }
 
     /// Whether it was there already.
     pub(crate) fn is_existing(&self) -> bool {
         self.embedded.is_none()
+    }
+
+    /// The context of an existing cluster.
+    pub(crate) fn context(&self) -> Option<&str> {
+        self.context.as_deref()
     }
 
     pub(crate) fn client(&self) -> &kube::Client {

@@ -23,6 +23,7 @@ use super::readiness::tree::Standing;
 use super::report::{Report, count, shown};
 use super::waiting::Waiting;
 use super::watcher::{Change, Watcher};
+use super::webhooks::{Host, Webhooks};
 use crate::error::Hint as _;
 use crate::project::Project;
 use crate::signals::Signals;
@@ -45,6 +46,8 @@ pub(crate) struct Session {
     definitions: Definitions,
     /// None if the operator runs as the user of the kubeconfig.
     permissions: Option<Permissions>,
+    /// None if the cluster cannot reach this machine.
+    webhooks: Option<Webhooks>,
     waiting: Waiting,
     /// The build that is under way, and since when it is called for.
     build: Option<Build>,
@@ -107,11 +110,21 @@ impl Session {
             Some(_) => None,
             None => Some(Page::start(cluster.client().clone(), options.page_port).await?),
         };
+        let host = if cluster.is_existing() {
+            Host::of_existing(options.webhook_host.as_deref(), cluster.context())
+        } else {
+            Some(Host::Loopback)
+        };
+        let webhooks = host.map(|host| Webhooks::new(&metadata.name, &host)).transpose()?;
         let mut launch = Launch {
             folder: project.root().to_owned(),
             arguments: cluster.arguments.clone(),
             variables: cluster.variables.clone(),
         };
+        match &webhooks {
+            Some(webhooks) => launch.variables.extend(webhooks.variables()),
+            None => launch.arguments.push("--webhook-bind-address=0".to_owned()),
+        }
         if let Some(page) = &page {
             launch.variables.push(("KUBEWRIGHT_JOURNAL", page.journal_address().to_string().into()));
         }
@@ -136,6 +149,7 @@ impl Session {
             operator: Operator::new(launch, ui.clone()),
             definitions: Definitions::default(),
             permissions: (!options.as_admin).then_some(permissions),
+            webhooks,
             waiting: Waiting::default(),
             build: None,
             since: started,
@@ -202,11 +216,16 @@ impl Session {
             stopped = self.operator.stop() => stopped,
         };
         let reported = self.report_unused();
+        // Nothing answers them from now on.
+        let removed = match &mut self.webhooks {
+            Some(webhooks) if self.is_deployed => webhooks.remove(self.cluster.client()).await,
+            _ => Ok(()),
+        };
         if let Some(page) = self.page {
             page.stop().await;
         }
         let closed = self.cluster.close().await;
-        stopped.and(closed).and(reported)
+        stopped.and(removed).and(closed).and(reported)
     }
 
     /// Starts a build.

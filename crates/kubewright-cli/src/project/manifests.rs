@@ -95,7 +95,7 @@ impl Manifests {
 
 /// The definitions of all kinds with their files, and what was found while they were made.
 fn definitions(declarations: &Declarations, longest: Option<usize>) -> (Vec<(String, Value)>, Vec<Finding>) {
-    let crd::Merged { definitions, findings } = crd::merge(declarations.kinds().cloned().collect());
+    let crd::Merged { definitions, findings } = crd::merge_all(declarations);
     let definitions = definitions.into_iter().map(|mut made| {
         if let Some(longest) = longest {
             crd::limit_descriptions(&mut made.definition, longest);

@@ -16,7 +16,7 @@ use crate::project::project_file::ProjectFile;
 /// The files.
 pub(super) fn files(project: &ProjectFile, kinds: &[Kind<'_>]) -> Files {
     let declarations = declarations(project, kinds);
-    let merged = crd::merge(declarations.kinds().cloned().collect());
+    let merged = crd::merge_all(&declarations);
     let definitions: Vec<(String, Value)> =
         merged.definitions.into_iter().map(|made| (made.file, made.definition)).collect();
     Plan::new(&declarations, &definitions, "").files().clone()

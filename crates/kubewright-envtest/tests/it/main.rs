@@ -10,3 +10,4 @@ mod runtime;
 mod spawned;
 mod tutorial;
 mod users;
+mod webhooks;

@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::declarations::{ConversionDeclared, Declarations};
 use crate::declare::{Item, Kind};
 use crate::lint::{Finding, Level};
+use crate::webhook;
 
 /// A definition of a kind with all of its versions.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +52,21 @@ pub fn merge(kinds: Vec<Kind>) -> Merged {
         let mut definition = kinds.swap_remove(stored).definition;
         definition["spec"]["versions"] = versions;
         merged.definitions.push(Definition { file, definition, items });
+    }
+    merged
+}
+
+/// The CRDs of everything that an operator declares, with the conversions that it registered.
+pub fn merge_all(declarations: &Declarations) -> Merged {
+    let mut merged = merge(declarations.kinds().cloned().collect());
+    for made in &mut merged.definitions {
+        let spec = &made.definition["spec"];
+        let converts = |it: &ConversionDeclared| {
+            spec["group"] == it.group.as_str() && spec["names"]["kind"] == it.kind.as_str()
+        };
+        if declarations.conversions.iter().any(converts) {
+            made.definition["spec"]["conversion"] = webhook::conversion(webhook::DEFAULT_ENDPOINT);
+        }
     }
     merged
 }

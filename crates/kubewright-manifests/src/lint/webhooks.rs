@@ -5,9 +5,13 @@
 
 use std::collections::BTreeMap;
 
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::webhook::MANAGER_LABEL;
+use serde_json::Value;
+
 use super::{Finding, server};
 use crate::declarations::Declarations;
-use crate::declare::Webhook;
+use crate::declare::{Handler, Webhook};
 use crate::webhook::{configuration, configurations};
 
 /// Looks at every webhook.
@@ -16,7 +20,7 @@ pub(super) fn check(declarations: &Declarations) -> Vec<Finding> {
     let mut names: BTreeMap<(bool, &str, &str), &Webhook> = BTreeMap::new();
     for webhook in declarations.webhooks() {
         findings.extend(address(webhook));
-        findings.extend(unserved(webhook, declarations));
+        findings.extend(lock_ups(webhook, declarations));
         for refusal in configurations([webhook]).iter().flat_map(server::refusals) {
             let (code, field, help) = traced(refusal.field.trim_start_matches("webhooks[0]."));
             findings.push(Finding::error(code, &webhook.item, refusal.message, help).at(field));
@@ -31,6 +35,7 @@ pub(super) fn check(declarations: &Declarations) -> Vec<Finding> {
             findings.push(Finding::error("KW401", &webhook.item, message, help).at("name"));
         }
     }
+    findings.extend(declarations.handlers().filter_map(|handler| unregistered(handler, declarations)));
     findings
 }
 
@@ -45,19 +50,100 @@ fn address(webhook: &Webhook) -> Option<Finding> {
     Some(Finding::error("KW403", &webhook.item, message, help).at("path"))
 }
 
-/// A webhook that nothing answers refuses every request that it is for, unless its failure policy says otherwise.
-fn unserved(webhook: &Webhook, declarations: &Declarations) -> Option<Finding> {
-    if webhook.path.is_empty() || declarations.served_webhooks.contains(&webhook.path) {
+/// A webhook that refuses what the operator needs to run keeps the operator from answering it: nothing works until the
+/// configuration is deleted by hand.
+fn lock_ups(webhook: &Webhook, declarations: &Declarations) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if !webhook.failure_policy.eq_ignore_ascii_case("fail") {
+        return findings;
+    }
+    let has = |list: &[String], word: &str| list.iter().any(|it| it == word || it == "*");
+    let is_selective = webhook.object_selector.is_some() || !webhook.match_conditions.is_empty();
+    let everything = has(&webhook.groups, "*") && webhook.resources.iter().any(|it| it == "*" || it == "*/*");
+    if everything && webhook.groups.iter().any(|group| group == "*") && !is_selective {
+        let message = "it is called for every resource, and `failure_policy = fail` refuses all writes of the cluster \
+                       while the operator is down";
+        let help = "name groups and resources, add `object_selector` or `match_conditions`, or write `failure_policy = ignore`";
+        findings.push(Finding::error("KW414", &webhook.item, message, help).at("resources"));
+        return findings;
+    }
+    let vital =
+        NEEDED.iter().find(|(group, plural)| has(&webhook.groups, group) && has(&webhook.resources, plural));
+    if let Some((_, plural)) = vital
+        && !is_selective
+        && !excludes_operators(webhook.namespace_selector.as_ref())
+    {
+        let message = format!(
+            "the operator needs {plural} to start, and a webhook for them without a selector can refuse its own: the \
+             cluster cannot recover by itself"
+        );
+        let help = "leave `namespace_selector` out to exclude kube-system and the operator's namespace, or add `object_selector`";
+        findings.push(Finding::error("KW415", &webhook.item, message, help).at("namespace_selector"));
+    } else if webhook.namespace_selector.is_some()
+        && !excludes_operators(webhook.namespace_selector.as_ref())
+        && !is_selective
+        && declarations.webhooks.contains(webhook)
+    {
+        let message = "`namespace_selector` does not exclude the operator's own namespace: an object there cannot be \
+                       written while the operator is down";
+        let help = format!(
+            "add {{ key: \"{}\", operator: \"NotIn\", values: [\"{}\"] }}, or leave `namespace_selector` out",
+            MANAGER_LABEL.0, MANAGER_LABEL.1
+        );
+        findings.push(Finding::warning("KW416", &webhook.item, message, help).at("namespace_selector"));
+    }
+    findings
+}
+
+/// Built-in resources without which an operator does not start.
+const NEEDED: &[(&str, &str)] = &[
+    ("", "pods"),
+    ("", "services"),
+    ("", "secrets"),
+    ("", "configmaps"),
+    ("", "serviceaccounts"),
+    ("", "namespaces"),
+    ("", "nodes"),
+    ("apps", "deployments"),
+    ("apps", "replicasets"),
+    ("coordination.k8s.io", "leases"),
+    ("discovery.k8s.io", "endpointslices"),
+    ("rbac.authorization.k8s.io", "clusterroles"),
+    ("rbac.authorization.k8s.io", "clusterrolebindings"),
+];
+
+/// Whether a selector leaves out the operator's namespace: by its label, by its name, or since it selects by a label that
+/// namespaces do not have by themselves.
+fn excludes_operators(selector: Option<&Value>) -> bool {
+    let Some(selector) = selector else { return false };
+    if selector.at("matchLabels").as_object().is_some_and(|labels| !labels.is_empty()) {
+        return true;
+    }
+    selector.list_at("matchExpressions").iter().any(|expression| match expression.str_at("operator") {
+        "NotIn" => {
+            let values = expression.list_at("values");
+            match expression.str_at("key") {
+                key if key == MANAGER_LABEL.0 => values.iter().any(|value| value == MANAGER_LABEL.1),
+                // kube-system alone is not the operator's namespace.
+                "kubernetes.io/metadata.name" => values.iter().any(|value| value != "kube-system"),
+                _ => false,
+            }
+        }
+        "DoesNotExist" => expression.str_at("key") == MANAGER_LABEL.0,
+        _ => true,
+    })
+}
+
+/// A handler that is not registered is neither served nor in the manifest. Its author believes that the rule is enforced.
+fn unregistered(handler: &Handler, declarations: &Declarations) -> Option<Finding> {
+    if declarations.webhooks.iter().any(|webhook| webhook.item == handler.item) {
         return None;
     }
-    let message = format!(
-        "no handler is registered for `{}`: the API server would call it, get no answer, and refuse every {} of {}",
-        webhook.path,
-        webhook.verbs.join(" and "),
-        webhook.resources.join(", "),
-    );
-    let help = "this release does not serve webhooks: take the attribute out, or give the `url` of a server that does";
-    Some(Finding::error("KW413", &webhook.item, message, help).at("path"))
+    let name = handler.item.path.rsplit("::").next().unwrap_or_default();
+    let message = format!("`{name}` has #[webhook] and is not registered: the API server never calls it");
+    let help =
+        "register it before the manager runs, as `manager.validator(...)?` in src/registry.rs, or remove it";
+    Some(Finding::error("KW413", &handler.item, message, help))
 }
 
 /// The code, the argument and the remedy for a field of a webhook that is refused.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{API_VERSION, leader_election_role, metrics_auth_role, roles, rules};
+use super::{API_VERSION, leader_election_role, metrics_auth_role, roles, rules, webhook_certificates_role};
 use crate::declarations::Declarations;
 
 /// The ServiceAccount that an operator runs as.
@@ -50,6 +50,7 @@ pub fn bound(declarations: &Declarations, account: &Account) -> Vec<Value> {
     let mut granted = roles(&rules(declarations));
     granted.extend(leader_election_role(declarations));
     granted.extend(metrics_auth_role(declarations));
+    granted.extend(webhook_certificates_role(declarations));
     let mut namespaces = BTreeSet::from([account.namespace.clone()]);
     let mut objects = Vec::new();
     for mut role in granted {

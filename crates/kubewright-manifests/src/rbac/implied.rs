@@ -7,6 +7,7 @@ use kubewright_apimachinery::object::Fields as _;
 
 use crate::declarations::{ControllerDeclared, Declarations, Resource};
 use crate::declare::Rule;
+use crate::webhook::configuration;
 
 /// What the cache does with every kind that it has. A `get` is sent for writes whose answer was lost, and by
 /// `Client::uncached`.
@@ -52,6 +53,42 @@ pub(super) fn derived(declarations: &Declarations) -> Vec<Derived> {
             rule: rule("events.k8s.io", "events", &["create", "patch"]),
             used: Used::Sometimes,
         });
+    }
+    all.extend(of_certificates(declarations));
+    all
+}
+
+/// Where the CA of the webhooks is injected. Lists and watches find the objects by their Service, whatever prefix their
+/// names have; kustomize rewrites the names of configurations.
+fn of_certificates(declarations: &Declarations) -> Vec<Derived> {
+    const ADMISSION: &str = "admissionregistration.k8s.io";
+    if !declarations.webhook_certificates {
+        return Vec::new();
+    }
+    let configurations = |mutating: bool| -> Vec<String> {
+        let webhooks = declarations.webhooks.iter().filter(|webhook| webhook.mutating == mutating);
+        webhooks.map(|webhook| configuration(webhook).to_owned()).collect()
+    };
+    let crds = declarations.conversions.iter().filter_map(|conversion| {
+        let mut kinds = declarations.kinds().map(|kind| kind.definition.at("spec"));
+        let spec = kinds.find(|spec| {
+            spec.str_at("group") == conversion.group && spec.str_at("names.kind") == conversion.kind
+        })?;
+        Some(format!("{}.{}", spec.str_at("names.plural"), conversion.group))
+    });
+    let targets = [
+        (ADMISSION, "mutatingwebhookconfigurations", configurations(true)),
+        (ADMISSION, "validatingwebhookconfigurations", configurations(false)),
+        ("apiextensions.k8s.io", "customresourcedefinitions", crds.collect()),
+    ];
+    let mut all = Vec::new();
+    for (group, resource, names) in targets {
+        if !names.is_empty() {
+            let inject = Rule { resource_names: names, ..rule(group, resource, &["patch"]) };
+            let rules = [rule(group, resource, &["list", "watch"]), inject];
+            // `dev` and tests bring certificates of their own.
+            all.extend(rules.map(|rule| Derived { rule, used: Used::Sometimes }));
+        }
     }
     all
 }

@@ -15,6 +15,30 @@ pub const METRICS_AUTH_ROLE: &str = "metrics-auth-role";
 /// The ClusterRole in `metrics_reader_role.yaml`.
 pub const METRICS_READER: &str = "metrics-reader";
 
+/// The Role in `webhook_certificates_role.yaml`.
+pub const WEBHOOK_CERTIFICATES_ROLE: &str = "webhook-certificates-role";
+
+/// The Secret with the webhook certificates, if the operator keeps them itself. Only this Secret can be read.
+pub fn webhook_certificates_role(declarations: &Declarations) -> Option<Value> {
+    let secret = format!("{}-webhook-cert", declarations.program);
+    (declarations.webhook_certificates && declarations.serves_webhooks()).then(|| {
+        json!({
+            "apiVersion": API_VERSION,
+            "kind": "Role",
+            "metadata": { "name": WEBHOOK_CERTIFICATES_ROLE },
+            "rules": [
+                { "apiGroups": [""], "resources": ["secrets"], "verbs": ["create"] },
+                {
+                    "apiGroups": [""],
+                    "resourceNames": [secret],
+                    "resources": ["secrets"],
+                    "verbs": ["get", "list", "update", "watch"],
+                },
+            ],
+        })
+    })
+}
+
 /// Leases, if the operator elects a leader. The namespace is kustomize's to set unless the
 /// operator names one.
 pub fn leader_election_role(declarations: &Declarations) -> Option<Value> {

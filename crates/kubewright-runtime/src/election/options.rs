@@ -92,7 +92,7 @@ impl ElectionOptions {
         }
         let namespace = match self.namespace.filter(|namespace| !namespace.is_empty()) {
             Some(namespace) => namespace,
-            None => pod_namespace(Path::new(NAMESPACE_FILE))?,
+            None => pod_namespace().map_err(ElectionOptionsError::Namespace)?,
         };
         Ok(Settings {
             namespace,
@@ -171,13 +171,15 @@ fn longest_renew_deadline(lease_duration: Duration) -> Duration {
     lease_duration / 100 * 98
 }
 
-fn pod_namespace(file: &Path) -> Result<String, ElectionOptionsError> {
-    let text = std::fs::read_to_string(file).map_err(ElectionOptionsError::Namespace)?;
+/// The namespace of the pod that this program runs in.
+pub(crate) fn pod_namespace() -> std::io::Result<String> {
+    namespace_in(Path::new(NAMESPACE_FILE))
+}
+
+fn namespace_in(file: &Path) -> std::io::Result<String> {
+    let text = std::fs::read_to_string(file)?;
     match text.trim() {
-        "" => Err(ElectionOptionsError::Namespace(std::io::Error::other(format!(
-            "{} is empty",
-            file.display()
-        )))),
+        "" => Err(std::io::Error::other(format!("{} is empty", file.display()))),
         namespace => Ok(namespace.to_owned()),
     }
 }
@@ -261,11 +263,12 @@ mod tests {
     fn a_pod_contends_in_its_own_namespace() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "operators\n").unwrap();
-        assert_eq!(pod_namespace(file.path()).unwrap(), "operators");
+        assert_eq!(namespace_in(file.path()).unwrap(), "operators");
 
         std::fs::write(file.path(), "\n").unwrap();
-        assert!(pod_namespace(file.path()).is_err());
-        let error = pod_namespace(Path::new("no/such/file")).unwrap_err().to_string();
+        assert!(namespace_in(file.path()).is_err());
+        let error = namespace_in(Path::new("no/such/file")).map_err(ElectionOptionsError::Namespace);
+        let error = error.unwrap_err().to_string();
         assert_eq!(error, "not running in a cluster, so set the namespace of the leader election Lease");
     }
 

@@ -7,7 +7,7 @@ use crate::certs::CertificateError;
 use crate::controller::ControllerError;
 use crate::reconcile;
 use crate::serve::BindError;
-use crate::{ElectionOptionsError, Gvk};
+use crate::{ElectionOptionsError, Gvk, webhook};
 
 /// A controller or a task that a manager cannot take.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +22,12 @@ pub enum RegisterError {
     /// Nothing would ever be reconciled.
     #[error("controller {0:?} has no source: add watches() or channel()")]
     NoSource(String),
+    /// The manager already runs.
+    #[error("cannot register {0:?}: the manager already started")]
+    Started(String),
+    /// A webhook cannot be served.
+    #[error(transparent)]
+    Webhook(#[from] webhook::RegisterError),
     /// The manager has stopped.
     #[error("cannot register {0:?}: the manager has stopped")]
     Stopped(String),
@@ -48,6 +54,15 @@ pub enum ManagerError {
     /// The certificate of the metrics cannot be used.
     #[error("the metrics cannot be served over TLS")]
     Certificate(#[from] CertificateError),
+    /// The certificate of the webhook server cannot be used.
+    #[error("webhooks cannot be served over TLS")]
+    WebhookCertificate(#[source] CertificateError),
+    /// The namespace of the webhook Service is not known.
+    #[error(
+        "webhooks: not running in a cluster, so there is no Service for a self-signed certificate; use `kubewright dev`, or set \
+         --webhook-cert-path DIR, --webhook-service-namespace NAME, or --webhook-bind-address=0 to serve no webhooks"
+    )]
+    WebhookNamespace(#[source] std::io::Error),
     /// The cache cannot work with its options.
     #[error("the cache cannot start")]
     Cache(#[from] CacheOptionsError),

@@ -15,6 +15,7 @@ use kube::client::Body;
 
 use crate::controller::{Controller, Role};
 use crate::reconcile::Error;
+use crate::webhook::{Conversion, Declaration};
 use crate::{Kind, cache};
 
 /// What a manager runs, in the order in which it was registered.
@@ -29,6 +30,37 @@ pub struct ManagerManifest {
     pub namespaces: Vec<String>,
     /// Kinds that are cached without a controller, such as those that only have an index.
     pub cached: Vec<Kind>,
+    /// Its admission webhooks.
+    pub webhooks: Vec<Declaration>,
+    /// The kinds whose versions it converts.
+    pub conversions: Vec<ConversionManifest>,
+}
+
+/// A kind whose versions the operator converts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConversionManifest {
+    /// API group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Its versions: the hub first, then the spokes.
+    pub versions: Vec<String>,
+}
+
+impl From<&Conversion> for ConversionManifest {
+    fn from(conversion: &Conversion) -> Self {
+        let (group, kind) = conversion.group_kind();
+        let version = |api_version: &str| match api_version.rsplit_once('/') {
+            Some((_, version)) => version.to_owned(),
+            None => api_version.to_owned(),
+        };
+        Self {
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            versions: conversion.versions().map(version).collect(),
+        }
+    }
 }
 
 /// What a controller reconciles, and what makes it do so.

@@ -9,6 +9,7 @@ use crate::cache::CacheOptions;
 use crate::controller::ControllerOptions;
 use crate::metrics::Metrics;
 use crate::serve::BindAddress;
+use crate::webhook::WebhookOptions;
 use crate::{Clock, ElectionOptions, SystemClock};
 
 /// What a manager is started with.
@@ -43,6 +44,8 @@ pub struct ManagerOptions {
     pub health_probe_bind_address: BindAddress,
     /// Where profiles are served, without authentication; nowhere if off. See [`profiling`](crate::profiling).
     pub pprof_bind_address: BindAddress,
+    /// How webhooks are served. By default they are registered and not served.
+    pub webhooks: WebhookOptions,
     /// The defaults of all controllers.
     pub controllers: ControllerOptions,
     /// Have one of several replicas lead; every replica does everything if none.
@@ -76,6 +79,7 @@ impl ManagerOptions {
             metrics_cert_key: "tls.key".to_owned(),
             health_probe_bind_address: BindAddress::OFF,
             pprof_bind_address: BindAddress::OFF,
+            webhooks: WebhookOptions::default(),
             controllers: ControllerOptions::default(),
             leader_election: None,
             graceful_shutdown_timeout: Some(Duration::from_secs(30)),

@@ -1,8 +1,8 @@
-//! The servers of a manager: health probes, metrics and profiles.
+//! The servers of a manager: health probes, metrics, profiles and webhooks.
 
 use tracing::info;
 
-use super::group::Group;
+use super::group::Groups;
 use super::{Addresses, Inner, Manager, ManagerError};
 use crate::certs::{CertificateMetrics, Certificates};
 use crate::health;
@@ -12,17 +12,28 @@ use crate::serve::Server;
 
 impl Manager {
     /// Binds the addresses and starts to serve.
-    pub(super) async fn serve(&self, servers: &mut Group) -> Result<(), ManagerError> {
+    pub(super) async fn serve(&self, groups: &mut Groups) -> Result<(), ManagerError> {
         let Inner { options, healthz, readyz, addresses, .. } = &*self.inner;
         let health = Server::bind(&options.health_probe_bind_address, "--health-probe-bind-address").await?;
         let metrics = Server::bind(&options.metrics_bind_address, "--metrics-bind-address").await?;
         let pprof = Server::bind(&options.pprof_bind_address, "--pprof-bind-address").await?;
+        let webhook = self.bind_webhooks().await?;
         let listening = Addresses {
             health_probe: health.as_ref().map(Server::address),
             metrics: metrics.as_ref().map(Server::address),
             pprof: pprof.as_ref().map(Server::address),
+            webhook: webhook.as_ref().map(Server::address),
         };
         addresses.send_modify(|addresses| *addresses = Some(listening));
+        let reads = options.metrics.with_registry(CertificateMetrics::register);
+        if !self.inner.webhooks.is_empty() {
+            // Also if they are not served here: an environment of a test calls them in the process.
+            options.metrics.with_registry(|registry| self.inner.webhooks.register_metrics(registry));
+        }
+        if let Some(server) = webhook {
+            self.serve_webhooks(server, &reads, groups)?;
+        }
+        let servers = &mut groups.servers;
         if let Some(server) = health {
             info!(address = %server.address(), "serving health probes");
             let (handler, stop) = (health::handler(healthz.clone(), readyz.clone()), servers.stop.clone());
@@ -52,8 +63,7 @@ impl Manager {
                 )?,
                 None => Certificates::self_signed(&["localhost"], &*options.clock)?,
             };
-            let counted = options.metrics.with_registry(CertificateMetrics::register);
-            server = server.with_tls(certificates.with_metrics(counted));
+            server = server.with_tls(certificates.with_metrics(reads));
             guard = Some(Guard::new(self.inner.kube.clone()));
         }
         let (handler, stop) = (options.metrics.handler(guard), servers.stop.clone());

@@ -42,6 +42,11 @@ impl BindAddress {
     /// Nowhere.
     pub const OFF: Self = Self(None);
 
+    /// A port on every interface.
+    pub fn port(port: u16) -> Self {
+        Self(Some(HostPort { host: String::new(), port }))
+    }
+
     /// Is nothing to be served?
     pub fn is_off(&self) -> bool {
         self.0.is_none()

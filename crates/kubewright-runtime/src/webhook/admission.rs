@@ -9,6 +9,7 @@ use std::fmt;
 use bytes::Bytes;
 use kubewright_apimachinery::field::ErrorList;
 use kubewright_apimachinery::status::{ApiError, Qualified};
+use kubewright_apimachinery::webhook::Declaration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -334,6 +335,15 @@ impl AdmissionResponse {
 /// Answers admission requests without a type: the lowest level. Most webhooks are a [`Defaulter`](super::Defaulter) or a
 /// [`Validator`](super::Validator).
 pub trait AdmissionHandler: Send + Sync + 'static {
+    /// How the API server calls it. `#[webhook]` writes this function. A handler without it can be served at a path with
+    /// [`Webhooks::admission`](super::Webhooks::admission), but not registered with a manager.
+    fn webhook() -> Option<Declaration>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
     /// Answers one request. A panic is answered with 500 and does not end the server.
     fn handle(&self, request: &AdmissionRequest) -> impl Future<Output = AdmissionResponse> + Send;
 }

@@ -12,6 +12,7 @@
 //! 3. [`Step::Retire`] drops the previous CA when the last leaf that it signed has expired.
 
 mod issue;
+mod metrics;
 mod rotator;
 mod secret;
 mod targets;
@@ -22,9 +23,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use issue::IssueError;
+pub use metrics::RotatorMetrics;
 pub use rotator::{Readiness, Rotator, RotatorOptions};
 pub use secret::SecretError;
-pub use targets::Service;
+pub use targets::{Service, TargetKinds};
 
 /// How long a CA is valid.
 const CA_LIFETIME: SignedDuration = SignedDuration::from_hours(10 * 365 * 24);
@@ -159,6 +161,21 @@ pub enum Step {
     Retire,
     /// Nothing, until this time or a change.
     Wait(Timestamp),
+}
+
+impl Step {
+    /// Name of the step in metrics and events.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Renew => "renew",
+            Self::Inject => "inject",
+            Self::Announce => "announce",
+            Self::Switch => "switch",
+            Self::Retire => "retire",
+            Self::Wait(_) => "wait",
+        }
+    }
 }
 
 /// What the targets trust, as it was read from the API server.

@@ -3,8 +3,7 @@
 //! Decodes objects, collects field errors and warnings, and computes patches. It does not know about HTTP.
 
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use kubewright_apimachinery::webhook::Declaration;
 use serde_json::Value;
 
 use super::admission::{
@@ -12,6 +11,7 @@ use super::admission::{
 };
 use super::diff;
 use crate::error::Chain;
+use crate::kind::Object;
 
 /// Sets default values before an object is validated and stored: a mutating webhook.
 ///
@@ -39,7 +39,16 @@ use crate::error::Chain;
 )]
 pub trait Defaulter: Send + Sync + 'static {
     /// The kind that it sets defaults for.
-    type Object: DeserializeOwned + Serialize + Send + Sync + 'static;
+    type Object: Object;
+
+    /// How the API server calls it. `#[webhook]` writes this function; what it leaves out follows from
+    /// [`Defaulter::Object`].
+    fn webhook() -> Declaration
+    where
+        Self: Sized,
+    {
+        Declaration::default()
+    }
 
     /// Changes the object in place, or refuses it.
     fn default(
@@ -78,7 +87,16 @@ pub trait Defaulter: Send + Sync + 'static {
 )]
 pub trait Validator: Send + Sync + 'static {
     /// The kind that it validates.
-    type Object: DeserializeOwned + Send + Sync + 'static;
+    type Object: Object;
+
+    /// How the API server calls it. `#[webhook]` writes this function; what it leaves out follows from
+    /// [`Validator::Object`].
+    fn webhook() -> Declaration
+    where
+        Self: Sized,
+    {
+        Declaration::default()
+    }
 
     /// Validates a new object.
     fn validate_create(

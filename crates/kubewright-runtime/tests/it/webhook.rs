@@ -3,6 +3,7 @@
 mod admission;
 mod certificates;
 mod conversion;
+mod serving;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};

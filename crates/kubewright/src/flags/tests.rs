@@ -6,7 +6,9 @@ use crate::Operator;
 fn settle(arguments: &[&str], watch_namespace: Option<&str>) -> Settings {
     let operator = Operator::new("guestbook", "1.2.3");
     let flags = operator.parse([&["guestbook"], arguments].concat()).expect("these are right");
-    flags.settle("guestbook", "guestbook.example.com", watch_namespace).expect("these are right")
+    let environment =
+        Environment { watch_namespace: watch_namespace.map(str::to_owned), ..Environment::default() };
+    flags.settle("guestbook", "guestbook.example.com", environment).expect("these are right")
 }
 
 #[test]
@@ -93,7 +95,8 @@ fn a_flag_outweighs_the_environment() {
     assert!(namespaces(&["--namespace="], Some("a,b")).is_empty(), "all namespaces");
     assert!(namespaces(&[], Some("")).is_empty(), "all namespaces");
     let flags = Operator::new("guestbook", "1.2.3").parse(["guestbook"]).unwrap();
-    let error = flags.settle("guestbook", "guestbook", Some("A")).err().expect("this is no namespace");
+    let environment = Environment { watch_namespace: Some("A".into()), ..Environment::default() };
+    let error = flags.settle("guestbook", "guestbook", environment).err().expect("this is no namespace");
     assert_eq!(error.to_string(), "WATCH_NAMESPACE cannot be used");
 }
 
@@ -109,4 +112,32 @@ fn zaps_flags_mean_the_same_as_ours() {
     assert_eq!(logs(&["--zap-encoder=json", "--zap-devel"]), (logs::Format::Json, level("debug")));
     assert_eq!(logs(&["--zap-devel=true", "--zap-log-level=error"]), (logs::Format::Text, level("error")));
     assert_eq!(logs(&["--zap-devel=false"]), (logs::Format::Auto, None));
+}
+
+#[test]
+fn webhooks_have_kubebuilders_flags_and_the_service_of_the_environment() {
+    let webhooks = |arguments: &[&str]| settle(arguments, None).manager.webhooks;
+    let usual = webhooks(&[]);
+    assert_eq!(usual.bind_address.to_string(), ":9443");
+    assert_eq!(usual.certificates, CertificateMode::SelfSigned);
+    assert_eq!((usual.service_name.as_str(), usual.service_namespace), ("webhook-service", None));
+
+    let files =
+        webhooks(&["--webhook-cert-path", "/certs", "--webhook-cert-name", "a.crt", "--webhook-port=1"]);
+    assert_eq!(files.bind_address.to_string(), ":1");
+    let (certificate, key) = ("/certs/a.crt".into(), "/certs/tls.key".into());
+    assert_eq!(files.certificates, CertificateMode::Files { certificate, key });
+    assert_eq!(webhooks(&["--webhook-cert-mode=none"]).certificates, CertificateMode::None);
+
+    let environment = Environment {
+        webhook_service_name: Some("shop-webhook-service".into()),
+        pod_namespace: Some("shop-system".into()),
+        ..Environment::default()
+    };
+    let flags = crate::Operator::new("shop", "1").parse(["shop"]).unwrap();
+    let shop = flags.settle("shop", "shop", environment).unwrap().manager.webhooks;
+    assert_eq!(shop.service_name, "shop-webhook-service");
+    assert_eq!(shop.service_namespace.as_deref(), Some("shop-system"));
+    let wrong = crate::Operator::new("shop", "1").parse(["shop", "--webhook-cert-mode=files"]);
+    assert!(wrong.unwrap_err().to_string().contains("--webhook-cert-path"));
 }

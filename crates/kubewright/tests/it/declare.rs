@@ -3,8 +3,12 @@
 use std::path::Path;
 
 use kubewright::declare::{self, Declared, Item, MatchCondition, Rule, Webhook};
+use kubewright::k8s_openapi::api::core::v1::ConfigMap;
 use kubewright::prelude::*;
 use kubewright::serde_json::json;
+use kubewright::webhook::{
+    AdmissionHandler, AdmissionRequest, AdmissionResponse, Rejection, Validation, Validator,
+};
 
 const FILE: &str = file!();
 
@@ -57,6 +61,12 @@ mod inner {
     resources = "guestbooks",
     verbs = "create, update"
 )]
+impl AdmissionHandler for Defaulter {
+    async fn handle(&self, _: &AdmissionRequest) -> AdmissionResponse {
+        AdmissionResponse::allowed()
+    }
+}
+
 struct Defaulter;
 
 #[webhook(
@@ -84,7 +94,24 @@ fn validator() {}
     resources = "pods", verbs = "create", reinvocation_policy = ifNeeded,
     service_name = "hooks", service_namespace = "system-hooks", service_port = 8443
 )]
+impl AdmissionHandler for WithService {
+    async fn handle(&self, _: &AdmissionRequest) -> AdmissionResponse {
+        AdmissionResponse::allowed()
+    }
+}
+
 struct WithService;
+
+#[webhook(verbs = "create, update, delete")]
+impl Validator for ConfigMaps {
+    type Object = ConfigMap;
+
+    async fn validate_create(&self, _: &ConfigMap, _: &mut Validation<'_>) -> Result<(), Rejection> {
+        Ok(())
+    }
+}
+
+struct ConfigMaps;
 
 fn all() -> Vec<Declared> {
     let declared = declare::all();
@@ -164,7 +191,7 @@ fn a_declaration_knows_the_line_of_its_attribute() {
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/declare.rs")).unwrap();
     let lines: Vec<&str> = source.lines().collect();
     let declared = all();
-    assert_eq!(declared.len(), 11);
+    assert_eq!(declared.len(), 12);
     for declared in declared {
         let Item { file, line, .. } = declared.item();
         assert_eq!(file, FILE);
@@ -175,12 +202,14 @@ fn a_declaration_knows_the_line_of_its_attribute() {
 
 #[test]
 fn a_webhook_says_what_stands_in_the_attribute() {
-    let webhooks = all().into_iter().filter_map(|declared| match declared {
+    let elsewhere = all().into_iter().filter_map(|declared| match declared {
         Declared::Webhook(webhook) => Some(Webhook { item: Item::default(), ..*webhook }),
         _ => None,
     });
-    let [defaulter, validator, with_service] =
-        <[Webhook; 3]>::try_from(webhooks.collect::<Vec<_>>()).unwrap();
+    let [validator] = <[Webhook; 1]>::try_from(elsewhere.collect::<Vec<_>>()).unwrap();
+    let without_place = |webhook: Option<Webhook>| Webhook { item: Item::default(), ..webhook.unwrap() };
+    let defaulter = without_place(<Defaulter as AdmissionHandler>::webhook());
+    let with_service = without_place(<WithService as AdmissionHandler>::webhook());
     assert_eq!(
         defaulter,
         Webhook {
@@ -191,8 +220,6 @@ fn a_webhook_says_what_stands_in_the_attribute() {
             versions: texts(["v1", "v2"]),
             resources: texts(["guestbooks"]),
             verbs: texts(["create", "update"]),
-            failure_policy: "fail".to_owned(),
-            side_effects: "none".to_owned(),
             admission_review_versions: texts(["v1"]),
             ..Webhook::default()
         }
@@ -225,4 +252,27 @@ fn a_webhook_says_what_stands_in_the_attribute() {
     let service = (with_service.service_name, with_service.service_namespace, with_service.service_port);
     assert_eq!(service, ("hooks".to_owned(), "system-hooks".to_owned(), Some(8443)));
     assert_eq!((with_service.reinvocation_policy.as_str(), with_service.groups), ("ifNeeded", texts([""])));
+}
+
+#[test]
+fn the_attribute_on_a_handler_is_read_where_the_handler_is_registered() {
+    let handlers: Vec<(String, String)> = all()
+        .into_iter()
+        .filter_map(|declared| match declared {
+            Declared::Handler(it) => Some((it.item.path, it.registration)),
+            _ => None,
+        })
+        .collect();
+    let handler = |name: &str, method: &str| (format!("it::declare::{name}"), method.to_owned());
+    assert_eq!(
+        handlers,
+        [
+            handler("Defaulter", "admission"),
+            handler("WithService", "admission"),
+            handler("ConfigMaps", "validator")
+        ]
+    );
+    let webhook = ConfigMaps::webhook();
+    assert_eq!(webhook.item.path, "it::declare::ConfigMaps");
+    assert_eq!((webhook.verbs, webhook.path), (texts(["create", "update", "delete"]), String::new()));
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use kubewright_manifests::declarations::Declarations;
 use tokio::time::Instant;
 
 use super::{Repeat, SAMPLES_STAY, Session};
@@ -26,7 +27,10 @@ impl Session {
         }
 
         let began = Instant::now();
-        let manifests = self.manifests(program).await?;
+        let mut manifests = self.manifests(program).await?;
+        if let Some(webhooks) = &self.webhooks {
+            webhooks.convert_here(&mut manifests.definitions);
+        }
         let took = shown(began.elapsed());
         line.push(format!("manifests {took}"));
         if is_first {
@@ -70,6 +74,7 @@ impl Session {
         }
 
         self.is_deployed = true;
+        self.install_webhooks(&manifests.declarations, is_first).await?;
         let began = Instant::now();
         self.is_sample_saved |= is_first && self.is_to_apply_samples().await?;
         if self.is_sample_saved {
@@ -94,6 +99,24 @@ impl Session {
             self.report.step("rebuilt", &format!("in {total} ({})", line.join(", ")))?;
         }
         self.look_for_sources().await
+    }
+
+    /// Configures the API server to call the operator's webhooks. The operator answers already.
+    async fn install_webhooks(&mut self, declarations: &Declarations, is_first: bool) -> Result<()> {
+        let Some(webhooks) = &mut self.webhooks else {
+            if is_first && declarations.serves_webhooks() {
+                let message = "not installed: it is not known how this cluster reaches your machine; \
+                               set --webhook-host to a name or address that it can connect to";
+                self.report.failed("webhooks", message)?;
+            }
+            return Ok(());
+        };
+        let installed = webhooks.apply(self.cluster.client(), declarations).await?;
+        if is_first && installed > 0 {
+            self.report
+                .step("webhooks", &format!("{} served on this machine", count(installed, "webhook")))?;
+        }
+        Ok(())
     }
 
     /// Has the program say what it declares, and writes the files that follow from that.

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{guestbook, item, told};
-use crate::declare::{Declared, MatchCondition, Webhook};
+use crate::declare::{Declared, Handler, MatchCondition, Webhook};
 
 fn webhook() -> Webhook {
     let words = |words: &[&str]| words.iter().map(ToString::to_string).collect();
@@ -22,25 +22,65 @@ fn webhook() -> Webhook {
 
 fn findings(webhooks: Vec<Webhook>) -> String {
     let (mut declarations, _) = guestbook(&json!({}));
-    // Each has a handler.
-    declarations.served_webhooks = webhooks.iter().map(|webhook| webhook.path.clone()).collect();
-    declarations.declared.extend(webhooks.into_iter().map(|webhook| Declared::Webhook(Box::new(webhook))));
+    declarations.webhooks = webhooks;
     told(&declarations, &[])
 }
 
 #[test]
-fn a_webhook_without_a_handler_is_an_error() {
+fn a_handler_that_is_not_registered_is_an_error() {
     let (mut declarations, _) = guestbook(&json!({}));
-    declarations.declared.push(Declared::Webhook(Box::new(webhook())));
+    let handler = Handler { item: webhook().item, registration: "validator".into() };
+    declarations.declared.push(Declared::Handler(handler));
     insta::assert_snapshot!(told(&declarations, &[]), @r"
-    error[KW413] src/lib.rs:20 guestbook::webhook::Validator path: no handler is registered for `/validate-example-com-v1-guestbook`: the API server would call it, get no answer, and refuse every create and update of guestbooks
-      help: this release does not serve webhooks: take the attribute out, or give the `url` of a server that does
+    error[KW413] src/lib.rs:20 guestbook::webhook::Validator: `Validator` has #[webhook] and is not registered: the API server never calls it
+      help: register it before the manager runs, as `manager.validator(...)?` in src/registry.rs, or remove it
     ");
-    // One on another server has its handler there.
-    let (mut declarations, _) = guestbook(&json!({}));
-    let elsewhere = Webhook { path: String::new(), url: "https://hooks.example.com/v".into(), ..webhook() };
-    declarations.declared.push(Declared::Webhook(Box::new(elsewhere)));
+    declarations.webhooks.push(webhook());
     assert_eq!(told(&declarations, &[]), "");
+}
+
+#[test]
+fn a_webhook_that_can_lock_up_the_cluster_is_an_error() {
+    let all = |list: &mut Vec<String>| *list = vec!["*".into()];
+    let mut everything = Webhook { failure_policy: "fail".into(), ..webhook() };
+    all(&mut everything.groups);
+    all(&mut everything.resources);
+    insta::assert_snapshot!(findings(vec![everything.clone()]), @r"
+    error[KW414] src/lib.rs:20 guestbook::webhook::Validator resources: it is called for every resource, and `failure_policy = fail` refuses all writes of the cluster while the operator is down
+      help: name groups and resources, add `object_selector` or `match_conditions`, or write `failure_policy = ignore`
+    ");
+    assert_eq!(findings(vec![Webhook { failure_policy: "ignore".into(), ..everything.clone() }]), "");
+    let selected = json!({ "matchLabels": { "guests": "yes" } });
+    assert_eq!(findings(vec![Webhook { object_selector: Some(selected.clone()), ..everything }]), "");
+
+    let pods = Webhook {
+        failure_policy: "fail".into(),
+        groups: vec![String::new()],
+        resources: vec!["pods".into()],
+        ..webhook()
+    };
+    insta::assert_snapshot!(findings(vec![pods.clone()]), @r"
+    error[KW415] src/lib.rs:20 guestbook::webhook::Validator namespace_selector: the operator needs pods to start, and a webhook for them without a selector can refuse its own: the cluster cannot recover by itself
+      help: leave `namespace_selector` out to exclude kube-system and the operator's namespace, or add `object_selector`
+    ");
+    let usual = Some(kubewright_apimachinery::webhook::outside_of_operators());
+    assert_eq!(findings(vec![Webhook { namespace_selector: usual, ..pods.clone() }]), "");
+    assert_eq!(findings(vec![Webhook { namespace_selector: Some(selected), ..pods }]), "");
+}
+
+#[test]
+fn a_namespace_selector_that_includes_the_operators_namespace_is_a_warning() {
+    let names =
+        json!([{ "key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"] }]);
+    let own = Webhook {
+        failure_policy: "fail".into(),
+        namespace_selector: Some(json!({ "matchExpressions": names })),
+        ..webhook()
+    };
+    insta::assert_snapshot!(findings(vec![own]), @r#"
+    warning[KW416] src/lib.rs:20 guestbook::webhook::Validator namespace_selector: `namespace_selector` does not exclude the operator's own namespace: an object there cannot be written while the operator is down
+      help: add { key: "control-plane", operator: "NotIn", values: ["controller-manager"] }, or leave `namespace_selector` out
+    "#);
 }
 
 fn condition(name: &str, expression: &str) -> MatchCondition {

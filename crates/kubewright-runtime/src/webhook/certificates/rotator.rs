@@ -11,15 +11,16 @@ use std::time::Duration;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ObjectReference, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tracing::{debug, info, warn};
 
-use super::targets::{self, Service, Target};
-use super::{IssueError, Material, SecretError, Step, Targets, next};
+use super::targets::{self, Service, Target, TargetKinds};
+use super::{IssueError, Material, RotatorMetrics, SecretError, Step, Targets, next};
 use crate::certs::{CertificateError, Certificates};
 use crate::client::{self, Client};
 use crate::error::Chain;
+use crate::events::Recorder;
 use crate::{Clock, Key, List};
 
 /// The pause after the first failure. It doubles with each further one.
@@ -35,6 +36,8 @@ pub struct RotatorOptions {
     pub secret: Key,
     /// The Service in front of the replicas. Webhook configurations and CRDs that name it are the targets.
     pub service: Service,
+    /// The kinds of objects that can be targets. Only these are listed and watched.
+    pub targets: TargetKinds,
     /// DNS names besides those of the Service.
     pub extra_names: Vec<String>,
     /// The DNS domain of the cluster.
@@ -47,6 +50,7 @@ impl RotatorOptions {
         Self {
             secret: Key::namespaced(namespace, &format!("{service}-cert")),
             service: Service { namespace: namespace.to_owned(), name: service.to_owned() },
+            targets: TargetKinds::default(),
             extra_names: Vec::new(),
             cluster_domain: "cluster.local".to_owned(),
         }
@@ -112,6 +116,8 @@ pub struct Rotator {
     loaded: String,
     /// Since when all targets have had this bundle.
     trusted: Option<(String, Timestamp)>,
+    metrics: RotatorMetrics,
+    recorder: Option<Recorder>,
 }
 
 impl Rotator {
@@ -131,7 +137,23 @@ impl Rotator {
             readiness,
             loaded: String::new(),
             trusted: None,
+            metrics: RotatorMetrics::default(),
+            recorder: None,
         }
+    }
+
+    /// Counts steps and failures in `metrics`.
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: RotatorMetrics) -> Self {
+        self.metrics = metrics;
+        self
+    }
+
+    /// Records steps and failures as events of the Service.
+    #[must_use]
+    pub fn with_recorder(mut self, recorder: Recorder) -> Self {
+        self.recorder = Some(recorder);
+        self
     }
 
     /// Ready when the leaf of the Secret is served and all targets trust it.
@@ -158,6 +180,7 @@ impl Rotator {
                     backoff(failures)
                 }
                 Ok(step) => {
+                    self.stepped(&step);
                     last = Some(step);
                     continue;
                 }
@@ -165,6 +188,7 @@ impl Rotator {
                     failures += 1;
                     let reason = Chain(&error).to_string();
                     warn!(error = reason, failures, "Webhook certificates are not ready");
+                    self.failed(&reason);
                     self.readiness.set(Err(reason));
                     backoff(failures)
                 }
@@ -173,6 +197,32 @@ impl Rotator {
                 _ = changes.next() => {}
                 () = tokio::time::sleep(pause) => {}
             }
+        }
+    }
+
+    fn stepped(&self, step: &Step) {
+        self.metrics.stepped(step.name());
+        if let Some(recorder) = &self.recorder {
+            let note = format!("Webhook certificates: {} done", step.name());
+            recorder.about_reference(self.service()).normal("WebhookCertificateUpdated").note(note);
+        }
+    }
+
+    fn failed(&self, reason: &str) {
+        self.metrics.failed();
+        if let Some(recorder) = &self.recorder {
+            recorder.about_reference(self.service()).warning("WebhookCertificateFailed").note(reason);
+        }
+    }
+
+    fn service(&self) -> ObjectReference {
+        let Service { namespace, name } = &self.options.service;
+        ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("Service".to_owned()),
+            namespace: Some(namespace.clone()),
+            name: Some(name.clone()),
+            ..ObjectReference::default()
         }
     }
 
@@ -193,7 +243,7 @@ impl Rotator {
         };
         self.serve(&material).map_err(|error| RoundError::Serve(self.options.secret.clone(), error))?;
         let bundle = material.bundle();
-        let found = targets::find(&self.client, &self.options.service).await;
+        let found = targets::find(&self.client, &self.options.service, self.options.targets).await;
         let found = found.map_err(|(what, error)| RoundError::ReadTargets(what, error))?;
         let step = next(Some(&material), &names, self.trust(&found, &bundle, now), now);
         match &step {
@@ -236,6 +286,7 @@ impl Rotator {
         if self.loaded != leaf.certificate {
             self.serving.replace(leaf.certificate.as_bytes(), leaf.key.as_bytes())?;
             self.loaded.clone_from(&leaf.certificate);
+            self.metrics.serves_until(leaf.validity.until);
             info!(until = %leaf.validity.until, "Serving a new webhook certificate");
         }
         Ok(())
@@ -272,7 +323,7 @@ impl Rotator {
         let secret = List::namespace(namespace).field("metadata.name", self.options.secret.name());
         let secrets = self.client.watch::<Secret>(&secret).ok();
         let secrets = secrets.map(|events| events.map(|_| ()).boxed());
-        let targets = targets::changes(&self.client);
+        let targets = targets::changes(&self.client, self.options.targets);
         let all: Vec<BoxStream<'static, ()>> = secrets.into_iter().chain(targets).collect();
         // A stream that ended must not end the others, or wake the loop for ever.
         stream::select_all(all).chain(stream::pending()).boxed()

@@ -4,6 +4,7 @@
 //! forgotten. Injection is a server-side apply that owns `caBundle` only.
 
 use std::fmt;
+use std::sync::Arc;
 
 use futures_util::stream::{BoxStream, StreamExt as _};
 use k8s_openapi::ByteString;
@@ -59,23 +60,46 @@ impl Found {
     }
 }
 
+/// The kinds of objects that can be targets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TargetKinds {
+    /// MutatingWebhookConfigurations.
+    pub mutating: bool,
+    /// ValidatingWebhookConfigurations.
+    pub validating: bool,
+    /// CustomResourceDefinitions.
+    pub crds: bool,
+}
+
+impl Default for TargetKinds {
+    fn default() -> Self {
+        Self { mutating: true, validating: true, crds: true }
+    }
+}
+
 /// Reads the targets from the API server.
-pub(super) async fn find(client: &Client, service: &Service) -> Result<Vec<Found>, (&'static str, Error)> {
-    let all = List::all();
+pub(super) async fn find(
+    client: &Client,
+    service: &Service,
+    kinds: TargetKinds,
+) -> Result<Vec<Found>, (&'static str, Error)> {
+    async fn list<K: Object>(client: &Client, wanted: bool) -> Result<Vec<Arc<K>>, Error> {
+        if wanted { client.list::<K>(&List::all()).await } else { Ok(Vec::new()) }
+    }
     let mut found = Vec::new();
-    let mutating = client.list::<MutatingWebhookConfiguration>(&all).await;
+    let mutating = list::<MutatingWebhookConfiguration>(client, kinds.mutating).await;
     for configuration in mutating.map_err(|error| ("MutatingWebhookConfigurations", error))? {
         let hooks = configuration.webhooks.iter().flatten();
         let clients = hooks.filter_map(|hook| admission(&hook.name, &hook.client_config, service)).collect();
         found.extend(target(&*configuration, clients));
     }
-    let validating = client.list::<ValidatingWebhookConfiguration>(&all).await;
+    let validating = list::<ValidatingWebhookConfiguration>(client, kinds.validating).await;
     for configuration in validating.map_err(|error| ("ValidatingWebhookConfigurations", error))? {
         let hooks = configuration.webhooks.iter().flatten();
         let clients = hooks.filter_map(|hook| admission(&hook.name, &hook.client_config, service)).collect();
         found.extend(target(&*configuration, clients));
     }
-    let crds = client.list::<CustomResourceDefinition>(&all).await;
+    let crds = list::<CustomResourceDefinition>(client, kinds.crds).await;
     for crd in crds.map_err(|error| ("CustomResourceDefinitions", error))? {
         let webhook = crd.spec.conversion.as_ref().and_then(|conversion| conversion.webhook.as_ref());
         let clients = webhook.and_then(|webhook| webhook.client_config.as_ref()).and_then(|config| {
@@ -106,14 +130,17 @@ pub(super) async fn inject(client: &Client, found: &Found, bundle: &str) -> Resu
 }
 
 /// Reports that some configuration or CRD changed.
-pub(super) fn changes(client: &Client) -> Vec<BoxStream<'static, ()>> {
-    fn watch<K: Object>(client: &Client) -> Option<BoxStream<'static, ()>> {
+pub(super) fn changes(client: &Client, kinds: TargetKinds) -> Vec<BoxStream<'static, ()>> {
+    fn watch<K: Object>(client: &Client, wanted: bool) -> Option<BoxStream<'static, ()>> {
+        if !wanted {
+            return None;
+        }
         client.watch::<K>(&List::all()).ok().map(|events| events.map(|_| ()).boxed())
     }
     let watches = [
-        watch::<MutatingWebhookConfiguration>(client),
-        watch::<ValidatingWebhookConfiguration>(client),
-        watch::<CustomResourceDefinition>(client),
+        watch::<MutatingWebhookConfiguration>(client, kinds.mutating),
+        watch::<ValidatingWebhookConfiguration>(client, kinds.validating),
+        watch::<CustomResourceDefinition>(client, kinds.crds),
     ];
     watches.into_iter().flatten().collect()
 }

@@ -1,0 +1,179 @@
+//! Webhooks of a manager are installed by the environment: writes of a test go through them, and versions are converted.
+
+use anyhow::Result;
+use kube::api::{Api, DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{CustomResource, KubeSchema};
+use kubewright_envtest::{Environment, Running};
+use kubewright_runtime::webhook::{
+    AdmissionRequest, BoxError, Conversion, Defaulter, Rejection, Spoke, Validation, Validator,
+};
+use kubewright_runtime::{Context, Outcome, Reconciler};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+mod v1 {
+    use super::*;
+
+    #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug)]
+    #[kube(group = "webhooks.example.com", version = "v1", kind = "Page", namespaced)]
+    pub(super) struct PageSpec {
+        pub(super) title: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub(super) replicas: Option<i32>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub(super) footer: Option<String>,
+    }
+}
+
+mod v2 {
+    use super::*;
+
+    #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug)]
+    #[kube(group = "webhooks.example.com", version = "v2", kind = "Page", namespaced, storage = false)]
+    pub(super) struct PageSpec {
+        pub(super) heading: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub(super) replicas: Option<i32>,
+    }
+}
+
+impl Spoke for v2::Page {
+    type Hub = v1::Page;
+
+    fn to_hub(&self) -> Result<v1::Page, BoxError> {
+        let v2::PageSpec { heading, replicas } = self.spec.clone();
+        let spec = v1::PageSpec { title: heading, replicas, footer: None };
+        Ok(v1::Page { metadata: self.metadata.clone(), spec })
+    }
+
+    fn from_hub(hub: &v1::Page) -> Result<Self, BoxError> {
+        let v1::PageSpec { title, replicas, .. } = hub.spec.clone();
+        Ok(Self { metadata: hub.metadata.clone(), spec: v2::PageSpec { heading: title, replicas } })
+    }
+}
+
+struct OneReplica;
+
+impl Defaulter for OneReplica {
+    type Object = v1::Page;
+
+    async fn default(&self, page: &mut v1::Page, _: &AdmissionRequest) -> Result<(), Rejection> {
+        page.spec.replicas.get_or_insert(1);
+        Ok(())
+    }
+}
+
+struct Rules;
+
+impl Validator for Rules {
+    type Object = v1::Page;
+
+    async fn validate_create(&self, page: &v1::Page, v: &mut Validation<'_>) -> Result<(), Rejection> {
+        if page.spec.title.is_empty() {
+            v.required("spec.title", "a page has a title");
+        }
+        let replicas = page.spec.replicas.unwrap_or_default();
+        if !(1..=5).contains(&replicas) {
+            v.invalid("spec.replicas", replicas, "must be between 1 and 5");
+        }
+        if page.spec.title == "draft" {
+            v.warn("the title is still \"draft\"");
+        }
+        Ok(())
+    }
+}
+
+/// Watches pages, so that the manager has a cache.
+struct Pages;
+
+impl Reconciler for Pages {
+    type Object = v1::Page;
+
+    async fn reconcile(&self, _: &v1::Page, _: &Context) -> kubewright_runtime::Result<Outcome> {
+        Ok(Outcome::done())
+    }
+}
+
+async fn environment() -> Result<(Environment, Running, String)> {
+    let env = Environment::builder().crd::<v1::Page>().crd::<v2::Page>().start().await?;
+    let namespace = env.namespace().await?;
+    let manager = env.manager("pages")?;
+    manager.controller(Pages).register()?;
+    manager.defaulter(OneReplica)?;
+    manager.validator(Rules)?;
+    manager.conversion(Conversion::hub::<v1::Page>().spoke::<v2::Page>())?;
+    let mut running = env.run(manager);
+    running.ready().await?;
+    Ok((env, running, namespace))
+}
+
+fn api(env: &Environment, namespace: &str, version: &str) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("webhooks.example.com", version, "Page");
+    Api::namespaced_with(env.client(), namespace, &ApiResource::from_gvk(&kind))
+}
+
+fn page(version: &str, name: &str, spec: &Value) -> DynamicObject {
+    let object = json!({
+        "apiVersion": format!("webhooks.example.com/{version}"),
+        "kind": "Page",
+        "metadata": { "name": name },
+        "spec": spec,
+    });
+    serde_json::from_value(object).expect("it is an object")
+}
+
+#[tokio::test]
+async fn every_write_goes_through_the_webhooks_and_reports_all_field_errors() -> Result<()> {
+    let (env, running, namespace) = environment().await?;
+    let pages = api(&env, &namespace, "v1");
+    let created = pages.create(&PostParams::default(), &page("v1", "a", &json!({ "title": "A" }))).await?;
+    assert_eq!(created.data["spec"], json!({ "title": "A", "replicas": 1 }));
+
+    let wrong = page("v1", "b", &json!({ "title": "", "replicas": 10 }));
+    let refused = pages.create(&PostParams::default(), &wrong).await.unwrap_err();
+    let kube::Error::Api(status) = refused else { panic!("{refused}") };
+    assert_eq!(status.code, 422);
+    assert_eq!(
+        status.message,
+        "admission webhook \"vpage-v1.kb.io\" denied the request: Page.webhooks.example.com \"b\" is invalid: \
+         [spec.title: Required value: a page has a title, spec.replicas: Invalid value: 10: must be between 1 and 5]"
+    );
+    let causes: Vec<String> =
+        status.details.iter().flat_map(|it| &it.causes).map(|cause| cause.field.clone()).collect();
+    assert_eq!(causes, ["spec.title", "spec.replicas"]);
+    Ok(running.stop().await?)
+}
+
+#[tokio::test]
+async fn a_stored_version_is_served_as_another_and_nothing_is_lost() -> Result<()> {
+    let (env, running, namespace) = environment().await?;
+    let (v1, v2) = (api(&env, &namespace, "v1"), api(&env, &namespace, "v2"));
+    let whole = json!({ "title": "A", "replicas": 2, "footer": "end" });
+    v1.create(&PostParams::default(), &page("v1", "a", &whole)).await?;
+
+    let mut seen = v2.get("a").await?;
+    assert_eq!(seen.data["spec"], json!({ "heading": "A", "replicas": 2 }));
+    seen.data["spec"]["heading"] = "B".into();
+    v2.replace("a", &PostParams::default(), &seen).await?;
+    let stored = v1.get("a").await?;
+    assert_eq!(stored.data["spec"], json!({ "title": "B", "replicas": 2, "footer": "end" }));
+
+    // A write in the other version is converted for the webhooks of v1.
+    let wrong = page("v2", "b", &json!({ "heading": "", "replicas": 9 }));
+    let refused = v2.create(&PostParams::default(), &wrong).await.unwrap_err().to_string();
+    assert!(refused.contains("spec.replicas: Invalid value: 9: must be between 1 and 5"), "{refused}");
+    Ok(running.stop().await?)
+}
+
+#[tokio::test]
+async fn a_manager_with_webhooks_starts_under_its_generated_role() -> Result<()> {
+    let (env, running, namespace) = environment().await?;
+    let pages = api(&env, &namespace, "v1");
+    pages.create(&PostParams::default(), &page("v1", "a", &json!({ "title": "draft" }))).await?;
+    let metrics = running.metrics();
+    let labels = [("webhook", "/validate-webhooks-example-com-v1-page"), ("code", "200")];
+    assert_eq!(metrics.value("controller_runtime_webhook_requests_total", &labels), Some(1.0));
+    assert_eq!(env.refused_permissions(), []);
+    Ok(running.stop().await?)
+}

@@ -1,0 +1,174 @@
+//! A manager that serves its webhooks over TLS, with certificates that it keeps itself. The API server calls it through the
+//! Service, as in a cluster: one endpoint on loopback stands for each replica.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kubewright_apiserver::{ApiServer, Options};
+use kubewright_runtime::webhook::{Rejection, Validation, Validator, WebhookOptions};
+use kubewright_runtime::{Client, Key, Manager, ManagerError, ManagerOptions, Object, RegisterError, eventually};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+const LIMIT: Duration = Duration::from_secs(20);
+const PATH: &str = "/validate--v1-configmap";
+
+struct NotEmpty;
+
+impl Validator for NotEmpty {
+    type Object = ConfigMap;
+
+    async fn validate_create(&self, new: &ConfigMap, v: &mut Validation<'_>) -> Result<(), Rejection> {
+        if new.data.is_none() {
+            v.required("data", "an empty ConfigMap has no use");
+        }
+        Ok(())
+    }
+}
+
+fn object<K: Object>(json: Value) -> K {
+    serde_json::from_value(json).expect("an object")
+}
+
+fn config_map(name: &str, data: &Value) -> ConfigMap {
+    object(json!({ "metadata": { "name": name, "namespace": "default" }, "data": data }))
+}
+
+/// An API server with the manifests of an operator that has one webhook.
+async fn cluster() -> Client {
+    let server = ApiServer::new(Options::default());
+    let client = Client::new(kube::Client::new(server, "default"));
+    client.create::<Namespace>(&object(json!({ "metadata": { "name": "system" } }))).await.expect("created");
+    let service = json!({
+        "metadata": { "name": "webhook-service", "namespace": "system" },
+        "spec": { "ports": [{ "name": "https", "port": 443 }] },
+    });
+    client.create::<Service>(&object(service)).await.expect("created");
+    let configuration = json!({
+        "metadata": { "name": "validating" },
+        "webhooks": [{
+            "name": "vconfigmap-v1.kb.io",
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "clientConfig": {
+                "service": { "namespace": "system", "name": "webhook-service", "path": PATH },
+            },
+            "rules": [{
+                "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"],
+            }],
+        }],
+    });
+    client.create::<ValidatingWebhookConfiguration>(&object(configuration)).await.expect("created");
+    client
+}
+
+/// The endpoints of the Service.
+async fn route(client: &Client, name: &str, address: SocketAddr) {
+    let slice = json!({
+        "metadata": {
+            "name": name,
+            "namespace": "system",
+            "labels": { "kubernetes.io/service-name": "webhook-service" },
+        },
+        "addressType": "IPv4",
+        "endpoints": [{ "addresses": [address.ip().to_string()] }],
+        "ports": [{ "name": "https", "port": address.port() }],
+    });
+    client.create::<EndpointSlice>(&object(slice)).await.expect("created");
+}
+
+fn manager(client: &Client) -> Manager {
+    let options = ManagerOptions {
+        webhooks: WebhookOptions {
+            bind_address: "127.0.0.1:0".parse().expect("an address"),
+            service_namespace: Some("system".to_owned()),
+            ..WebhookOptions::default()
+        },
+        ..ManagerOptions::new("guard")
+    };
+    let manager = Manager::new(client.kube().clone(), options).expect("a manager");
+    manager.validator(NotEmpty).expect("registered");
+    manager
+}
+
+#[tokio::test]
+async fn a_manager_issues_a_certificate_injects_its_ca_and_answers_the_api_server() {
+    let client = cluster().await;
+    let stop = CancellationToken::new();
+    let (first, second) = (manager(&client), manager(&client));
+    let mut tasks = Vec::new();
+    for (name, manager) in [("one", &first), ("two", &second)] {
+        tasks.push(tokio::spawn(manager.clone().run_until(stop.clone().cancelled_owned())));
+        route(&client, name, manager.addresses().await.webhook.expect("webhooks are served")).await;
+    }
+    let full = json!({ "key": "value" });
+    // Until the CA is injected, the API server trusts neither replica and refuses the write.
+    eventually(LIMIT, async || client.create(&config_map("full", &full)).await.map(|_| ()))
+        .await
+        .expect("the webhook answers");
+    let refused = client.create(&config_map("empty", &Value::Null)).await.unwrap_err().to_string();
+    assert!(refused.contains("data: Required value: an empty ConfigMap has no use"), "{refused}");
+
+    let secret = client.get::<Secret>(&Key::namespaced("system", "guard-webhook-cert")).await;
+    assert!(secret.expect("the replicas share a Secret").data.is_some());
+    stop.cancel();
+    for task in tasks {
+        task.await.expect("no panic").expect("no failure");
+    }
+}
+
+#[tokio::test]
+async fn outside_of_a_cluster_self_signed_certificates_need_a_namespace() {
+    let client = cluster().await;
+    let options = ManagerOptions {
+        webhooks: WebhookOptions {
+            bind_address: "127.0.0.1:0".parse().expect("an address"),
+            ..WebhookOptions::default()
+        },
+        ..ManagerOptions::new("guard")
+    };
+    let manager = Manager::new(client.kube().clone(), options).expect("a manager");
+    manager.validator(NotEmpty).expect("registered");
+    let error = manager.run_until(std::future::pending()).await.unwrap_err();
+    assert!(matches!(error, ManagerError::WebhookNamespace(_)), "{error}");
+    assert!(error.to_string().contains("kubewright dev"), "{error}");
+}
+
+#[tokio::test]
+async fn a_webhook_is_registered_once_and_before_the_start() {
+    let client = cluster().await;
+    let manager = Manager::new(client.kube().clone(), ManagerOptions::new("guard")).expect("a manager");
+    manager.validator(NotEmpty).expect("registered");
+    let twice = manager.validator(NotEmpty).unwrap_err();
+    assert!(matches!(twice, RegisterError::Webhook(_)), "{twice}");
+    assert_eq!(manager.manifest().webhooks.len(), 1);
+
+    let stop = CancellationToken::new();
+    let task = tokio::spawn(manager.clone().run_until(stop.clone().cancelled_owned()));
+    manager.addresses().await;
+    let late = manager.defaulter(late::Defaults).unwrap_err();
+    assert_eq!(
+        late.to_string(),
+        "cannot register \"mconfigmap-v1.kb.io\": the manager already started"
+    );
+    stop.cancel();
+    task.await.expect("no panic").expect("no failure");
+}
+
+mod late {
+    use super::*;
+    use kubewright_runtime::webhook::{AdmissionRequest, Defaulter};
+
+    pub(super) struct Defaults;
+
+    impl Defaulter for Defaults {
+        type Object = ConfigMap;
+
+        async fn default(&self, _: &mut ConfigMap, _: &AdmissionRequest) -> Result<(), Rejection> {
+            Ok(())
+        }
+    }
+}
