@@ -97,7 +97,10 @@ pub(super) fn conversion(kind: &Kind<'_>) -> String {
     let spokes: Vec<String> =
         kind.spokes().iter().map(|spoke| format!(".spoke::<{spoke}::{name}>()")).collect();
     let parts = [hub.as_str()].into_iter().chain(spokes.iter().map(String::as_str));
-    chain(&parts.collect::<Vec<_>>(), 4)
+    let parts: Vec<&str> = parts.collect();
+    // rustfmt breaks a chain of one call only where the line is too long.
+    let line = parts.concat();
+    if parts.len() == 2 && line.len() + 4 <= 100 { line } else { chain(&parts, 4) }
 }
 
 /// A statement that registers a controller, in a function.

@@ -3,8 +3,9 @@
 //! They are what `kubewright manifests` would write for the same project, byte for byte, without a compiler: the same
 //! code makes files of them, and a test compares.
 
+use kubewright_apimachinery::gvk::Gvk;
 use kubewright_manifests::crd;
-use kubewright_manifests::declarations::{ControllerDeclared, Declarations, Resource};
+use kubewright_manifests::declarations::{ControllerDeclared, ConversionDeclared, Declarations, Resource};
 use kubewright_manifests::declare::{Declared, Item, Kind as DeclaredKind, Webhook};
 use kubewright_manifests::files::{Files, Plan};
 use serde_json::{Map, Value, json};
@@ -37,18 +38,20 @@ pub(super) fn declarations(project: &ProjectFile, kinds: &[Kind<'_>]) -> Declara
             ..ControllerDeclared::default()
         })
     });
-    let webhooks = kinds.iter().flat_map(webhooks);
+    let conversions = kinds.iter().filter(|kind| !kind.spokes().is_empty()).map(|kind| {
+        let versions = [&kind.resource.version].into_iter().chain(kind.spokes()).cloned();
+        let (group, kind) = (kind.group.clone(), kind.resource.kind.clone());
+        ConversionDeclared { group, kind, versions: versions.collect() }
+    });
     Declarations {
         leader_election: true,
         secure_metrics: true,
         events: true,
         namespaces: watched(project).into_iter().collect(),
-        declared: kinds
-            .iter()
-            .filter(|kind| kind.own)
-            .map(|kind| Declared::Kind(declared(kind)))
-            .chain(webhooks.map(|webhook| Declared::Webhook(Box::new(webhook))))
-            .collect(),
+        declared: kinds.iter().filter(|kind| kind.own).map(|kind| Declared::Kind(declared(kind))).collect(),
+        webhooks: kinds.iter().flat_map(webhooks).collect(),
+        webhook_certificates: true,
+        conversions: conversions.collect(),
         controllers: controllers.collect(),
         ..Declarations::new(&project.project_name)
     }
@@ -56,30 +59,20 @@ pub(super) fn declarations(project: &ProjectFile, kinds: &[Kind<'_>]) -> Declara
 
 /// What `#[webhook]` declares for the handlers of a kind.
 fn webhooks(kind: &Kind<'_>) -> Vec<Webhook> {
-    let selector = kind.selected.as_ref().map(|label| json!({ "matchLabels": { label: "enabled" } }));
+    let (version, name) = (&kind.resource.version, &kind.resource.kind);
+    let gvk = Gvk { group: &kind.group, version, kind: name };
     let webhook = |webhook: Admission| {
-        let initial = if webhook.mutating { 'm' } else { 'v' };
-        let usual = || format!("{initial}{}-{}.kb.io", kind.singular, kind.resource.version);
-        Webhook {
-            name: webhook.named.unwrap_or_else(usual),
+        let declared = Webhook {
+            name: webhook.named.unwrap_or_default(),
             mutating: webhook.mutating,
             path: webhook.path,
-            groups: vec![kind.group.clone()],
-            versions: vec![kind.resource.version.clone()],
-            resources: vec![kind.plural.clone()],
-            verbs: vec!["create".to_owned(), "update".to_owned()],
-            failure_policy: "fail".to_owned(),
-            side_effects: "none".to_owned(),
-            timeout_seconds: Some(5),
-            namespace_selector: kind.namespaced().then(|| {
-                json!({ "matchExpressions": [
-                    { "key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"] },
-                    { "key": "control-plane", "operator": "NotIn", "values": ["controller-manager"] },
-                ] })
-            }),
-            object_selector: selector.clone(),
+            object_selector: kind
+                .selected
+                .as_ref()
+                .map(|label| json!({ "matchLabels": { label: "enabled" } })),
             ..Webhook::default()
-        }
+        };
+        declared.for_kind(gvk, &kind.plural, kind.namespaced())
     };
     kind.admission().into_iter().map(webhook).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kubewright_manifests::files::{Files, ROLES};
+use kubewright_manifests::files::{Files, ROLES, WEBHOOK_CERTIFICATES};
 use kubewright_manifests::rbac;
 use serde_json::{Value, json};
 
@@ -14,8 +14,6 @@ use crate::scaffold::code::{
 use crate::scaffold::fixtures;
 use crate::scaffold::kinds::{self, Kind};
 
-/// The Role for the Secret with the certificate.
-const CERTIFICATES_ROLE: &str = "config/rbac/webhook_certificates_role.yaml";
 /// Where the certificate is mounted, as in kubebuilder's layout.
 const CERTIFICATES: &str = "/tmp/k8s-webhook-server/serving-certs";
 
@@ -76,8 +74,8 @@ pub(super) fn bindings(
     generated: &Files,
 ) -> Vec<(&'static str, &'static str, &'static str)> {
     let mut bindings = Vec::new();
-    if generated.contains_key(CERTIFICATES_ROLE) {
-        bindings.push(("webhook_certificates_role_binding", "webhook-certificates-role", "RoleBinding"));
+    if generated.contains_key(WEBHOOK_CERTIFICATES) {
+        bindings.push(("webhook_certificates_role_binding", rbac::WEBHOOK_CERTIFICATES_ROLE, "RoleBinding"));
     }
     // Webhook configurations and CRDs are of the cluster, whatever the operator watches.
     let of_cluster = generated.get(ROLES).is_some_and(|roles| roles.contains("kind: ClusterRole\n"));

@@ -221,7 +221,21 @@ fn what_makes_no_sense_is_refused() {
         said(&remove(&hub, "sales", "v2", "Order").unwrap_err()),
         said(&remove(&hub, "sales", "v1", "Order").unwrap_err()),
     ];
-    insta::assert_snapshot!(told.join("\n"));
+    insta::assert_snapshot!(told.join("\n"), @"
+    no webhook is chosen
+    sales/v1, Order is not in this project
+    --defaulting-path is for --defaulting, which is not chosen
+    the path `A` is not like /mutate-order: `/`, then lower-case letters, digits, `-` and `.`
+    --spoke is for --conversion, which is not chosen
+    Order has no version v2
+    a conversion needs --spoke
+    v1 is the hub, and cannot be a spoke too
+    v1 is the hub of Order already, and a kind has one hub
+    apps/v1, Deployment is not a kind of this project: only its own kinds can be converted
+    the plural of sales.example.com/v1, Order is orders, and not orderz
+    sales.example.com/v2, Order is a spoke of the conversion of v1
+    sales.example.com/v1, Order has webhooks
+    ");
 }
 
 #[test]
