@@ -82,11 +82,12 @@ pub(super) fn attribute(kind: &Kind<'_>, webhook: &Admission) -> String {
         arguments.push(format!("object_selector = {{ matchLabels: {{ \"{label}\": \"enabled\" }} }}"));
     }
     let line = arguments.join(", ");
-    match arguments.is_empty() {
-        true => "#[webhook]".to_owned(),
+    match arguments.len() {
+        0 => "#[webhook]".to_owned(),
+        1 => format!("#[webhook({line})]"),
         // rustfmt's `attr_fn_like_width`.
-        false if line.len() <= 70 => format!("#[webhook({line})]"),
-        false => format!("#[webhook(\n    {}\n)]", arguments.join(",\n    ")),
+        _ if line.len() <= 70 => format!("#[webhook({line})]"),
+        _ => format!("#[webhook(\n    {}\n)]", arguments.join(",\n    ")),
     }
 }
 
@@ -101,6 +102,15 @@ pub(super) fn conversion(kind: &Kind<'_>) -> String {
     // rustfmt breaks a chain of one call only where the line is too long.
     let line = parts.concat();
     if parts.len() == 2 && line.len() + 4 <= 100 { line } else { chain(&parts, 4) }
+}
+
+/// A statement of the test of a conversion.
+pub(super) fn round_trip(object: &str, sample: &str) -> String {
+    let line = format!("is_unchanged::<{object}>({sample})?;");
+    if line.len() + 4 <= 100 {
+        return line;
+    }
+    format!("is_unchanged::<{object}>(\n        {sample},\n    )?;")
 }
 
 /// A statement that registers a controller, in a function.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Output, sample, values_of};
 use crate::project::project_file::{ProjectFile, WebhookCerts};
 use crate::scaffold::code::{
-    attribute, conversion, environment, handler, register, sample_text, text_constant,
+    attribute, conversion, environment, handler, register, round_trip, sample_text, text_constant,
 };
 use crate::scaffold::fixtures;
 use crate::scaffold::kinds::{self, Kind};
@@ -235,7 +235,8 @@ impl Output {
                     Some(kind) => sample_text(&constant, &sample(kind)),
                     None => text_constant(&constant, ""),
                 };
-                json!({ "version": version, "constant": constant, "text": text })
+                let object = format!("{version}::{}", kind.struct_name());
+                json!({ "text": text, "round_trip": round_trip(&object, &constant) })
             })
             .collect();
         let module = kind.api(self.multigroup);
