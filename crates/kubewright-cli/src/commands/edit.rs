@@ -104,18 +104,20 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     if before.multigroup != after.multigroup {
         ui.note("files of your own that name moved modules (crate::api, crate::controllers) are left to you");
     }
-    if before.namespaced != after.namespaced {
+    let webhooks = after.resources.iter().any(|resource| resource.webhooks().is_some());
+    // With webhooks, an operator for its own namespace keeps its ClusterRole, with fewer rules.
+    if before.namespaced != after.namespaced && !(after.namespaced && webhooks) {
         ui.note(&old_roles(after));
     }
     if let Some(certs) = args.webhook_certs {
-        ui.note(certificates(certs, after));
+        ui.note(certificates(certs, webhooks));
     }
     Ok(())
 }
 
 /// What the user must do for the certificate of the webhook server.
-fn certificates(certs: WebhookCerts, project: &ProjectFile) -> &'static str {
-    if !project.resources.iter().any(|resource| resource.webhooks().is_some()) {
+fn certificates(certs: WebhookCerts, webhooks: bool) -> &'static str {
+    if !webhooks {
         return "this project has no webhooks yet: `kubewright create webhook` adds one";
     }
     match certs {

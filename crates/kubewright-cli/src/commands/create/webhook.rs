@@ -34,10 +34,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Add webhooks to a kind, with handlers, fixtures, tests and everything that deploys them
-///
-/// Choose at least one of --defaulting, --programmatic-validation and --conversion. Others can follow later, in any
-/// order: what is there stays.
+/// Add webhooks to a kind: at least one of --defaulting, --programmatic-validation and --conversion
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(super) struct Args {

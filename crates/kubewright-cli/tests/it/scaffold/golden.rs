@@ -237,6 +237,18 @@ fn the_service_has_its_final_name_wherever_it_is_deployed() {
         assert_eq!(name["value"], "shop-webhook-service");
         let ports = container["ports"].as_array().expect("it has ports");
         assert!(ports.iter().any(|port| port["name"] == service["spec"]["ports"][0]["targetPort"]));
+        // The manager may inject its CA into the configurations by their final names.
+        let roles = find(&objects, "ClusterRole");
+        let rules = roles.iter().flat_map(|role| role["rules"].as_array().into_iter().flatten());
+        let named: Vec<&Value> = rules
+            .filter(|rule| rule["apiGroups"][0] == "admissionregistration.k8s.io")
+            .filter_map(|rule| rule["resourceNames"].get(0))
+            .collect();
+        for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
+            for configuration in find(&objects, kind) {
+                assert!(named.contains(&&configuration["metadata"]["name"]), "{named:?}");
+            }
+        }
         let namespace = find(&objects, "Namespace")[0];
         assert_eq!(namespace["metadata"]["labels"]["control-plane"], "controller-manager");
     }
