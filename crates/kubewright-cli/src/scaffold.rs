@@ -8,6 +8,7 @@ pub(crate) mod add;
 pub(crate) mod base;
 mod code;
 mod dependency;
+mod fixtures;
 mod foreign;
 pub(crate) mod from_crd;
 mod kinds;
@@ -20,6 +21,7 @@ mod samples;
 mod template;
 mod update;
 mod versions;
+pub(crate) mod webhooks;
 
 pub(crate) use dependency::Dependency;
 pub(crate) use foreign::{adopt, builtin};
@@ -27,7 +29,22 @@ pub(crate) use manifests::watched;
 pub(crate) use plan::{Plan, diff};
 pub(crate) use render::{Options, Rendered, Rendering, render};
 pub(crate) use update::{Outcome, Update};
-pub(crate) use versions::copy;
+
+use add::Changed;
+
+/// Both renderings of a change, with what new files take from the files on disk.
+pub(crate) fn renderings<E>(
+    changed: &Changed,
+    options: &Options,
+    mut disk: impl FnMut(&str) -> Result<Option<String>, E>,
+) -> Result<(Rendering, Rendering), E> {
+    let (mut before, mut after) = (render(&changed.before, options), render(&changed.after, options));
+    if let Some(copied) = &changed.copied {
+        versions::copy(&changed.after, copied, (&mut before, &mut after), &mut disk)?;
+    }
+    fixtures::copy(&before, &mut after, &mut disk)?;
+    Ok((before, after))
+}
 
 #[cfg(test)]
 mod tests;

@@ -34,6 +34,8 @@
 //! - Managers run as their ServiceAccount with the generated role, so that a missing permission fails the test; the
 //!   test's own clients are the administrator's.
 //! - [`eventually`] and [`consistently`]: what must come true, or stay true. On tokio's paused clock they cost no time.
+//! - [`Environment::fixtures`]: objects in a folder, and the answers that are expected: the tests of webhooks.
+//! - [`examples`]: random objects of a type, for property tests.
 //! - [`matches_yaml`]: compares an object with what a YAML text says of it.
 //! - [`Faults`]: a connection that fails when told to, and remembers what was asked.
 //! - [`Logs`] and [`Metrics`]: what was logged, and what was counted.
@@ -41,7 +43,9 @@
 mod assets;
 mod compare;
 mod environment;
+mod examples;
 mod faults;
+mod fixtures;
 mod install;
 mod logs;
 mod metrics;
@@ -55,7 +59,9 @@ mod yaml;
 
 pub use compare::{Mismatch, matches_yaml};
 pub use environment::{Builder, Capabilities, Environment, StartError};
+pub use examples::examples;
 pub use faults::{Asked, Effect, Faults};
+pub use fixtures::{FixtureMismatch, FixtureMismatches, FixturesError};
 pub use install::InstallError;
 pub use kubewright_apimachinery::permission::Permission;
 pub use kubewright_manifests::rbac::Unused;

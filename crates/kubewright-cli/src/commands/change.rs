@@ -69,12 +69,18 @@ pub(crate) fn open(folder: &Path) -> Result<(PathBuf, ProjectFile)> {
 pub(crate) fn change(root: &Path, changed: &Changed, how: How, ui: &Ui) -> Result<bool> {
     // Both have the same, so it changes nothing.
     let options = Options::default();
-    let (mut before, mut after) = (render(&changed.before, &options), render(&changed.after, &options));
-    if let Some(copied) = &changed.copied {
-        scaffold::copy(&changed.after, copied, (&mut before, &mut after), |path| read(root, path))?;
-    }
+    let (mut before, mut after) = scaffold::renderings(changed, &options, |path| read(root, path))?;
     if let Some(base) = read(root, base::PATH)? {
         let base = Base::read(&base)?;
+        // A file that was copied from one of the user's is removed without a question, as long as it is that copy.
+        for (id, file) in before.iter_mut().filter(|(id, _)| !after.contains_key(*id)) {
+            let recorded = base.files.get(id).filter(|recorded| recorded.path == file.path);
+            if let Some(recorded) = recorded
+                && read(root, &file.path)?.as_ref() == Some(&recorded.text)
+            {
+                file.text.clone_from(&recorded.text);
+            }
+        }
         let id = base::PATH.to_owned();
         let followed = base.follow(&before, &after);
         before.insert(id.clone(), base.rendered());

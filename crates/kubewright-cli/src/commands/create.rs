@@ -8,8 +8,13 @@ use anyhow::Result;
 use crate::cli::examples::examples;
 use crate::ui::Ui;
 
-const EXAMPLES: &[(&str, &str)] =
-    &[("Add a kind and its controller", "kubewright create api --group shop --version v1 --kind Order")];
+const EXAMPLES: &[(&str, &str)] = &[
+    ("Add a kind and its controller", "kubewright create api --group shop --version v1 --kind Order"),
+    (
+        "Add a validating webhook",
+        "kubewright create webhook --group shop --version v1 --kind Order --programmatic-validation",
+    ),
+];
 
 /// Add to a project
 #[derive(Debug, clap::Args)]
@@ -22,12 +27,12 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum What {
     Api(Box<api::Args>),
-    Webhook(webhook::Args),
+    Webhook(Box<webhook::Args>),
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     match &args.what {
         What::Api(args) => api::run(args, ui),
-        What::Webhook(args) => webhook::run(args),
+        What::Webhook(args) => webhook::run(args, ui),
     }
 }

@@ -1,5 +1,7 @@
 //! `kubewright delete`: takes back what `kubewright create` added.
 
+mod webhook;
+
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -9,8 +11,10 @@ use crate::cli::examples::examples;
 use crate::scaffold::add;
 use crate::ui::Ui;
 
-const EXAMPLES: &[(&str, &str)] =
-    &[("Take back a kind", "kubewright delete api --group shop --version v1 --kind Order")];
+const EXAMPLES: &[(&str, &str)] = &[
+    ("Take back a kind", "kubewright delete api --group shop --version v1 --kind Order"),
+    ("Delete its webhooks", "kubewright delete webhook --group shop --version v1 --kind Order"),
+];
 const EXAMPLES_OF_API: &[(&str, &str)] = &[
     ("See what would go", "kubewright delete api --group shop --version v1 --kind Order --dry-run"),
     (
@@ -30,6 +34,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum What {
     Api(Api),
+    Webhook(webhook::Args),
 }
 
 /// Take back a version of a kind, with its controllers
@@ -48,7 +53,10 @@ struct Api {
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
-    let What::Api(args) = &args.what;
+    let args = match &args.what {
+        What::Api(args) => args,
+        What::Webhook(args) => return webhook::run(args, ui),
+    };
     let (root, project) = open(&args.project)?;
     let [group, version, kind] = args.which.ask(&["delete", "api"], ui)?;
     let changed = add::remove(&project, &group, &version, &kind)?;

@@ -11,7 +11,7 @@ use super::change::{How, change, open};
 use super::kubebuilder;
 use crate::cli::examples::examples;
 use crate::error::Hint as _;
-use crate::project::project_file::ProjectFile;
+use crate::project::project_file::{ProjectFile, WebhookCerts};
 use crate::scaffold::add::{self, Changed};
 use crate::ui::Ui;
 
@@ -23,6 +23,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "Store objects in another version",
         "kubewright edit api --group shop --kind Order --storage-version v2",
     ),
+    ("Have cert-manager issue the certificate of webhooks", "kubewright edit --webhook-certs cert-manager"),
     ("See what would change", "kubewright edit --network-policy --dry-run"),
 ];
 
@@ -53,6 +54,10 @@ pub(crate) struct Args {
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     network_policy: Option<bool>,
 
+    /// Where the certificate of the webhook server comes from
+    #[arg(long, value_name = "MODE", value_enum)]
+    webhook_certs: Option<WebhookCerts>,
+
     /// Folder of the project
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     project: PathBuf,
@@ -76,7 +81,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     args.kubebuilder.note(ui);
     let (root, before) = open(&args.project)?;
     let asked = [args.multigroup, args.namespaced, args.prometheus, args.network_policy];
-    if asked.iter().all(Option::is_none) {
+    if asked.iter().all(Option::is_none) && args.webhook_certs.is_none() {
         return Err(anyhow!("nothing to change")).hint("`kubewright edit --help` lists what can be");
     }
     let mut after = before.clone();
@@ -87,6 +92,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
             after.set(name, value.into());
         }
     }
+    if let Some(certs) = args.webhook_certs {
+        after.set_webhook_certs(certs);
+    }
     add::check_project(&after)?;
     let changed = Changed { before, after, copied: None };
     if !change(&root, &changed, args.how, ui)? {
@@ -96,10 +104,31 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     if before.multigroup != after.multigroup {
         ui.note("files of your own that name moved modules (crate::api, crate::controllers) are left to you");
     }
-    if before.namespaced != after.namespaced {
+    let webhooks = after.resources.iter().any(|resource| resource.webhooks().is_some());
+    // With webhooks, an operator for its own namespace keeps its ClusterRole, with fewer rules.
+    if before.namespaced != after.namespaced && !(after.namespaced && webhooks) {
         ui.note(&old_roles(after));
     }
+    if let Some(certs) = args.webhook_certs {
+        ui.note(certificates(certs, webhooks));
+    }
     Ok(())
+}
+
+/// What the user must do for the certificate of the webhook server.
+fn certificates(certs: WebhookCerts, webhooks: bool) -> &'static str {
+    if !webhooks {
+        return "this project has no webhooks yet: `kubewright create webhook` adds one";
+    }
+    match certs {
+        WebhookCerts::SelfSigned => "the manager issues its certificate: nothing has to be installed",
+        WebhookCerts::CertManager => "cert-manager must be installed before `make deploy`",
+        WebhookCerts::Files => {
+            "create the Secret webhook-server-cert with tls.crt and tls.key in the operator's namespace, and put its CA \
+             into `caBundle` of the webhook configurations and CRDs"
+        }
+        WebhookCerts::None => "the API server calls webhooks over TLS only: a proxy must terminate it",
+    }
 }
 
 /// How to remove the roles of an operator that watched other namespaces. `make undeploy` would also delete the CRDs,

@@ -145,7 +145,9 @@ fn carried_over(file: &Path) -> Result<(ProjectFile, Vec<String>)> {
     let theirs = ProjectFile::read(&text).with_context(|| format!("cannot carry over {}", file.display()))?;
     let crds = crds(&file.with_file_name("config").join("crd/bases"))?;
     let (ours, mut left) = adopt(&theirs, &crds);
-    left.push("the Go code: reconcilers start as templates".to_owned());
+    let webhooks = ours.resources.iter().any(|resource| resource.webhooks().is_some());
+    let what = if webhooks { "reconcilers and webhooks" } else { "reconcilers" };
+    left.push(format!("the Go code: {what} start as templates"));
     Ok((ours, left))
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Init {
     global: Global,
 }
 
-/// Flags of `kubebuilder create api` and `kubebuilder create webhook`.
+/// Flags of `kubebuilder create api`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Create {
     #[arg(long, value_name = "BOOL", hide = true)]
@@ -50,6 +50,24 @@ pub(crate) struct Create {
 
     #[arg(long, value_name = "VERSION", hide = true)]
     crd_version: Option<String>,
+
+    #[command(flatten)]
+    global: Global,
+}
+
+/// Flags of `kubebuilder create webhook`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Webhook {
+    #[arg(long, value_name = "BOOL", hide = true)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    make: Option<bool>,
+
+    #[arg(long, value_name = "BOOL", hide = true)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    legacy: Option<bool>,
+
+    #[arg(long, value_name = "VERSION", hide = true)]
+    webhook_version: Option<String>,
 
     #[command(flatten)]
     global: Global,
@@ -81,6 +99,21 @@ impl Create {
         note(ui, "make", self.make.is_some(), "the CRD and the role are written without a build");
         note(ui, "ssa", self.ssa.is_some(), "derive ApplyConfiguration on the types instead");
         note(ui, "crd-version", self.crd_version.is_some(), "CRDs are apiextensions.k8s.io/v1");
+        self.global.note(ui);
+    }
+}
+
+impl Webhook {
+    /// Notes the flags that were given.
+    pub(crate) fn note(&self, ui: &Ui) {
+        note(ui, "make", self.make.is_some(), "the webhook configurations are written without a build");
+        note(ui, "legacy", self.legacy.is_some(), "handlers are in src/webhooks");
+        note(
+            ui,
+            "webhook-version",
+            self.webhook_version.is_some(),
+            "webhooks are admissionregistration.k8s.io/v1",
+        );
         self.global.note(ui);
     }
 }

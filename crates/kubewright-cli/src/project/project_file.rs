@@ -25,6 +25,8 @@ const VERSION: &str = "3";
 const IMPORTED: &str = "imported";
 /// The setting with the storage versions of kinds that have several versions.
 const STORAGE_VERSIONS: &str = "storageVersions";
+/// The setting with the source of the webhook server's certificate.
+const WEBHOOK_CERTS: &str = "webhookCerts";
 /// The version of the tool whose scaffold the project has, as in kubebuilder's file.
 const CLI_VERSION: &str = "cliVersion";
 const HEADER: &str = "\
@@ -89,6 +91,34 @@ pub(crate) struct Resource {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) plural: String,
     pub(crate) version: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) webhooks: Option<Webhooks>,
+    #[serde(flatten)]
+    pub(crate) other: Map<String, Value>,
+}
+
+/// The webhooks of a version of a kind, as kubebuilder records them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Webhooks {
+    /// This version is the hub of a conversion.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) conversion: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) defaulting: bool,
+    /// Path of the defaulting webhook, if it is not the usual one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) defaulting_path: String,
+    /// Versions that are converted to the hub and back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) spoke: Vec<String>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) validation: bool,
+    /// Path of the validating webhook, if it is not the usual one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) validation_path: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) webhook_version: String,
     #[serde(flatten)]
     pub(crate) other: Map<String, Value>,
 }
@@ -245,13 +275,64 @@ impl ProjectFile {
         self.set(STORAGE_VERSIONS, if versions.is_empty() { Value::Null } else { versions.into() });
     }
 
+    /// Where the certificate of the webhook server comes from.
+    pub(crate) fn webhook_certs(&self) -> WebhookCerts {
+        let named = self.setting(WEBHOOK_CERTS).and_then(Value::as_str);
+        let all = [WebhookCerts::CertManager, WebhookCerts::Files, WebhookCerts::None];
+        all.into_iter().find(|certs| named == Some(certs.name())).unwrap_or_default()
+    }
+
+    /// Sets where the certificate of the webhook server comes from.
+    pub(crate) fn set_webhook_certs(&mut self, certs: WebhookCerts) {
+        let is_default = certs == WebhookCerts::default();
+        self.set(WEBHOOK_CERTS, if is_default { Value::Null } else { certs.name().into() });
+    }
+
     /// Whether a setting is on.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.setting(name).and_then(Value::as_bool).unwrap_or_default()
     }
 }
 
+impl Webhooks {
+    /// Whether there is a webhook.
+    pub(crate) fn any(&self) -> bool {
+        self.defaulting || self.validation || self.conversion
+    }
+}
+
+/// Where the certificate of the webhook server comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum WebhookCerts {
+    /// The manager issues it and injects its CA
+    #[default]
+    SelfSigned,
+    /// cert-manager issues it and injects its CA
+    CertManager,
+    /// The Secret webhook-server-cert, which you provide
+    Files,
+    /// None: webhooks are served without TLS, behind a proxy
+    None,
+}
+
+impl WebhookCerts {
+    /// The setting in PROJECT, and the value of the flag.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::SelfSigned => "self-signed",
+            Self::CertManager => "cert-manager",
+            Self::Files => "files",
+            Self::None => "none",
+        }
+    }
+}
+
 impl Resource {
+    /// The webhooks, if there are some.
+    pub(crate) fn webhooks(&self) -> Option<&Webhooks> {
+        self.webhooks.as_ref().filter(|webhooks| webhooks.any())
+    }
+
     /// The group as the API has it: with its domain.
     pub(crate) fn full_group(&self) -> String {
         match (self.group.as_str(), self.domain.as_str()) {

@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, bail};
 use serde_json::Value;
 
 use super::foreign::{builtin_entry, is_builtin_group};
-use super::{builtin, from_crd, kinds, names};
+use super::{builtin, from_crd, kinds, names, webhooks};
 use crate::error::Hint as _;
 use crate::project::project_file::{Api, Controller, ProjectFile, Resource};
 use crate::scaffold::{Options, render};
@@ -40,6 +40,23 @@ pub(crate) struct External {
     pub(crate) path: String,
     pub(crate) domain: String,
     pub(crate) module: String,
+}
+
+impl External {
+    /// The entry of PROJECT.
+    pub(super) fn entry(&self, group: &str, version: &str, kind: &str) -> Result<Resource> {
+        names::check_domain("external domain", &self.domain)?;
+        Ok(Resource {
+            domain: self.domain.clone(),
+            external: true,
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            module: self.module.clone(),
+            path: self.path.trim_end_matches(&format!("::{kind}")).to_owned(),
+            version: version.to_owned(),
+            ..Resource::default()
+        })
+    }
 }
 
 /// The project before and after; before lacks what is to be made again.
@@ -81,6 +98,7 @@ pub(crate) fn add(project: &ProjectFile, request: &Request) -> Result<Changed> {
                 .hint("--force makes its files again; --controller-name adds a second controller");
         }
         entry.other.clone_from(&known.other);
+        entry.webhooks.clone_from(&known.webhooks);
         changed.before.resources.remove(at);
         changed.before.import(&entry.id(), None);
     }
@@ -174,9 +192,17 @@ pub(crate) fn remove(project: &ProjectFile, group: &str, version: &str, kind: &s
         };
         return Err(anyhow!("{group}/{version}, {kind} is not in this project")).hint(known);
     };
-    if project.resources[at].other.contains_key("webhooks") {
-        return Err(anyhow!("{} has webhooks", project.resources[at].shown()))
-            .hint("take them away first: `kubewright delete webhook`");
+    let gone = &project.resources[at];
+    let delete = |version: &str| {
+        format!("kubewright delete webhook --group {group} --version {version} --kind {kind}")
+    };
+    if gone.webhooks().is_some() {
+        return Err(anyhow!("{} has webhooks", gone.shown()))
+            .hint(format!("delete them first: `{}`", delete(version)));
+    }
+    if let Some(hub) = webhooks::hub_of(project, gone) {
+        return Err(anyhow!("{} is a spoke of the conversion of {}", gone.shown(), hub.version))
+            .hint(format!("delete that first: `{} --conversion --spoke {version}`", delete(&hub.version)));
     }
     let mut after = project.clone();
     let gone = after.resources.remove(at);
@@ -227,18 +253,8 @@ fn check(request: &Request) -> Result<()> {
 
 fn entry(project: &ProjectFile, request: &Request) -> Result<Resource> {
     let Request { group, version, kind, .. } = request;
-    let mut entry = if let Some(External { path, domain, module }) = &request.external {
-        names::check_domain("external domain", domain)?;
-        Resource {
-            domain: domain.clone(),
-            external: true,
-            group: group.clone(),
-            kind: kind.clone(),
-            module: module.clone(),
-            path: path.trim_end_matches(&format!("::{kind}")).to_owned(),
-            version: version.clone(),
-            ..Resource::default()
-        }
+    let mut entry = if let Some(external) = &request.external {
+        external.entry(group, version, kind)?
     } else if let (Some(known), Some(false)) = (builtin(group, version, kind), request.resource) {
         builtin_entry(known)
     } else if request.resource == Some(false) {
@@ -329,7 +345,7 @@ fn add_controller(entry: &mut Resource, request: &Request) -> Result<()> {
 }
 
 /// Whether a user who says this means that entry.
-fn is_called(known: &Resource, group: &str, version: &str, kind: &str) -> bool {
+pub(super) fn is_called(known: &Resource, group: &str, version: &str, kind: &str) -> bool {
     let is_group = known.group == group
         || known.full_group() == group
         || (group == "rbac" && known.group == "rbac.authorization");
@@ -341,7 +357,7 @@ fn is_same(one: &Resource, other: &Resource) -> bool {
 }
 
 /// Other versions of a kind, the newest first.
-fn siblings<'a>(project: &'a ProjectFile, entry: &Resource) -> Vec<&'a Resource> {
+pub(super) fn siblings<'a>(project: &'a ProjectFile, entry: &Resource) -> Vec<&'a Resource> {
     let others =
         project.resources.iter().filter(|known| kinds::is_same_kind(known, entry) && !is_same(known, entry));
     kinds::newest_first(others.collect())
@@ -385,7 +401,8 @@ pub(crate) fn check_project(project: &ProjectFile) -> Result<()> {
             return Err(anyhow!("{other} and {} have the same plural {}", kind.resource.kind, kind.plural))
                 .hint("choose another with --plural");
         }
-        if project.namespaced && !kind.namespaced() {
+        let watched = kind.own || !kind.controllers.is_empty();
+        if project.namespaced && watched && !kind.namespaced() {
             return Err(anyhow!(
                 "the operator is for its own namespace, and {} has objects that are in none",
                 kind.resource.shown()
@@ -393,6 +410,7 @@ pub(crate) fn check_project(project: &ProjectFile) -> Result<()> {
             .hint("`kubewright edit --namespaced=false` lets the operator watch everything");
         }
     }
+    webhooks::check(&kinds)?;
     let mut paths = BTreeMap::new();
     for (id, file) in render(project, &Options::default()) {
         if let Some(other) = paths.insert(file.path.clone(), id.clone()) {

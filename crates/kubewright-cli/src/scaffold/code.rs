@@ -1,6 +1,6 @@
 //! Pieces of Rust whose form depends on how long names are: rustfmt has nothing to change in what is made.
 
-use super::kinds::{Controller, Kind};
+use super::kinds::{Admission, Controller, Kind};
 
 /// A method chain as rustfmt formats it: on one line if that is short. `indent` is that of the statement.
 fn chain(parts: &[&str], indent: usize) -> String {
@@ -41,18 +41,76 @@ pub(super) fn get(kind: &Kind<'_>, indent: usize) -> String {
     chain(&["client", &format!(".get::<{}>(&key)", kind.object_name()), ".await?"], indent)
 }
 
-/// The head of a reconciler's function, in as many lines as rustfmt gives it.
-pub(super) fn signature(kind: &Kind<'_>) -> String {
-    let reports = kind.own && kind.imported.as_ref().is_none_or(|imported| imported.has_conditions);
-    let (object, cx) = (format!("object: &{}", kind.object_name()), if reports { "cx" } else { "_cx" });
-    let line = format!("async fn reconcile(&self, {object}, {cx}: &Context) -> Result<Outcome>");
+/// The head of a function in an impl, in as many lines as rustfmt gives it.
+fn function(name: &str, parameters: &[&str], result: &str) -> String {
+    let line = format!("async fn {name}({}) -> {result}", parameters.join(", "));
     // With its indentation and the brace.
     if line.len() + 6 <= 100 {
         return line;
     }
-    format!(
-        "async fn reconcile(\n        &self,\n        {object},\n        {cx}: &Context,\n    ) -> Result<Outcome>"
-    )
+    let parameters: String = parameters.iter().map(|parameter| format!("        {parameter},\n")).collect();
+    format!("async fn {name}(\n{parameters}    ) -> {result}")
+}
+
+/// The head of a reconciler's function.
+pub(super) fn signature(kind: &Kind<'_>) -> String {
+    let reports = kind.own && kind.imported.as_ref().is_none_or(|imported| imported.has_conditions);
+    let (object, cx) = (format!("object: &{}", kind.object_name()), if reports { "cx" } else { "_cx" });
+    function("reconcile", &["&self", &object, &format!("{cx}: &Context")], "Result<Outcome>")
+}
+
+/// The head of a webhook's function.
+pub(super) fn handler(kind: &Kind<'_>, webhook: &Admission) -> String {
+    let (name, object, with) = if webhook.mutating {
+        ("default", format!("_object: &mut {}", kind.object_name()), "_request: &AdmissionRequest")
+    } else {
+        ("validate_create", format!("_new: &{}", kind.object_name()), "_v: &mut Validation<'_>")
+    };
+    function(name, &["&self", &object, with], "Result<(), Rejection>")
+}
+
+/// The attribute of a webhook: what is not as usual.
+pub(super) fn attribute(kind: &Kind<'_>, webhook: &Admission) -> String {
+    let mut arguments = Vec::new();
+    if let Some(name) = &webhook.named {
+        arguments.push(format!("name = \"{name}\""));
+    }
+    if webhook.is_path_custom {
+        arguments.push(format!("path = \"{}\"", webhook.path));
+    }
+    if let Some(label) = &kind.selected {
+        arguments.push(format!("object_selector = {{ matchLabels: {{ \"{label}\": \"enabled\" }} }}"));
+    }
+    let line = arguments.join(", ");
+    match arguments.len() {
+        0 => "#[webhook]".to_owned(),
+        1 => format!("#[webhook({line})]"),
+        // rustfmt's `attr_fn_like_width`.
+        _ if line.len() <= 70 => format!("#[webhook({line})]"),
+        _ => format!("#[webhook(\n    {}\n)]", arguments.join(",\n    ")),
+    }
+}
+
+/// The conversion of a kind, with its hub and its spokes.
+pub(super) fn conversion(kind: &Kind<'_>) -> String {
+    let name = kind.struct_name();
+    let hub = format!("Conversion::hub::<{}::{name}>()", kind.resource.version);
+    let spokes: Vec<String> =
+        kind.spokes().iter().map(|spoke| format!(".spoke::<{spoke}::{name}>()")).collect();
+    let parts = [hub.as_str()].into_iter().chain(spokes.iter().map(String::as_str));
+    let parts: Vec<&str> = parts.collect();
+    // rustfmt breaks a chain of one call only where the line is too long.
+    let line = parts.concat();
+    if parts.len() == 2 && line.len() + 4 <= 100 { line } else { chain(&parts, 4) }
+}
+
+/// A statement of the test of a conversion.
+pub(super) fn round_trip(object: &str, sample: &str) -> String {
+    let line = format!("is_unchanged::<{object}>({sample})?;");
+    if line.len() + 4 <= 100 {
+        return line;
+    }
+    format!("is_unchanged::<{object}>(\n        {sample},\n    )?;")
 }
 
 /// A statement that registers a controller, in a function.
@@ -64,9 +122,15 @@ pub(super) fn register(module: &str, manager: &str) -> String {
     format!("{module}::register(\n        {manager},\n    )?;")
 }
 
-/// The constant with the text of a sample.
-pub(super) fn sample_text(file: &str) -> String {
-    let name = "const SAMPLE: &str =";
+/// A constant with a text.
+pub(super) fn text_constant(name: &str, text: &str) -> String {
+    let (name, text) = (format!("const {name}: &str ="), format!("\"{text}\";"));
+    if name.len() + 1 + text.len() <= 100 { format!("{name} {text}") } else { format!("{name}\n    {text}") }
+}
+
+/// A constant with the text of a sample.
+pub(super) fn sample_text(name: &str, file: &str) -> String {
+    let name = format!("const {name}: &str =");
     let path = format!("\"../../config/samples/{file}\"");
     let text = format!("include_str!({path});");
     if name.len() + 1 + text.len() <= 100 {

@@ -4,7 +4,7 @@ use kubewright_apis::facts;
 use serde_json::Value;
 
 use super::from_crd::{self, Wanted};
-use super::{kinds, names};
+use super::{kinds, names, webhooks};
 use crate::project::project_file::{ProjectFile, Resource};
 
 /// A kind of Kubernetes itself. Its group may be given as people say it: `core`, `apps`, `networking`.
@@ -74,12 +74,6 @@ pub(crate) fn adopt(theirs: &ProjectFile, crds: &[Value]) -> (ProjectFile, Vec<S
     }
     for resource in &theirs.resources {
         let shown = resource.shown();
-        if let Some(Value::Object(webhooks)) = resource.other.get("webhooks") {
-            let sorts = ["defaulting", "validation", "conversion"];
-            let sorts: Vec<&str> =
-                sorts.into_iter().filter(|sort| webhooks.get(*sort) == Some(&true.into())).collect();
-            left.push(format!("the webhooks of {shown}: {}", sorts.join(", ")));
-        }
         if resource.api.as_ref().is_some_and(|api| api.other.get("ssa") == Some(&true.into())) {
             left.push(format!("`ssa` of {shown}: derive ApplyConfiguration on its types instead"));
         }
@@ -111,6 +105,7 @@ pub(crate) fn adopt(theirs: &ProjectFile, crds: &[Value]) -> (ProjectFile, Vec<S
             api.other.clear();
         }
         (entry.controller, entry.controllers) = controllers;
+        entry.webhooks = webhooks::carried_over(theirs, resource, &mut left);
         if entry.api.is_some() {
             match version_of(crds, &entry) {
                 Some(crd) => ours.import(&entry.id(), Some(&crd)),
@@ -148,9 +143,7 @@ fn stored(theirs: &ProjectFile, crds: &[Value], versions: &[Resource]) -> String
     let in_crd = |one: &&Resource| version_of(crds, one).as_ref().is_some_and(from_crd::is_stored);
     let is_hub = |one: &&Resource| {
         let theirs = theirs.resources.iter().find(|known| known.id() == one.id());
-        theirs
-            .and_then(|known| known.other.get("webhooks")?.get("conversion"))
-            .is_some_and(|conversion| conversion == true)
+        theirs.and_then(Resource::webhooks).is_some_and(|webhooks| webhooks.conversion)
     };
     let found = versions.iter().find(in_crd).or_else(|| versions.iter().find(is_hub));
     found.or(versions.first()).map(|one| one.version.clone()).unwrap_or_default()

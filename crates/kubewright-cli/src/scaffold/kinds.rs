@@ -26,6 +26,23 @@ pub(super) struct Kind<'a> {
     pub(super) imported: Option<Generated>,
     /// The names in the definition that another version came from: all versions have the same.
     pub(super) names: Option<&'a Value>,
+    /// The label of objects that webhooks are called for, where they are not called for all.
+    pub(super) selected: Option<String>,
+    /// Another group has webhooks of the same name.
+    is_name_taken: bool,
+}
+
+/// An admission webhook with its names.
+#[derive(Clone, Debug)]
+pub(super) struct Admission {
+    pub(super) mutating: bool,
+    /// The Rust type.
+    pub(super) handler: String,
+    /// Its name, where it is not the usual one.
+    pub(super) named: Option<String>,
+    pub(super) path: String,
+    /// The path is not the usual one.
+    pub(super) is_path_custom: bool,
 }
 
 /// A controller with its names.
@@ -50,7 +67,17 @@ fn kind<'a>(project: &'a ProjectFile, resource: &'a Resource) -> Kind<'a> {
     let imported = project.imported.get(&resource.id());
     let mut versions = project.resources.iter().filter(|other| is_same_kind(other, resource));
     let names = versions.find_map(|other| project.imported.get(&other.id())?.pointer("/spec/names"));
+    let is_name_taken =
+        project.resources.iter().take_while(|other| other.id() != resource.id()).any(|other| {
+            other.webhooks().is_some()
+                && other.version == resource.version
+                && other.kind.eq_ignore_ascii_case(&resource.kind)
+        });
+    // A webhook that fails must not stop the objects that the cluster itself needs.
+    let selected = resource.core.then(|| format!("{}/{}", project.domain, project.project_name));
     Kind {
+        selected,
+        is_name_taken,
         own: resource.api.is_some(),
         stored,
         imported: imported.map(|definition| from_crd::generate(definition, stored)),
@@ -151,6 +178,53 @@ impl Kind<'_> {
     /// Where its controllers are in the crate.
     pub(super) fn controllers_module(&self, multigroup: bool) -> String {
         if multigroup { format!("controllers::{}", self.group_module) } else { "controllers".to_owned() }
+    }
+
+    /// Where its webhooks are in the crate.
+    pub(super) fn webhooks_module(&self, multigroup: bool) -> String {
+        let version = &self.resource.version;
+        if multigroup {
+            format!("webhooks::{}::{version}", self.group_module)
+        } else {
+            format!("webhooks::{version}")
+        }
+    }
+
+    /// Its admission webhooks: the defaulting one first.
+    pub(super) fn admission(&self) -> Vec<Admission> {
+        let Some(webhooks) = self.resource.webhooks() else { return Vec::new() };
+        let (singular, version) = (&self.singular, &self.resource.version);
+        [
+            (true, webhooks.defaulting, &webhooks.defaulting_path),
+            (false, webhooks.validation, &webhooks.validation_path),
+        ]
+        .into_iter()
+        .filter(|(_, there, _)| *there)
+        .map(|(mutating, _, path)| {
+            let (verb, initial, handler) =
+                if mutating { ("mutate", 'm', "Defaulter") } else { ("validate", 'v', "Validator") };
+            let group = if self.resource.group.is_empty() { &self.group } else { &self.resource.group };
+            Admission {
+                mutating,
+                handler: format!("{}{handler}", self.resource.kind),
+                named: self.is_name_taken.then(|| format!("{initial}{singular}-{version}.{group}.kb.io")),
+                path: if path.is_empty() {
+                    format!("/{verb}-{}-{version}-{singular}", self.group.replace('.', "-"))
+                } else {
+                    path.clone()
+                },
+                is_path_custom: !path.is_empty(),
+            }
+        })
+        .collect()
+    }
+
+    /// The versions that are converted to this one, if it is a hub.
+    pub(super) fn spokes(&self) -> &[String] {
+        self.resource
+            .webhooks()
+            .filter(|webhooks| webhooks.conversion)
+            .map_or(&[], |webhooks| &webhooks.spoke)
     }
 
     /// Group, version and kind as an identity that no layout changes.

@@ -3,13 +3,14 @@
 //! They are what `kubewright manifests` would write for the same project, byte for byte, without a compiler: the same
 //! code makes files of them, and a test compares.
 
+use kubewright_apimachinery::gvk::Gvk;
 use kubewright_manifests::crd;
-use kubewright_manifests::declarations::{ControllerDeclared, Declarations, Resource};
-use kubewright_manifests::declare::{Declared, Item, Kind as DeclaredKind};
+use kubewright_manifests::declarations::{ControllerDeclared, ConversionDeclared, Declarations, Resource};
+use kubewright_manifests::declare::{Declared, Item, Kind as DeclaredKind, Webhook};
 use kubewright_manifests::files::{Files, Plan};
 use serde_json::{Map, Value, json};
 
-use super::kinds::Kind;
+use super::kinds::{Admission, Kind};
 use super::template::fill;
 use crate::project::project_file::ProjectFile;
 
@@ -37,15 +38,43 @@ pub(super) fn declarations(project: &ProjectFile, kinds: &[Kind<'_>]) -> Declara
             ..ControllerDeclared::default()
         })
     });
+    let conversions = kinds.iter().filter(|kind| !kind.spokes().is_empty()).map(|kind| {
+        let versions = [&kind.resource.version].into_iter().chain(kind.spokes()).cloned();
+        let (group, kind) = (kind.group.clone(), kind.resource.kind.clone());
+        ConversionDeclared { group, kind, versions: versions.collect() }
+    });
     Declarations {
         leader_election: true,
         secure_metrics: true,
         events: true,
         namespaces: watched(project).into_iter().collect(),
         declared: kinds.iter().filter(|kind| kind.own).map(|kind| Declared::Kind(declared(kind))).collect(),
+        webhooks: kinds.iter().flat_map(webhooks).collect(),
+        webhook_certificates: true,
+        conversions: conversions.collect(),
         controllers: controllers.collect(),
         ..Declarations::new(&project.project_name)
     }
+}
+
+/// What `#[webhook]` declares for the handlers of a kind.
+fn webhooks(kind: &Kind<'_>) -> Vec<Webhook> {
+    let (version, name) = (&kind.resource.version, &kind.resource.kind);
+    let gvk = Gvk { group: &kind.group, version, kind: name };
+    let webhook = |webhook: Admission| {
+        let declared = Webhook {
+            name: webhook.named.unwrap_or_default(),
+            mutating: webhook.mutating,
+            path: webhook.path,
+            object_selector: kind
+                .selected
+                .as_ref()
+                .map(|label| json!({ "matchLabels": { label: "enabled" } })),
+            ..Webhook::default()
+        };
+        declared.for_kind(gvk, &kind.plural, kind.namespaced())
+    };
+    kind.admission().into_iter().map(webhook).collect()
 }
 
 /// The namespace of an operator that watches its own alone, under the name that config/default gives it.

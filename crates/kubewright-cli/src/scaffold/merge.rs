@@ -135,7 +135,7 @@ fn applied(lines: &[&str], side: &[Hunk<'_>], start: usize, end: usize) -> Strin
 
 fn hunks<'a>(base: &[&str], side: &'a str) -> Vec<Hunk<'a>> {
     let side: Vec<&str> = side.split_inclusive('\n').collect();
-    capture_diff_slices(Algorithm::Myers, base, &side)
+    let mut hunks: Vec<Hunk<'a>> = capture_diff_slices(Algorithm::Myers, base, &side)
         .into_iter()
         .filter(|op| !matches!(op, DiffOp::Equal { .. }))
         .map(|op| Hunk {
@@ -143,7 +143,31 @@ fn hunks<'a>(base: &[&str], side: &'a str) -> Vec<Hunk<'a>> {
             end: op.old_range().end,
             lines: side[op.new_range()].to_vec(),
         })
-        .collect()
+        .collect();
+    let mut bound = base.len();
+    for hunk in hunks.iter_mut().rev() {
+        hunk.slide(base, bound);
+        bound = hunk.start;
+    }
+    hunks
+}
+
+impl Hunk<'_> {
+    /// Moves a removal or an insertion down as far as that means the same, as git does. Of two blocks that end with the
+    /// same lines, the one that was removed is then the second one as a whole.
+    fn slide(&mut self, base: &[&str], bound: usize) {
+        let can_slide = |hunk: &Self| {
+            let first = if hunk.lines.is_empty() { base.get(hunk.start) } else { hunk.lines.first() };
+            hunk.end < bound && first == base.get(hunk.end)
+        };
+        while (self.lines.is_empty() || self.start == self.end) && can_slide(self) {
+            if !self.lines.is_empty() {
+                self.lines.rotate_left(1);
+            }
+            self.start += 1;
+            self.end += 1;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -206,5 +230,14 @@ mod tests {
     #[test]
     fn a_line_that_the_user_added_beside_one_that_the_tool_takes_away_stays() {
         assert_eq!(merge("a\nb\nc\n", "a\nb\nuser\nc\n", "a\nc\n").as_deref(), Ok("a\nuser\nc\n"));
+    }
+
+    #[test]
+    fn a_block_that_is_removed_does_not_take_the_end_of_an_equal_one() {
+        let block = |name: &str, body: &str| format!("\nimpl {name} {{\n    {body}\n}}\n");
+        let (base, tool) = (block("A", "Ok") + &block("B", "Ok"), block("A", "Ok"));
+        let user = block("A", "Mine") + &block("B", "Ok");
+        assert_eq!(merge(&base, &user, &tool), Ok(block("A", "Mine")));
+        assert_eq!(merge(&tool, &block("A", "Mine"), &base), Ok(user));
     }
 }

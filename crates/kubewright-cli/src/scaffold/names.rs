@@ -107,6 +107,7 @@ pub(crate) fn struct_name(kind: &str) -> String {
 pub(crate) fn object_name(kind: &str) -> String {
     // What the controller and its test import, from `kubewright::prelude` or by name.
     const IMPORTED: &[&str] = &[
+        "AdmissionRequest",
         "ApplyConfiguration",
         "Arc",
         "Client",
@@ -114,6 +115,7 @@ pub(crate) fn object_name(kind: &str) -> String {
         "Context",
         "CustomResource",
         "CustomResourceExt",
+        "Defaulter",
         "Duration",
         "Environment",
         "Error",
@@ -126,8 +128,11 @@ pub(crate) fn object_name(kind: &str) -> String {
         "Patch",
         "Reconciler",
         "RegisterError",
+        "Rejection",
         "Resource",
         "ResourceExt",
+        "Validation",
+        "Validator",
     ];
     if IMPORTED.contains(&kind) { format!("{kind}Object") } else { struct_name(kind) }
 }
@@ -192,6 +197,21 @@ pub(crate) fn check_controller(name: &str) -> Result<(), InvalidName> {
         "is not like order-backup: a lower-case letter, then letters, digits and `-`",
     )
 }
+
+/// A path of a webhook: `/mutate-order`. The API server accepts lower-case letters, digits, `-` and `.` between `/`.
+pub(crate) fn check_webhook_path(name: &str) -> Result<(), InvalidName> {
+    let steps = name.strip_prefix('/').unwrap_or_default();
+    if steps.split('/').all(|step| step.split('.').all(is_label)) && name != CONVERT_PATH {
+        return Ok(());
+    }
+    if name == CONVERT_PATH {
+        return refuse("path", name, "is the path of conversions");
+    }
+    refuse("path", name, "is not like /mutate-order: `/`, then lower-case letters, digits, `-` and `.`")
+}
+
+/// The path of all conversions.
+const CONVERT_PATH: &str = "/convert";
 
 /// What a folder's name would be as the name of a project.
 pub(crate) fn project_of(folder: &str) -> String {
@@ -335,6 +355,13 @@ mod tests {
         );
         assert_eq!(struct_name("Option"), "OptionObject");
         assert_eq!(object_name("Option"), "OptionObject");
+    }
+
+    #[test]
+    fn paths_of_webhooks_are_those_that_the_api_server_accepts() {
+        assert!(["/mutate-order", "/a/b.c", "/1"].iter().all(|path| check_webhook_path(path).is_ok()));
+        let wrong = ["mutate", "/", "/Mutate", "/a//b", "/a b", "/convert", "/a?b"];
+        assert!(wrong.iter().all(|path| check_webhook_path(path).is_err()));
     }
 
     #[test]

@@ -15,9 +15,12 @@ use crate::project::project_file::{self, ProjectFile};
 
 macro_rules! template {
     ($path:literal) => {
-        include_str!(concat!("../../templates/", $path))
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/templates/", $path))
     };
 }
+
+// It uses the macro above.
+mod webhooks;
 
 /// The files of a project by an identity that stays when a layout moves them.
 pub(crate) type Rendering = BTreeMap<String, Rendered>;
@@ -52,6 +55,7 @@ pub(crate) fn render(project: &ProjectFile, options: &Options) -> Rendering {
         multigroup: project.multigroup,
         base: json!({
             "name": project.project_name,
+            "webhooks": project.resources.iter().any(|resource| resource.webhooks().is_some()),
             "crate": project.project_name.replace('-', "_"),
             "namespaced": project.namespaced,
             "license": license,
@@ -68,8 +72,9 @@ pub(crate) fn render(project: &ProjectFile, options: &Options) -> Rendering {
         out.fixed("LICENSE", template!("LICENSE"));
     }
     out.sources(&kinds);
+    out.webhooks(project, &kinds);
     out.tests(&kinds);
-    out.config(&kinds);
+    out.config(project, &kinds);
     out.rbac(project, &kinds);
     out.generated(project, &kinds);
     out.files
@@ -161,7 +166,16 @@ impl Output {
                 register(&module, "manager")
             })
             .collect();
-        let values = json!({ "kinds": types, "controllers": controllers });
+        let webhooks = webhooks::registrations(kinds, self.multigroup);
+        let used = [("api", !types.is_empty()), ("controllers", !controllers.is_empty())];
+        let used = used.into_iter().chain([("webhooks", !webhooks.is_empty())]);
+        let used: Vec<&str> = used.filter(|(_, used)| *used).map(|(module, _)| module).collect();
+        let imported = match used.as_slice() {
+            [module] => (*module).to_owned(),
+            modules => format!("{{{}}}", modules.join(", ")),
+        };
+        let registrations: Vec<String> = controllers.into_iter().chain(webhooks).collect();
+        let values = json!({ "kinds": types, "registrations": registrations, "imported": imported });
         self.put("src/registry.rs", "src/registry.rs", template!("src/registry.rs.j2"), &values);
     }
 
@@ -260,6 +274,7 @@ impl Output {
 
     fn tests(&mut self, kinds: &[Kind<'_>]) {
         let mut modules = BTreeSet::from(["operator".to_owned()]);
+        modules.extend(self.webhook_tests(kinds));
         self.fixed("tests/it/operator.rs", template!("tests/operator.rs.j2"));
         let root = self.base["crate"].as_str().unwrap_or_default().to_owned();
         let mut samples = Vec::new();
@@ -269,15 +284,7 @@ impl Output {
             } else {
                 controller.module.clone()
             };
-            // All versions of the kind are in one CRD.
-            let versions = kinds.iter().filter(|other| kinds::is_same_kind(other.resource, kind.resource));
-            let types = versions.filter(|version| version.own).map(|version| {
-                if version.id() == kind.id() {
-                    kind.object_name()
-                } else {
-                    format!("{root}::{}::{}", version.api(self.multigroup), version.struct_name())
-                }
-            });
+            let types = self.versions(kinds, kind);
             let object_yaml = samples::object(&kind.group, &kind.resource.version, &kind.resource.kind);
             let mut values = values_of(kind);
             values["own"] = kind.own.into();
@@ -285,8 +292,8 @@ impl Output {
             let module_path = format!("{}::{}", kind.controllers_module(self.multigroup), controller.module);
             values["register"] = register(&module_path, "&manager").into();
             values["controller_name"] = controller.named.as_ref().unwrap_or(&kind.singular).as_str().into();
-            values["environment"] = environment(&types.collect::<Vec<_>>()).into();
-            values["sample_text"] = sample_text(&sample(kind)).into();
+            values["environment"] = environment(&types).into();
+            values["sample_text"] = sample_text("SAMPLE", &sample(kind)).into();
             values["condition"] = controller.condition.as_str().into();
             values["object_yaml"] = object_yaml.clone().unwrap_or_default().into();
             let (test, indent) = match (kind.own, object_yaml) {
@@ -310,9 +317,24 @@ impl Output {
         self.put("tests/e2e/main.rs", "tests/e2e/main.rs", template!("tests/e2e.rs.j2"), &values);
     }
 
-    fn config(&mut self, kinds: &[Kind<'_>]) {
+    /// The types of all versions of a kind, which are in one CRD, as a test names them.
+    fn versions(&self, kinds: &[Kind<'_>], kind: &Kind<'_>) -> Vec<String> {
+        let root = self.base["crate"].as_str().unwrap_or_default();
+        let versions = kinds.iter().filter(|other| kinds::is_same_kind(other.resource, kind.resource));
+        let types = versions.filter(|version| version.own).map(|version| {
+            if version.id() == kind.id() {
+                kind.object_name()
+            } else {
+                format!("{root}::{}::{}", version.api(self.multigroup), version.struct_name())
+            }
+        });
+        types.collect()
+    }
+
+    fn config(&mut self, project: &ProjectFile, kinds: &[Kind<'_>]) {
         let own: Vec<&Kind<'_>> = kinds.iter().filter(|kind| kind.own).collect();
-        let values = json!({ "kinds": !own.is_empty() });
+        let mut values = webhooks::wiring(project, kinds);
+        values["kinds"] = (!own.is_empty()).into();
         let path = "config/default/kustomization.yaml";
         self.put(path, path, template!("config/default/kustomization.yaml.j2"), &values);
         self.fixed(
@@ -324,7 +346,7 @@ impl Output {
         self.fixed("config/prometheus/kustomization.yaml", template!("config/prometheus/kustomization.yaml"));
         self.fixed("config/prometheus/monitor.yaml", template!("config/prometheus/monitor.yaml.j2"));
         let policies = "config/network-policy/kustomization.yaml";
-        self.fixed(policies, template!("config/network-policy/kustomization.yaml"));
+        self.fixed(policies, template!("config/network-policy/kustomization.yaml.j2"));
         let policy = "config/network-policy/allow-metrics-traffic.yaml";
         self.fixed(policy, template!("config/network-policy/allow-metrics-traffic.yaml.j2"));
         if own.is_empty() {
@@ -334,10 +356,16 @@ impl Output {
             own.iter().map(|kind| format!("bases/{}_{}.yaml", kind.group, kind.plural)).collect();
         let crd = "config/crd/kustomization.yaml";
         let about = "CRDs that `kubewright manifests` generates from the code.";
-        self.put(crd, crd, template!("config/list.yaml.j2"), &json!({ "about": about, "files": bases }));
+        let is_converted = kinds.iter().any(|kind| !kind.spokes().is_empty());
+        let values = json!({ "about": about, "files": bases, "configured": is_converted });
+        self.put(crd, crd, template!("config/list.yaml.j2"), &values);
+        if is_converted {
+            self.fixed("config/crd/kustomizeconfig.yaml", template!("config/crd/kustomizeconfig.yaml"));
+        }
         let samples: Vec<String> = own.iter().map(|kind| sample(kind)).collect();
         let path = "config/samples/kustomization.yaml";
-        self.put(path, path, template!("config/list.yaml.j2"), &json!({ "about": "", "files": samples }));
+        let values = json!({ "about": "", "files": samples, "configured": false });
+        self.put(path, path, template!("config/list.yaml.j2"), &values);
         for kind in own {
             let path = format!("config/samples/{}", sample(kind));
             let mut values = values_of(kind);
@@ -355,11 +383,14 @@ impl Output {
     fn rbac(&mut self, project: &ProjectFile, kinds: &[Kind<'_>]) {
         self.fixed("config/rbac/service_account.yaml", template!("config/rbac/service_account.yaml.j2"));
         let manager = if project.namespaced { "RoleBinding" } else { "ClusterRoleBinding" };
-        for (file, role, binding) in [
+        let mut bindings = vec![
             ("role_binding", rbac::MANAGER_ROLE, manager),
             ("leader_election_role_binding", rbac::LEADER_ELECTION_ROLE, "RoleBinding"),
             ("metrics_auth_role_binding", rbac::METRICS_AUTH_ROLE, "ClusterRoleBinding"),
-        ] {
+        ];
+        let webhooks = webhooks::bindings(project, &manifests::files(project, kinds));
+        bindings.extend(&webhooks);
+        for (file, role, binding) in bindings {
             let path = format!("config/rbac/{file}.yaml");
             let values = json!({ "role": role, "binding": binding });
             self.put(&path, &path, template!("config/rbac/binding.yaml.j2"), &values);
@@ -400,7 +431,9 @@ impl Output {
             }
         }
         let path = "config/rbac/kustomization.yaml";
-        self.put(path, path, template!("config/rbac/kustomization.yaml.j2"), &json!({ "roles": roles }));
+        let webhooks: Vec<String> = webhooks.iter().map(|(file, ..)| format!("{file}.yaml")).collect();
+        let values = json!({ "roles": roles, "webhook_bindings": webhooks });
+        self.put(path, path, template!("config/rbac/kustomization.yaml.j2"), &values);
     }
 
     fn generated(&mut self, project: &ProjectFile, kinds: &[Kind<'_>]) {

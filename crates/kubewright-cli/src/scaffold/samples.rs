@@ -6,13 +6,34 @@ use kubewright_manifests::yaml;
 
 /// A minimal object as YAML. Nothing for kinds that are rarely reconciled.
 pub(super) fn object(group: &str, version: &str, kind: &str) -> Option<String> {
+    let object = value(group, version, kind)?;
+    Some(yaml::document(&object).trim_start_matches("---\n").trim_end().to_owned())
+}
+
+/// A minimal object whose defaults do not depend on the cluster and its state.
+pub(super) fn fixture(group: &str, version: &str, kind: &str) -> Option<Value> {
+    let mut object = value(group, version, kind)?;
+    match kind {
+        "Pod" => object["spec"]["automountServiceAccountToken"] = false.into(),
+        "Service" => object["spec"]["clusterIP"] = "None".into(),
+        "Job" => {
+            let labels = json!({ "app": "example" });
+            object["spec"]["manualSelector"] = true.into();
+            object["spec"]["selector"] = json!({ "matchLabels": labels });
+        }
+        _ => {}
+    }
+    Some(object)
+}
+
+fn value(group: &str, version: &str, kind: &str) -> Option<Value> {
     let fields = fields(group, version, kind)?;
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let mut object = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": "example" } });
     if let (Value::Object(object), Value::Object(fields)) = (&mut object, fields) {
         object.extend(fields);
     }
-    Some(yaml::document(&object).trim_start_matches("---\n").trim_end().to_owned())
+    Some(object)
 }
 
 fn fields(group: &str, version: &str, kind: &str) -> Option<Value> {

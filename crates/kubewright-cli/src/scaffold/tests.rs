@@ -1,6 +1,8 @@
 //! Renderings and plans, without a disk.
 
+mod builtin;
 mod format;
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -39,12 +41,8 @@ fn plan(disk: &Disk, before: &ProjectFile, after: &ProjectFile, force: bool) -> 
 }
 
 fn plan_of(disk: &Disk, changed: &Changed, force: bool) -> Result<Plan, String> {
-    let options = Options::default();
-    let (mut before, mut after) = (render(&changed.before, &options), render(&changed.after, &options));
     let read = |path: &str| Ok::<_, Infallible>(disk.get(path).cloned());
-    if let Some(copied) = &changed.copied {
-        let Ok(()) = copy(&changed.after, copied, (&mut before, &mut after), read);
-    }
+    let Ok((before, after)) = renderings(changed, &Options::default(), read);
     let Ok(plan) = Plan::new(&before, &after, read, force);
     plan.map_err(|refusal| refusal.to_string())
 }
@@ -514,7 +512,7 @@ fn a_project_of_kubebuilder_is_carried_over_and_the_rest_is_told() {
     the plugin grafana.kubebuilder.io/v1-alpha: kubewright has no such plugin
     `ssa` of cache.example.com/v1alpha1, Memcached: derive ApplyConfiguration on its types instead
     the types of cache.example.com/v1alpha1, Memcached: they start as a template, since config/crd/bases has no CRD of it
-    the webhooks of world.example.com/v1, Region: defaulting, conversion
+    the conversion of world.example.com/v1, Region: PROJECT has no version v2 of the kind
     the types of world.example.com/v1, Region: they start as a template, since config/crd/bases has no CRD of it
     cert-manager.io/v1, Certificate, which github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1 defines: add it with `create api --external-api-path` and a Rust crate
     ");

@@ -165,6 +165,141 @@ fn help_of_envtest_assets_says_how_to_use_the_folder() {
 }
 
 #[test]
+fn help_of_create_webhook() {
+    assert_snapshot!(kubewright("create webhook --help"), @"");
+}
+
+#[test]
+fn help_of_delete_webhook() {
+    assert_snapshot!(kubewright("delete webhook --help"), @"
+    exit status 0
+    --- stdout
+    Delete webhooks of a kind: those that are named, or all
+
+    Usage: kubewright delete webhook [OPTIONS]
+
+    Options:
+          --group <GROUP>            Group of the kind, without the domain of the project
+          --version <VERSION>        Version, such as v1 or v1beta1
+          --kind <KIND>              Kind, such as MarkdownView
+          --defaulting               The defaulting webhook, which sets values before an object is
+                                     stored
+          --programmatic-validation  The validating webhook, which accepts or refuses objects
+          --conversion               The conversion between versions; the hub is --version
+          --spoke <VERSIONS>         Versions that are no longer converted, separated by commas
+                                     [default: all]
+          --project <FOLDER>         Folder of the project [default: .]
+          --dry-run                  Write nothing, and print what would change
+          --force                    Replace or remove files even where changes of yours are lost
+      -h, --help                     Print help
+
+    Global options:
+          --color <WHEN>  When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+      -q, --quiet         Print results and errors only
+      -v, --verbose...    Say more; repeat for even more
+
+    Examples:
+      # Delete all webhooks of a kind
+      kubewright delete webhook --group shop --version v1 --kind Order
+
+      # Delete the validation only
+      kubewright delete webhook --group shop --version v1 --kind Order --programmatic-validation
+
+      # Delete the conversion of one version
+      kubewright delete webhook --group shop --version v1 --kind Order --conversion --spoke v2
+    ");
+}
+
+#[test]
+fn help_of_edit() {
+    assert_snapshot!(kubewright("edit --help"), @"
+    exit status 0
+    --- stdout
+    Change how a project is laid out, and what config/default deploys
+
+    Usage: kubewright edit [OPTIONS]
+           kubewright edit <COMMAND>
+
+    Commands:
+      api  Change the storage version of a kind
+
+    Options:
+          --multigroup[=<BOOL>]
+              Give each group of kinds a folder of its own, or not
+
+              [possible values: true, false]
+
+          --namespaced[=<BOOL>]
+              Watch the operator's own namespace only, with Roles instead of ClusterRoles, or all
+              namespaces
+
+              [possible values: true, false]
+
+          --prometheus[=<BOOL>]
+              Deploy the ServiceMonitor of config/prometheus, or not
+
+              [possible values: true, false]
+
+          --network-policy[=<BOOL>]
+              Deploy the NetworkPolicy of config/network-policy, or not
+
+              [possible values: true, false]
+
+          --webhook-certs <MODE>
+              Where the certificate of the webhook server comes from
+
+              Possible values:
+              - self-signed:  The manager issues it and injects its CA
+              - cert-manager: cert-manager issues it and injects its CA
+              - files:        The Secret webhook-server-cert, which you provide
+              - none:         None: webhooks are served without TLS, behind a proxy
+
+          --project <FOLDER>
+              Folder of the project
+
+              [default: .]
+
+          --dry-run
+              Write nothing, and print what would change
+
+          --force
+              Replace or remove files even where changes of yours are lost
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Global options:
+          --color <WHEN>
+              When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+
+      -q, --quiet
+              Print results and errors only
+
+      -v, --verbose...
+              Say more; repeat for even more
+
+    Examples:
+      # Give each group a folder, and move the files there
+      kubewright edit --multigroup
+
+      # Watch the operator's own namespace only
+      kubewright edit --namespaced
+
+      # Have Prometheus read the metrics
+      kubewright edit --prometheus
+
+      # Store objects in another version
+      kubewright edit api --group shop --kind Order --storage-version v2
+
+      # Have cert-manager issue the certificate of webhooks
+      kubewright edit --webhook-certs cert-manager
+
+      # See what would change
+      kubewright edit --network-policy --dry-run
+    ");
+}
+
+#[test]
 fn help_of_help() {
     assert_snapshot!(kubewright("help --help"), @"
     exit status 0

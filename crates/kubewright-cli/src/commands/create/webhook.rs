@@ -1,30 +1,123 @@
-//! `kubewright create webhook`: not available yet, and says what to do instead.
+//! `kubewright create webhook`: defaulting, validation and conversion of a kind.
 
-use anyhow::{Result, anyhow};
+use std::path::PathBuf;
+
+use anyhow::Result;
 
 use crate::cli::examples::examples;
-use crate::error::Hint as _;
+use crate::commands::change::{How, Which, change, open};
+use crate::commands::kubebuilder;
+use crate::scaffold::add::External;
+use crate::scaffold::webhooks::{self, Request, Sorts};
+use crate::ui::Ui;
 
-const EXAMPLES: &[(&str, &str)] = &[(
-    "Not available yet",
-    "kubewright create webhook --group shop --version v1 --kind Order --defaulting --programmatic-validation",
-)];
+const EXAMPLES: &[(&str, &str)] = &[
+    (
+        "Set defaults and validate objects of a kind",
+        "kubewright create webhook --group shop --version v1 --kind Order --defaulting --programmatic-validation",
+    ),
+    (
+        "Convert v2 to v1 and back",
+        "kubewright create webhook --group shop --version v1 --kind Order --conversion --spoke v2",
+    ),
+    (
+        "Validate a built-in kind",
+        "kubewright create webhook --group apps --version v1 --kind Deployment --programmatic-validation",
+    ),
+    (
+        "Choose the path",
+        "kubewright create webhook --group shop --version v1 --kind Order --defaulting --defaulting-path /default-order",
+    ),
+    (
+        "See what would change",
+        "kubewright create webhook --group shop --version v1 --kind Order --defaulting --dry-run",
+    ),
+];
 
-/// Not available yet: use defaults and CEL validation rules in the types
+/// Add webhooks to a kind: at least one of --defaulting, --programmatic-validation and --conversion
 #[derive(Debug, clap::Args)]
-#[command(after_help = examples(EXAMPLES), disable_help_flag = true)]
+#[command(after_help = examples(EXAMPLES))]
 pub(super) struct Args {
-    /// Flags of kubebuilder
-    #[arg(value_name = "FLAGS", trailing_var_arg = true, allow_hyphen_values = true)]
-    flags: Vec<String>,
+    #[command(flatten)]
+    which: Which,
+
+    #[command(flatten)]
+    sorts: Sorts,
+
+    /// Versions that are converted to the hub and back, separated by commas
+    #[arg(long, value_name = "VERSIONS", value_delimiter = ',')]
+    spoke: Vec<String>,
+
+    /// Path of the defaulting webhook [default: /mutate-GROUP-VERSION-KIND]
+    #[arg(long, value_name = "PATH")]
+    defaulting_path: Option<String>,
+
+    /// Path of the validating webhook [default: /validate-GROUP-VERSION-KIND]
+    #[arg(long, value_name = "PATH")]
+    validation_path: Option<String>,
+
+    /// Plural in paths, for a kind of a crate [default: by the rules of English]
+    #[arg(long, value_name = "NAME")]
+    plural: Option<String>,
+
+    /// Rust module with the type of a kind that a crate defines
+    #[arg(long, value_name = "PATH", requires = "external_api_domain")]
+    external_api_path: Option<String>,
+
+    /// Domain of the group of such a kind
+    #[arg(long, value_name = "DOMAIN", requires = "external_api_path")]
+    external_api_domain: Option<String>,
+
+    /// Crate to depend on for it
+    #[arg(long, value_name = "NAME@VERSION", requires = "external_api_path")]
+    external_api_module: Option<String>,
+
+    /// Folder of the project
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    project: PathBuf,
+
+    #[command(flatten)]
+    kubebuilder: kubebuilder::Webhook,
+
+    #[command(flatten)]
+    how: How,
 }
 
-pub(super) fn run(args: &Args) -> Result<()> {
-    let is_conversion = args.flags.iter().any(|flag| flag.starts_with("--conversion"));
-    let instead = if is_conversion {
-        "keep the fields of all versions the same, so that no conversion is needed"
-    } else {
-        "write defaults and CEL validation rules into the types, which the API server enforces without a webhook"
+pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
+    args.kubebuilder.note(ui);
+    let (root, project) = open(&args.project)?;
+    let [group, version, kind] = args.which.ask(&["create", "webhook"], ui)?;
+    let external = args.external_api_path.as_ref().map(|path| External {
+        path: path.clone(),
+        domain: args.external_api_domain.clone().unwrap_or_default(),
+        module: args.external_api_module.clone().unwrap_or_default(),
+    });
+    let request = Request {
+        group,
+        version,
+        kind,
+        plural: args.plural.clone(),
+        sorts: args.sorts,
+        spoke: args.spoke.iter().map(|spoke| spoke.trim().to_owned()).collect(),
+        defaulting_path: args.defaulting_path.clone(),
+        validation_path: args.validation_path.clone(),
+        external,
+        force: args.how.force,
     };
-    Err(anyhow!("`create webhook` is not available yet")).hint(instead)
+    let changed = webhooks::add(&project, &request)?;
+    if changed.before == changed.after {
+        ui.note(&format!("{} has these webhooks already; --force makes their files again", request.kind));
+        return Ok(());
+    }
+    if !change(&root, &changed, args.how, ui)? {
+        return Ok(());
+    }
+    if let Some(stored) = webhooks::stored_elsewhere(&changed.after, &request) {
+        ui.note(&format!(
+            "the hub is {}, and objects are stored in {stored}: a hub that is the storage version needs fewer conversions",
+            request.version
+        ));
+    }
+    ui.note("next: edit the handlers and the fixtures, then run `make manifests test`");
+    Ok(())
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use super::*;
-use crate::project::project_file::{Api, Controller};
+use crate::project::project_file::{Api, Controller, Webhooks};
 
 /// A project with a kind of each length that a name may have, with two versions and two controllers each.
 fn every_length() -> ProjectFile {
@@ -24,6 +24,18 @@ fn every_length() -> ProjectFile {
                 group: "sales".into(),
                 kind: kind.clone(),
                 version: version.into(),
+                webhooks: Some(Webhooks {
+                    conversion: version == "v1",
+                    defaulting: length % 3 != 0,
+                    validation: length % 3 != 1,
+                    defaulting_path: if length % 2 == 0 {
+                        format!("/{version}{kind}")
+                    } else {
+                        String::new()
+                    },
+                    spoke: if version == "v1" { vec!["v1beta1".into()] } else { Vec::new() },
+                    ..Webhooks::default()
+                }),
                 ..Resource::default()
             });
         }
@@ -32,7 +44,10 @@ fn every_length() -> ProjectFile {
         [("apps", "v1", "Deployment"), ("autoscaling", "v2", "HorizontalPodAutoscaler")]
     {
         let request = Request { resource: Some(false), ..request(group, version, kind) };
-        made.resources.extend(with(&project(), &request).resources);
+        let mut resources = with(&project(), &request).resources;
+        let webhooks = Webhooks { defaulting: true, validation: true, ..Webhooks::default() };
+        resources[0].webhooks = Some(webhooks);
+        made.resources.extend(resources);
     }
     made
 }

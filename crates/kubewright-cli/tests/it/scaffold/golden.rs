@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 use super::Folder;
 
 const INIT: &str = "init --domain example.com --kubewright-version 0.1.0";
@@ -130,4 +132,149 @@ fn a_project_of_definitions_that_exist_is_golden() {
 fn what_was_added_can_be_taken_back_without_a_trace() {
     let delete = "delete api --group sales --version v1 --kind Order";
     assert_eq!(made(&[INIT, ORDER, delete]), made(&[INIT]));
+}
+
+const ORDER_V2: &str = "create api --group sales --version v2 --kind Order";
+const WEBHOOKS: &str =
+    "create webhook --group sales --version v1 --kind Order --defaulting --programmatic-validation";
+const CONVERSION: &str = "create webhook --group sales --version v1 --kind Order --conversion --spoke v2";
+const POD: &str = "create webhook --group core --version v1 --kind Pod --defaulting";
+
+#[test]
+fn a_project_with_webhooks_is_golden() {
+    differs_as_golden("webhooks", &[INIT, ORDER, WEBHOOKS]);
+}
+
+#[test]
+fn a_project_with_a_conversion_is_golden() {
+    differs_as_golden("conversion", &[INIT, ORDER, ORDER_V2, CONVERSION]);
+}
+
+#[test]
+fn a_project_with_certificates_of_cert_manager_is_golden() {
+    let certs = "edit --webhook-certs cert-manager";
+    differs_as_golden("cert-manager", &[INIT, ORDER, ORDER_V2, WEBHOOKS, CONVERSION, certs]);
+}
+
+#[test]
+fn a_project_with_webhooks_of_a_kind_of_kubernetes_is_golden() {
+    differs_as_golden("core-webhooks", &[INIT, POD]);
+}
+
+#[test]
+fn webhooks_that_came_one_by_one_make_the_same_project() {
+    let at_once = made(&[INIT, ORDER, WEBHOOKS]);
+    let one = "create webhook --group sales --version v1 --kind Order";
+    let (defaulting, validation) =
+        (format!("{one} --defaulting"), format!("{one} --programmatic-validation"));
+    assert_eq!(made(&[INIT, ORDER, &defaulting, &validation]), at_once);
+    assert_eq!(made(&[INIT, ORDER, &validation, &defaulting, &validation]), at_once);
+    let delete = "delete webhook --group sales --version v1 --kind Order";
+    assert_eq!(made(&[INIT, ORDER, WEBHOOKS, delete]), made(&[INIT, ORDER]));
+    let delete = format!("{delete} --programmatic-validation");
+    assert_eq!(made(&[INIT, ORDER, WEBHOOKS, &delete]), made(&[INIT, ORDER, &defaulting]));
+}
+
+/// What kustomize makes of config/default.
+fn deployed(lines: &[&str]) -> Vec<Value> {
+    let folder = Folder::new("shop");
+    for line in lines {
+        folder.done(line);
+    }
+    let text = folder.shell("kubectl", "kustomize config/default", &[]);
+    serde_saphyr::from_multiple(&text).expect("it is YAML")
+}
+
+fn find<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    objects.iter().filter(|object| object["kind"] == kind).collect()
+}
+
+#[test]
+fn the_service_has_its_final_name_wherever_it_is_deployed() {
+    for lines in [
+        vec![INIT, ORDER, WEBHOOKS],
+        vec![INIT, ORDER, ORDER_V2, CONVERSION],
+        vec![
+            INIT,
+            ORDER,
+            ORDER_V2,
+            WEBHOOKS,
+            CONVERSION,
+            "edit --webhook-certs cert-manager --network-policy",
+        ],
+        vec![INIT, POD, "edit --webhook-certs files"],
+        vec![INIT, POD, "edit --webhook-certs none --namespaced"],
+    ] {
+        let objects = deployed(&lines);
+        let services = find(&objects, "Service");
+        let service = services
+            .iter()
+            .find(|service| service["metadata"]["name"] == "shop-webhook-service")
+            .expect("the Service is deployed");
+        assert_eq!(service["metadata"]["namespace"], "shop-system");
+        let mut called = Vec::new();
+        for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
+            for configuration in find(&objects, kind) {
+                called.extend(configuration["webhooks"].as_array().into_iter().flatten().cloned());
+            }
+        }
+        let conversions = find(&objects, "CustomResourceDefinition");
+        let conversions = conversions.iter().filter_map(|crd| crd.pointer("/spec/conversion/webhook"));
+        called.extend(conversions.cloned());
+        assert!(!called.is_empty(), "{lines:?}");
+        for webhook in called {
+            let service = &webhook["clientConfig"]["service"];
+            assert_eq!(
+                (&service["name"], &service["namespace"]),
+                (&"shop-webhook-service".into(), &"shop-system".into())
+            );
+        }
+        let manager = find(&objects, "Deployment")[0];
+        let container = &manager["spec"]["template"]["spec"]["containers"][0];
+        let name = container["env"].as_array().into_iter().flatten();
+        let name =
+            name.clone().find(|variable| variable["name"] == "WEBHOOK_SERVICE_NAME").expect("it is set");
+        assert_eq!(name["value"], "shop-webhook-service");
+        let ports = container["ports"].as_array().expect("it has ports");
+        assert!(ports.iter().any(|port| port["name"] == service["spec"]["ports"][0]["targetPort"]));
+        // The manager may inject its CA into the configurations by their final names.
+        let roles = find(&objects, "ClusterRole");
+        let rules = roles.iter().flat_map(|role| role["rules"].as_array().into_iter().flatten());
+        let named: Vec<&Value> = rules
+            .filter(|rule| rule["apiGroups"][0] == "admissionregistration.k8s.io")
+            .filter_map(|rule| rule["resourceNames"].get(0))
+            .collect();
+        for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
+            for configuration in find(&objects, kind) {
+                assert!(named.contains(&&configuration["metadata"]["name"]), "{named:?}");
+            }
+        }
+        let namespace = find(&objects, "Namespace")[0];
+        assert_eq!(namespace["metadata"]["labels"]["control-plane"], "controller-manager");
+    }
+}
+
+#[test]
+fn cert_manager_injects_its_authority_into_everything_that_calls_webhooks() {
+    let certs = "edit --webhook-certs cert-manager";
+    let objects = deployed(&[INIT, ORDER, ORDER_V2, WEBHOOKS, CONVERSION, certs]);
+    let certificate = find(&objects, "Certificate")[0];
+    assert_eq!(certificate["metadata"]["name"], "shop-serving-cert");
+    assert_eq!(certificate["spec"]["issuerRef"]["name"], "shop-selfsigned-issuer");
+    let names = serde_json::json!([
+        "shop-webhook-service.shop-system.svc",
+        "shop-webhook-service.shop-system.svc.cluster.local",
+    ]);
+    assert_eq!(certificate["spec"]["dnsNames"], names);
+    for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "CustomResourceDefinition"]
+    {
+        let annotations = &find(&objects, kind)[0]["metadata"]["annotations"];
+        assert_eq!(annotations["cert-manager.io/inject-ca-from"], "shop-system/shop-serving-cert", "{kind}");
+    }
+    let pod = &find(&objects, "Deployment")[0]["spec"]["template"]["spec"];
+    assert_eq!(pod["volumes"][0]["secret"]["secretName"], certificate["spec"]["secretName"]);
+    let mounted = pod["containers"][0]["volumeMounts"][0]["mountPath"].as_str().expect("it is mounted");
+    let argument = format!("--webhook-cert-path={mounted}");
+    let arguments = pod["containers"][0]["args"].as_array().expect("it has arguments");
+    assert!(arguments.iter().any(|one| *one == argument.as_str()), "{arguments:?}");
 }

@@ -223,12 +223,13 @@ fn what_kubebuilder_says_of_a_project_is_carried_over() {
     warning: not carried over: the plugin grafana.kubebuilder.io/v1-alpha: kubewright has no such plugin
     warning: not carried over: `ssa` of cache.example.com/v1alpha1, Memcached: derive ApplyConfiguration on its types instead
     warning: not carried over: the types of cache.example.com/v1alpha1, Memcached: they start as a template, since config/crd/bases has no CRD of it
-    warning: not carried over: the webhooks of world.example.com/v1, Region: defaulting, conversion
+    warning: not carried over: the conversion of world.example.com/v1, Region: PROJECT has no version v2 of the kind
     warning: not carried over: the types of world.example.com/v1, Region: they start as a template, since config/crd/bases has no CRD of it
     warning: not carried over: cert-manager.io/v1, Certificate, which github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1 defines: add it with `create api --external-api-path` and a Rust crate
-    warning: not carried over: the Go code: reconcilers start as templates
+    warning: not carried over: the Go code: reconcilers and webhooks start as templates
     ");
     assert!(folder.path().join("src/controllers/world/region_backup.rs").is_file());
+    assert!(folder.read("src/webhooks/world/v1/region.rs").contains("impl Defaulter for RegionDefaulter"));
 }
 
 #[test]
@@ -239,5 +240,103 @@ fn an_operator_that_gets_its_own_namespace_is_not_advised_to_delete_its_crds() {
     assert_snapshot!(told.concat(), @"
     note: where the operator runs, `make deploy` again, then remove its old role: `kubectl delete clusterrolebinding/shop-manager-rolebinding clusterrole/shop-manager-role`
     note: where the operator runs, `make deploy` again, then remove its old role: `kubectl delete -n shop-system rolebinding/shop-manager-rolebinding role/shop-manager-role`
+    ");
+}
+
+#[test]
+fn a_webhook_that_cannot_be_added_is_refused_with_a_remedy() {
+    let folder = Folder::with_order();
+    let before = folder.files();
+    let which = "--group sales --version v1 --kind Order";
+    assert_snapshot!(folder.run(&format!("create webhook {which}")), @"
+    exit status 1
+    --- stderr
+    error: no webhook is chosen
+      hint: choose at least one of --defaulting, --programmatic-validation and --conversion
+    ");
+    assert_snapshot!(folder.run(&format!("create webhook {which} --conversion --spoke v2")), @"
+    exit status 1
+    --- stderr
+    error: Order has no version v2
+      hint: add it first: `kubewright create api --group sales --version v2 --kind Order`
+    ");
+    assert_snapshot!(folder.run("create webhook --group sales --version v1 --kind Item --defaulting"), @"
+    exit status 1
+    --- stderr
+    error: sales/v1, Item is not in this project
+      hint: add it first: `kubewright create api --group sales --version v1 --kind Item`; a kind of a crate is named with --external-api-path and --external-api-domain
+    ");
+    assert_snapshot!(folder.run(&format!("delete webhook {which}")), @"
+    exit status 1
+    --- stderr
+    error: sales/v1, Order has no webhooks
+      hint: this project has no webhooks
+    ");
+    assert_eq!(folder.files(), before);
+}
+
+#[test]
+fn a_conversion_of_versions_that_are_served_is_deleted_by_force_only() {
+    let folder = Folder::with_order();
+    folder.done("create api --group sales --version v2 --kind Order");
+    let before = folder.files();
+    let which = "--group sales --version v1 --kind Order";
+    folder.done(&format!("create webhook {which} --conversion --spoke v2"));
+    assert_snapshot!(folder.run(&format!("delete webhook {which}")), @"
+    exit status 1
+    --- stderr
+    error: Order is served as v1 and v2; without a conversion, fields that differ are lost
+      hint: serve one version only (`served = false` in `#[kube(...)]` of the others, then `make manifests`), or give all versions of Order the same fields and use --force
+    ");
+    assert_snapshot!(folder.run("delete api --group sales --version v2 --kind Order"), @"
+    exit status 1
+    --- stderr
+    error: sales.example.com/v2, Order is a spoke of the conversion of v1
+      hint: delete that first: `kubewright delete webhook --group sales --version v1 --kind Order --conversion --spoke v2`
+    ");
+    folder.done(&format!("delete webhook {which} --force"));
+    assert_eq!(folder.files(), before);
+}
+
+#[test]
+fn a_repeated_webhook_changes_nothing() {
+    let folder = Folder::with_order();
+    let create = "create webhook --group sales --version v1 --kind Order --defaulting --make=false";
+    folder.done(create);
+    let before = folder.files();
+    assert_snapshot!(folder.run(create), @"
+    exit status 0
+    --- stderr
+    note: --make has no effect: the webhook configurations are written without a build
+    note: Order has these webhooks already; --force makes their files again
+    ");
+    assert_eq!(folder.files(), before);
+    // The sample that fixtures were copied from may change: the copies are removed all the same.
+    folder.done("delete webhook --group sales --version v1 --kind Order");
+    let sample = folder.read("config/samples/sales_v1_order.yaml").replace("spec: {}", "spec:\n  foo: a");
+    folder.write("config/samples/sales_v1_order.yaml", &sample);
+    let start = folder.files();
+    folder.done(create);
+    assert_eq!(folder.read("tests/fixtures/webhooks/v1/order/default/sample.yaml"), sample);
+    folder.done("delete webhook --group sales --version v1 --kind Order");
+    assert_eq!(folder.files(), start);
+}
+
+#[test]
+fn the_source_of_webhook_certificates_is_an_edit() {
+    let folder = Folder::with_order();
+    let said = |line: &str| folder.run(line).stderr;
+    let mut told = said("edit --webhook-certs cert-manager");
+    folder.done("create webhook --group sales --version v1 --kind Order --defaulting");
+    assert!(folder.path().join("config/certmanager/issuer.yaml").is_file());
+    for mode in ["files", "none", "self-signed", "cert-manager"] {
+        told += &said(&format!("edit --webhook-certs {mode}"));
+    }
+    assert_snapshot!(told, @"
+    note: this project has no webhooks yet: `kubewright create webhook` adds one
+    note: create the Secret webhook-server-cert with tls.crt and tls.key in the operator's namespace, and put its CA into `caBundle` of the webhook configurations and CRDs
+    note: the API server calls webhooks over TLS only: a proxy must terminate it
+    note: the manager issues its certificate: nothing has to be installed
+    note: cert-manager must be installed before `make deploy`
     ");
 }

@@ -34,9 +34,8 @@ fn the_commands_of_the_markdown_view_notes_work() {
         "create webhook --group view --version v1 --kind MarkdownView --programmatic-validation --defaulting",
     );
     assert_snapshot!(said(&webhook), @"
-    exit status 1
-    error: `create webhook` is not available yet
-      hint: write defaults and CEL validation rules into the types, which the API server enforces without a webhook
+    exit status 0
+    note: next: edit the handlers and the fixtures, then run `make manifests test`
     ");
     let makefile = folder.read("Makefile");
     for target in ["docker-build", "install", "deploy", "test"] {

@@ -89,6 +89,46 @@ fn a_project_with_groups_versions_and_scopes_is_sound() {
     assert_eq!(names.lines().count(), 2, "{names}");
 }
 
+/// Fixtures go through webhooks that are called, versions are converted, and the manifests of the compiled operator are
+/// those of the templates.
+#[test]
+fn a_project_with_webhooks_is_sound() {
+    let folder = Folder::new("hooks");
+    folder.done("init --domain example.com");
+    folder.done("create api --group sales --version v1 --kind Order");
+    folder.done("create api --group sales --version v2 --kind Order");
+    folder.done(
+        "create webhook --group sales --version v1 --kind Order --defaulting --programmatic-validation",
+    );
+    folder.done("create webhook --group sales --version v1 --kind Order --conversion --spoke v2");
+    folder.done("create webhook --group core --version v1 --kind Pod --defaulting --programmatic-validation");
+    folder.done("create webhook --group apps --version v1 --kind Deployment --defaulting --defaulting-path /a-deployment");
+    is_sound(&folder);
+    folder.done("edit --multigroup --namespaced --webhook-certs cert-manager");
+    is_sound(&folder);
+}
+
+#[test]
+fn a_project_with_webhooks_is_accepted_by_a_cluster() {
+    let folder = Folder::new("shop");
+    folder.done("init --domain example.com --kubewright-version 0.1.0");
+    folder.done("create api --group sales --version v1 --kind Order");
+    folder.done("create api --group sales --version v2 --kind Order");
+    folder
+        .done("create webhook --group sales --version v1 --kind Order --defaulting --conversion --spoke v2");
+    folder.done("edit --network-policy");
+    let cluster = Cluster::start();
+    let config = folder.path().join("config/default");
+    let said = cluster.kubectl(&format!("apply --server-side -k {}", config.display())).result();
+    for object in [
+        "mutatingwebhookconfiguration.admissionregistration.k8s.io/shop-mutating-webhook-configuration",
+        "networkpolicy.networking.k8s.io/shop-allow-webhook-traffic",
+        "service/shop-webhook-service",
+    ] {
+        assert!(said.contains(&format!("{object} serverside-applied\n")), "{said}");
+    }
+}
+
 /// Objects of a version that was there first have all of their fields in every version that comes later.
 #[test]
 fn a_version_that_is_added_loses_no_field_of_a_stored_object() {
@@ -154,10 +194,20 @@ fn kinds_with_names_that_the_generated_code_needs_compile() {
         "Serialize",
         "Some",
         "Box",
+        "Conversion",
+        "Defaulter",
+        "Rejection",
+        "Spoke",
+        "Validation",
+        "Validator",
     ];
     for kind in kinds {
-        folder.done(&format!("create api --group sales --version v1 --kind {kind}"));
+        let which = format!("--group sales --version v1 --kind {kind}");
+        folder.done(&format!("create api {which}"));
+        folder.done(&format!("create webhook {which} --defaulting --programmatic-validation"));
     }
+    folder.done("create api --group sales --version v2 --kind Conversion");
+    folder.done("create webhook --group sales --version v1 --kind Conversion --conversion --spoke v2");
     lock(&folder.path());
     folder.shell("cargo", "fmt --check", &[]);
     folder.shell("cargo", "clippy --quiet --all-targets -- -D warnings", &[]);

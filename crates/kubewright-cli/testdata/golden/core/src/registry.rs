@@ -1,10 +1,10 @@
-//! Registers all kinds and controllers. `kubewright create` and `kubewright delete` edit this file.
+//! Registers all kinds, controllers and webhooks. `kubewright create` and `kubewright delete` edit this file.
 
 use kubewright::{Manager, RegisterError};
 
 use crate::controllers;
 
-/// Registers all controllers with the manager.
+/// Registers all controllers and webhooks with the manager.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     controllers::deployment::register(manager)?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Registers all kinds and controllers. `kubewright create` and `kubewright delete` edit this file.
+//! Registers all kinds, controllers and webhooks. `kubewright create` and `kubewright delete` edit this file.
 
 use kubewright::{Manager, RegisterError};
 
@@ -8,7 +8,7 @@ kubewright::crds!(api::lab::v1::Oddity);
 kubewright::crds!(api::lab::v1::Root);
 kubewright::crds!(api::view::v1::MarkdownView);
 
-/// Registers all controllers with the manager.
+/// Registers all controllers and webhooks with the manager.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     controllers::lab::oddity::register(manager)?;
     controllers::lab::root::register(manager)?;

@@ -1,8 +1,8 @@
-//! Registers all kinds and controllers. `kubewright create` and `kubewright delete` edit this file.
+//! Registers all kinds, controllers and webhooks. `kubewright create` and `kubewright delete` edit this file.
 
 use kubewright::{Manager, RegisterError};
 
-/// Registers all controllers with the manager.
+/// Registers all controllers and webhooks with the manager.
 pub fn register(_manager: &Manager) -> Result<(), RegisterError> {
     Ok(())
 }

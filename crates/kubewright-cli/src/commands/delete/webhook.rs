@@ -1,0 +1,73 @@
+//! `kubewright delete webhook`: takes back what `kubewright create webhook` added.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use serde_json::Value;
+
+use crate::cli::examples::examples;
+use crate::commands::change::{How, Which, change, open, read};
+use crate::project::project_file::ProjectFile;
+use crate::scaffold::webhooks::{self, Removal, Sorts};
+use crate::ui::Ui;
+
+const EXAMPLES: &[(&str, &str)] = &[
+    ("Delete all webhooks of a kind", "kubewright delete webhook --group shop --version v1 --kind Order"),
+    (
+        "Delete the validation only",
+        "kubewright delete webhook --group shop --version v1 --kind Order --programmatic-validation",
+    ),
+    (
+        "Delete the conversion of one version",
+        "kubewright delete webhook --group shop --version v1 --kind Order --conversion --spoke v2",
+    ),
+];
+
+/// Delete webhooks of a kind: those that are named, or all
+#[derive(Debug, clap::Args)]
+#[command(after_help = examples(EXAMPLES))]
+pub(super) struct Args {
+    #[command(flatten)]
+    which: Which,
+
+    #[command(flatten)]
+    sorts: Sorts,
+
+    /// Versions that are no longer converted, separated by commas [default: all]
+    #[arg(long, value_name = "VERSIONS", value_delimiter = ',')]
+    spoke: Vec<String>,
+
+    /// Folder of the project
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    project: PathBuf,
+
+    #[command(flatten)]
+    how: How,
+}
+
+pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
+    let (root, project) = open(&args.project)?;
+    let [group, version, kind] = args.which.ask(&["delete", "webhook"], ui)?;
+    let removal = Removal {
+        group,
+        version,
+        kind,
+        sorts: args.sorts,
+        spoke: args.spoke.iter().map(|spoke| spoke.trim().to_owned()).collect(),
+        force: args.how.force,
+    };
+    let served = served(&root, &project, &removal)?;
+    let changed = webhooks::remove(&project, &removal, &served)?;
+    change(&root, &changed, args.how, ui)?;
+    Ok(())
+}
+
+/// The versions of the kind that its CRD serves; all, if there is no CRD to read.
+fn served(root: &Path, project: &ProjectFile, removal: &Removal) -> Result<Vec<String>> {
+    let Some((path, versions)) = webhooks::crd_of(project, removal) else { return Ok(Vec::new()) };
+    let crd: Option<Value> = read(root, &path)?.and_then(|text| serde_saphyr::from_str(&text).ok());
+    let Some(crd) = crd else { return Ok(versions) };
+    let in_crd = crd.pointer("/spec/versions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let served = in_crd.iter().filter(|version| version["served"] == true);
+    Ok(served.filter_map(|version| version["name"].as_str().map(str::to_owned)).collect())
+}

@@ -1,0 +1,4 @@
+//! API types of this operator.
+
+pub mod v1;
+pub mod v2;

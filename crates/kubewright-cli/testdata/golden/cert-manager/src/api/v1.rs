@@ -1,0 +1,5 @@
+//! Version v1 of sales.example.com.
+
+mod order;
+
+pub use order::*;

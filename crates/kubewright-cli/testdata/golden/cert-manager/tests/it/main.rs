@@ -1,0 +1,6 @@
+//! Integration tests on a control plane in the same process.
+
+mod operator;
+mod order;
+mod order_conversion;
+mod order_v1_webhook;

@@ -1,0 +1,5 @@
+//! Version v2 of sales.example.com.
+
+mod order;
+
+pub use order::*;

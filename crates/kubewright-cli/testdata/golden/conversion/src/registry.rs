@@ -1,0 +1,15 @@
+//! Registers all kinds, controllers and webhooks. `kubewright create` and `kubewright delete` edit this file.
+
+use kubewright::{Manager, RegisterError};
+
+use crate::{api, controllers, webhooks};
+
+kubewright::crds!(api::v1::Order);
+kubewright::crds!(api::v2::Order);
+
+/// Registers all controllers and webhooks with the manager.
+pub fn register(manager: &Manager) -> Result<(), RegisterError> {
+    controllers::order::register(manager)?;
+    webhooks::v1::order_conversion::register(manager)?;
+    Ok(())
+}

@@ -1,0 +1,3 @@
+//! API types of this operator.
+
+pub mod v1;
