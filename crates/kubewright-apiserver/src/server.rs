@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, RwLock};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
@@ -16,12 +17,13 @@ use crate::audit::{Audit, Audited};
 use crate::auth::{Authorization, Modes, Rbac, User};
 use crate::body::Body;
 use crate::clock::{Clock, SystemClock};
+use crate::compaction::Compaction;
 use crate::definitions::Outlines;
 use crate::ids::Ids;
 use crate::input;
-use crate::negotiate::errors_in_yaml;
+use crate::negotiate::error_encoding;
 use crate::openapi::{OpenApi, Published};
-use crate::output;
+use crate::output::{self, Encoding};
 use crate::request::{Request, ResourcePath, Target};
 use crate::resources::{Registry, Served};
 use crate::stack::poll_on_large_stack;
@@ -57,6 +59,9 @@ pub struct Options {
     pub admission: AdmissionPlugins,
     /// How much of the past is kept for watches.
     pub limits: Limits,
+    /// How long a list can be continued, or asked for at an exact revision: one interval, and at most two. Zero is
+    /// forever. kube-apiserver calls this `--etcd-compaction-interval`.
+    pub compaction_interval: Duration,
     /// What built-in types and fields mean, for `kubectl explain`.
     pub descriptions: Arc<dyn Descriptions>,
     /// The version that the server says it is. Kinds, fields and rules do not follow it.
@@ -74,6 +79,7 @@ impl Default for Options {
             controllers: Controllers::default(),
             admission: AdmissionPlugins::default(),
             limits: Limits::default(),
+            compaction_interval: Duration::from_mins(5),
             descriptions: Arc::new(NoDescriptions),
             version: KubernetesVersion::default(),
             audit: None,
@@ -110,6 +116,7 @@ pub(crate) struct Inner {
     pub(crate) version: KubernetesVersion,
     audit: Option<Arc<dyn Audit>>,
     limits: Limits,
+    pub(crate) compaction: Compaction,
 }
 
 impl ApiServer {
@@ -140,6 +147,7 @@ impl ApiServer {
 
     fn on(store: Store, options: Options) -> Self {
         let ids = Ids::new(options.seed);
+        let compaction = Compaction::new(options.compaction_interval, options.clock.now_micros());
         let tokens = Tokens::new(&ids);
         Self {
             inner: Arc::new(Inner {
@@ -161,6 +169,7 @@ impl ApiServer {
                 version: options.version,
                 audit: options.audit,
                 limits: options.limits,
+                compaction,
             }),
         }
     }
@@ -196,6 +205,7 @@ impl ApiServer {
                 version: inner.version,
                 audit: inner.audit.clone(),
                 limits: inner.limits,
+                compaction: inner.compaction.fork(),
             }),
         };
         // A definition may have been written between the two.
@@ -243,14 +253,15 @@ impl ApiServer {
         B: http_body::Body + Unpin,
         B::Error: std::fmt::Display,
     {
+        self.inner.compaction.advance(self.inner.clock.now_micros(), self.inner.store.revision());
         let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
-        let yaml = accept.is_some_and(errors_in_yaml);
+        let encoding = accept.map_or(Encoding::Json, error_encoding);
         let mut response = match self.answer(request).await {
             Ok(response) => response,
             Err(error) => output::failure(&error),
         };
-        if yaml && response.status().as_u16() >= 400 {
-            response = output::failure_in_yaml(response);
+        if encoding != Encoding::Json && response.status().as_u16() >= 400 {
+            response = output::failure_in(encoding, response);
         }
         let headers = response.headers_mut();
         if !headers.contains_key(header::CACHE_CONTROL) {

@@ -8,9 +8,10 @@
 //!
 //! One file is one controller, each with a `register` of its own, and each a plain example of a reconciler:
 //!
-//! - [`deployment`] makes ReplicaSets, [`replicaset`], [`statefulset`], [`daemonset`] and [`job`] make Pods,
-//!   [`scheduler`] gives them nodes, [`cronjob`] makes Jobs;
-//! - [`endpoints`] says where the pods of a Service are, [`namespace`] fills namespaces;
+//! - [`deployment`] makes ReplicaSets, [`replicaset`], [`replicationcontroller`], [`statefulset`], [`daemonset`] and
+//!   [`job`] make Pods, [`scheduler`] gives them nodes, [`cronjob`] makes Jobs;
+//! - [`endpoints`] says where the pods of a Service are, [`endpoints::mirror`] copies Endpoints that others write,
+//!   [`namespace`] fills namespaces;
 //! - [`disruption`] says how many pods may be evicted, [`quota`] what a namespace uses, [`autoscaler`] scales by metrics;
 //! - [`node`] and [`kubelet`] simulate the machines, [`eviction`] takes pods from tainted ones, [`podgc`] those that
 //!   nobody else would end, [`protection`] lets go of claims that nobody uses;
@@ -42,6 +43,7 @@ pub mod podgc;
 pub mod protection;
 pub mod quota;
 pub mod replicaset;
+pub mod replicationcontroller;
 mod scale;
 pub mod scheduler;
 pub mod statefulset;
@@ -67,7 +69,7 @@ const NAME: &str = "kube-controller-manager";
 pub struct Options {
     /// The machines.
     pub nodes: Nodes,
-    /// Whether Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs become Pods.
+    /// Whether Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets, Jobs and CronJobs become Pods.
     pub workloads: bool,
     /// Whether Pods are given nodes.
     pub scheduler: bool,
@@ -108,6 +110,7 @@ pub fn register(manager: &Manager, options: &Options) -> Result<(), RegisterErro
     }
     if options.workloads {
         replicaset::register(manager)?;
+        replicationcontroller::register(manager)?;
         deployment::register(manager)?;
         statefulset::register(manager)?;
         daemonset::register(manager)?;
@@ -116,6 +119,7 @@ pub fn register(manager: &Manager, options: &Options) -> Result<(), RegisterErro
     }
     if options.services {
         endpoints::register(manager)?;
+        endpoints::mirror::register(manager)?;
     }
     if options.namespaces {
         namespace::register(manager, &options.root_ca)?;

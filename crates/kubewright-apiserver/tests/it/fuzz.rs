@@ -227,6 +227,22 @@ fn yaml_bodies_are_answered() {
 }
 
 #[test]
+fn protobuf_bodies_are_answered() {
+    let bodies = prop::collection::vec(any::<u8>(), 0..200);
+    let objects = (select(objects::VICTIMS), prop::collection::vec(mutation(), 0..6)).prop_map(
+        |((_, text), mutations)| {
+            let object = serde_json::from_str(text).expect("a victim is JSON");
+            let mut bytes = kubewright_apis::protobuf::encode(&object).expect("a victim is built in");
+            for mutation in mutations {
+                mutation.apply(&mut bytes);
+            }
+            bytes
+        },
+    );
+    run(600, prop_oneof![8 => objects, 1 => bodies], targets::protobuf);
+}
+
+#[test]
 fn requests_are_answered() {
     run(1_000, inputs(seeds::REQUESTS), targets::request);
 }

@@ -14,16 +14,16 @@ const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 /// What did not work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     Create,
     Delete,
 }
 
 /// What a set says next, and when that changes by itself.
 #[derive(Debug)]
-pub(super) struct Next {
-    pub(super) status: ReplicaSetStatus,
-    pub(super) wake: Option<Duration>,
+pub(crate) struct Next {
+    pub(crate) status: ReplicaSetStatus,
+    pub(crate) wake: Option<Duration>,
 }
 
 /// How many pods are wanted.
@@ -32,7 +32,7 @@ pub(super) fn wanted(set: &ReplicaSet) -> i32 {
 }
 
 /// What a set says of its pods.
-pub(super) fn next(
+pub(crate) fn next(
     set: &ReplicaSet,
     active: &[Arc<Pod>],
     terminating: usize,

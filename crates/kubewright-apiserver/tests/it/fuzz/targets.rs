@@ -20,7 +20,7 @@ use kubewright_apimachinery::patch::{
 use kubewright_apimachinery::quantity::Quantity;
 use kubewright_apimachinery::selector::{FieldSelector, LabelSelector};
 use kubewright_apimachinery::types::{self, Type};
-use kubewright_apis::{defaults, validation};
+use kubewright_apis::{defaults, protobuf, validation};
 use kubewright_apiserver::clock::ManualClock;
 use kubewright_apiserver::{ApiServer, Options};
 use serde_json::{Value, json};
@@ -167,6 +167,28 @@ pub fn yaml(data: &[u8]) {
         let request = request.body(Full::new(Bytes::copy_from_slice(data))).expect("a request");
         let (status, body) = answer(&server, request);
         assert!(!status.is_server_error(), "{status} {}", String::from_utf8_lossy(&body));
+    }
+}
+
+/// Protobuf in a body gets an answer in protobuf. What was read can be written.
+pub fn protobuf(data: &[u8]) {
+    if let Ok(object) = protobuf::decode(data) {
+        let written = protobuf::encode(&object).expect("what was read has a protobuf form");
+        protobuf::decode(&written).expect("what was written is protobuf");
+    }
+    let server = SERVER.fork();
+    for path in [
+        "/api/v1/namespaces/default/configmaps",
+        "/api/v1/namespaces/default/pods",
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    ] {
+        let request = Request::post(path)
+            .header(header::CONTENT_TYPE, protobuf::MEDIA_TYPE)
+            .header(header::ACCEPT, protobuf::MEDIA_TYPE);
+        let request = request.body(Full::new(Bytes::copy_from_slice(data))).expect("a request");
+        let (status, body) = answer(&server, request);
+        assert!(!status.is_server_error(), "{status} {}", String::from_utf8_lossy(&body));
+        protobuf::decode(&body).expect("the answer is protobuf");
     }
 }
 
