@@ -5,6 +5,11 @@
 
 mod choices;
 mod objects;
+#[expect(
+    unreachable_pub,
+    reason = "the crate that libFuzzer runs includes the file, and calls these from outside"
+)]
+mod reviews;
 mod seeds;
 #[expect(
     unreachable_pub,
@@ -240,6 +245,16 @@ fn protobuf_bodies_are_answered() {
         },
     );
     run(600, prop_oneof![8 => objects, 1 => bodies], targets::protobuf);
+}
+
+#[test]
+fn answers_of_admission_webhooks_are_taken_or_refused() {
+    run(600, inputs(seeds::ADMISSION_REVIEWS), reviews::admission_review);
+}
+
+#[test]
+fn answers_of_conversion_webhooks_are_taken_or_refused() {
+    run(600, inputs(seeds::CONVERSION_REVIEWS), reviews::conversion_review);
 }
 
 #[test]

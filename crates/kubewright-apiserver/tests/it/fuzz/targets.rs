@@ -275,7 +275,7 @@ static SERVER: LazyLock<ApiServer> = LazyLock::new(|| {
 });
 
 /// What a server answers at once; of a watch that is the beginning.
-fn answer(server: &ApiServer, request: Request<Full<Bytes>>) -> (StatusCode, Vec<u8>) {
+pub(super) fn answer(server: &ApiServer, request: Request<Full<Bytes>>) -> (StatusCode, Vec<u8>) {
     thread_local! {
         static RUNTIME: tokio::runtime::Runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
@@ -296,6 +296,11 @@ fn answer(server: &ApiServer, request: Request<Full<Bytes>>) -> (StatusCode, Vec
 /// A failure says what it is, and is not the server's.
 fn expect_told(what: &str, status: StatusCode, body: &[u8], patches: bool) {
     if status.is_success() {
+        return;
+    }
+    if body.starts_with(b"k8s\0") {
+        let refusal = protobuf::decode(body).expect("a refusal in protobuf");
+        assert_eq!(refusal["kind"], "Status", "{what}: {status} {refusal}");
         return;
     }
     if String::from_utf8_lossy(body).contains("\nkind: Status\n") {
