@@ -38,9 +38,10 @@ pub(super) fn runtime_config(given: &Given) -> Result<Option<String>> {
         let on =
             boolean(value).with_context(|| format!("invalid value of --runtime-config {key}={value}"))?;
         let as_asked = match key {
-            // All that is served is on, and of the versions that are off by default only some exist here.
-            "api/all" | "api/ga" => on,
+            "api/ga" => on,
             "api/beta" | "api/alpha" => !on,
+            // Neither all versions nor none.
+            "api/all" => false,
             "api/legacy" => bail!("--runtime-config api/legacy is not supported by Kubernetes v1.36"),
             _ => is_served(key) == on,
         };
@@ -105,11 +106,11 @@ mod tests {
     #[test]
     fn versions_that_are_as_asked_are_not_reported() {
         let read = |line: &str| runtime_config(&given(line)).map_err(|error| format!("{error:#}"));
-        for line in ["--runtime-config=api/all=true", "--runtime-config=v1,apps/v1=true,batch/v1/jobs=true"] {
+        for line in ["--runtime-config=api/ga=true", "--runtime-config=v1,apps/v1=true,batch/v1/jobs=true"] {
             assert_eq!(read(line), Ok(None), "{line}");
         }
         assert_eq!(read("--runtime-config=example.com/v1=false --runtime-config api/alpha=false"), Ok(None));
-        for entry in ["apps/v1=false", "example.com/v1=true", "api/beta=true", "batch/v1/jobs=false"] {
+        for entry in ["apps/v1=false", "example.com/v1=true", "api/all=true", "batch/v1/jobs=false"] {
             let warned = read(&format!("--runtime-config={entry}")).unwrap().unwrap();
             assert!(warned.contains(entry), "{warned}");
         }

@@ -180,9 +180,10 @@ async fn flags_that_gos_suites_append_are_taken() {
     assert!(created.is_ok(), "{created:?}");
     let ended = terminate(&mut server);
     let warned: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("warning: ")).collect();
-    let one =
+    let gates =
         "warning: feature gates stay at the defaults of Kubernetes v1.36: --feature-gates=A,B has no effect";
-    assert_eq!((ended.status, warned), (Some(0), vec![one]));
+    let versions = "warning: the API versions that are on by default are served: --runtime-config=api/all=true has no effect";
+    assert_eq!((ended.status, warned), (Some(0), vec![gates, versions]));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! They stand here because this crate has the program. Embedded, they are tests of this binary like any other
 //! (`tutorial`, `runtime`); for the other control planes the binary runs them in a process with its own variables.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -140,6 +141,7 @@ fn the_folder_has_the_kubectl_of_the_path() {
     assert!(!assets.join("kubectl").exists());
 
     std::fs::write(bin.join("kubectl"), "a kubectl").unwrap();
+    std::fs::set_permissions(bin.join("kubectl"), std::fs::Permissions::from_mode(0o755)).unwrap();
     for how in ["", "", "--copy"] {
         let made = make(how);
         assert_eq!(made.status, 0, "{made}");

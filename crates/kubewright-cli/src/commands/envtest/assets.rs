@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow};
@@ -91,7 +92,9 @@ fn on_path(name: &str, folder: &Path) -> Option<PathBuf> {
     let folders =
         std::env::split_paths(&path).filter(|it| std::path::absolute(it).is_ok_and(|it| it != folder));
     let mut programs = folders.filter_map(|it| fs::canonicalize(it.join(name)).ok());
-    programs.find(|program| program.is_file())
+    programs.find(|program| {
+        fs::metadata(program).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    })
 }
 
 /// Whether something of ours is in the way; what is not ours is refused.
