@@ -4,5 +4,7 @@
 mod choices;
 #[path = "../../crates/kubewright-apiserver/tests/it/fuzz/objects.rs"]
 mod objects;
+#[path = "../../crates/kubewright-apiserver/tests/it/fuzz/reviews.rs"]
+pub mod reviews;
 #[path = "../../crates/kubewright-apiserver/tests/it/fuzz/targets.rs"]
 pub mod targets;

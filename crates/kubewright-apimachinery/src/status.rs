@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::field::{ErrorList, aggregate, quote};
 
@@ -19,6 +19,8 @@ pub struct ApiError {
     pub message: String,
     /// Details about the object.
     pub details: Option<Box<Details>>,
+    /// `metadata.continue`: the token with which an expired list goes on; empty where there is none.
+    pub continue_token: Box<str>,
 }
 
 /// Details of an API error.
@@ -68,7 +70,7 @@ impl std::fmt::Display for Qualified<'_> {
 impl ApiError {
     /// Creates an error without details.
     pub fn new(code: u16, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self { code, reason: reason.into(), message: message.into(), details: None }
+        Self { code, reason: reason.into(), message: message.into(), details: None, continue_token: "".into() }
     }
 
     fn about(mut self, what: Qualified<'_>, name: &str) -> Self {
@@ -90,6 +92,13 @@ impl ApiError {
     #[must_use]
     pub fn with_retry_after(mut self, seconds: u32) -> Self {
         self.details.get_or_insert_default().retry_after_seconds = seconds;
+        self
+    }
+
+    /// With the token with which an expired list goes on.
+    #[must_use]
+    pub fn with_continue(mut self, token: &str) -> Self {
+        self.continue_token = token.into();
         self
     }
 
@@ -182,7 +191,9 @@ impl ApiError {
         let mut status = Map::new();
         status.insert("kind".into(), "Status".into());
         status.insert("apiVersion".into(), "v1".into());
-        status.insert("metadata".into(), json!({}));
+        let mut metadata = Map::new();
+        insert(&mut metadata, "continue", &self.continue_token);
+        status.insert("metadata".into(), Value::Object(metadata));
         status.insert("status".into(), "Failure".into());
         insert(&mut status, "message", &self.message);
         insert(&mut status, "reason", &self.reason);
@@ -236,6 +247,7 @@ fn insert(map: &mut Map<String, Value>, key: &str, value: &str) {
 mod tests {
     use super::*;
     use crate::field::{FieldError, Path};
+    use serde_json::json;
 
     const PODS: Qualified<'_> = Qualified { group: "", name: "pods" };
 

@@ -36,10 +36,10 @@ impl Body {
         }
     }
 
-    /// `head`, the items with commas between them, and `tail`. They are copied together piece by piece, when the
+    /// `head`, the items with `separator` between them, and `tail`. They are copied together piece by piece, when the
     /// reader wants more.
-    pub(crate) fn list(head: Vec<u8>, items: Items, tail: &'static [u8]) -> Self {
-        Self(Kind::Joined(Joined::new(head, items, tail)))
+    pub(crate) fn list(head: Vec<u8>, items: Items, separator: &'static [u8], tail: &'static [u8]) -> Self {
+        Self(Kind::Joined(Joined::new(head, items, separator, tail)))
     }
 
     /// A body that ends when the stream does.

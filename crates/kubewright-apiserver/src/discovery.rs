@@ -1,5 +1,6 @@
 //! Everything that is no resource: discovery, version and health.
 
+use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use kubewright_apimachinery::json;
 use kubewright_apimachinery::status::ApiError;
@@ -7,13 +8,15 @@ use serde_json::{Map, Value, json};
 
 use crate::body::Body;
 use crate::negotiate::{Clause, clauses, negotiate_document, no_representation};
-use crate::output::{self, Format, View};
+use crate::output::{self, Encoding};
 use crate::request::Request;
 use crate::resources::{Registry, Served, Subresource};
 use crate::server::{Inner, no_page, no_resource};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const AGGREGATED_YAML: &str = "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const AGGREGATED_PROTOBUF: &str =
+    "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Checks that a real server lists under its health endpoints.
@@ -86,33 +89,31 @@ impl Inner {
 fn roots(registry: &Registry, request: &Request, root: &str) -> Result<Response<Body>, ApiError> {
     let aggregated_as = |clause: &Clause<'_>| {
         let wanted = clause.target() == Some(("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList"));
-        let json = clause.covers("application", "json");
-        (wanted && (json || clause.covers("application", "yaml"))).then_some(!json)
+        clause.encoding().filter(|_| wanted)
     };
     // Aggregated discovery wins wherever it stands.
     let accept = request.header(header::ACCEPT);
-    if let Some(yaml) = clauses(accept).iter().find_map(aggregated_as) {
-        let bytes = json::to_vec(&aggregated(registry, root == "api"));
-        return Ok(if yaml {
-            with_etag(request, AGGREGATED_YAML, output::to_yaml(&bytes.into()).into())
-        } else {
-            with_etag(request, AGGREGATED, bytes)
+    if let Some(encoding) = clauses(accept).iter().find_map(aggregated_as) {
+        let list = aggregated(registry, root == "api");
+        return Ok(match encoding {
+            Encoding::Json => with_etag(request, AGGREGATED, json::to_vec(&list).into()),
+            Encoding::Yaml => {
+                let json = json::to_vec(&list).into();
+                with_etag(request, AGGREGATED_YAML, output::to_yaml(&json))
+            }
+            Encoding::Protobuf => {
+                with_etag(request, AGGREGATED_PROTOBUF, output::to_protobuf(&list).unwrap_or_default())
+            }
         });
     }
     // The aggregator answers for all groups, without a router.
-    let yaml = negotiate_document(request, root == "api")?;
+    let encoding = negotiate_document(request, root == "api")?;
     let value = if root == "api" { api_versions() } else { group_list(registry) };
-    Ok(document(yaml, &value))
-}
-
-/// A discovery document.
-fn document(yaml: bool, value: &Value) -> Response<Body> {
-    let format = Format { view: View::Whole, yaml };
-    output::answer(StatusCode::OK, format, json::to_vec(value).into())
+    Ok(output::answer_value(StatusCode::OK, encoding, &value))
 }
 
 /// Answers with an entity tag, or with nothing if the client has this already.
-fn with_etag(request: &Request, media: &'static str, bytes: Vec<u8>) -> Response<Body> {
+fn with_etag(request: &Request, media: &'static str, bytes: Bytes) -> Response<Body> {
     use std::hash::{Hash as _, Hasher as _};
     let mut hasher = std::hash::DefaultHasher::new();
     bytes.hash(&mut hasher);
@@ -198,11 +199,11 @@ fn group_answer(registry: &Registry, request: &Request, name: &str) -> Result<Re
     let Some((name, versions)) = groups.iter().find(|(group, _)| *group == name) else {
         return Ok(no_page());
     };
-    let yaml = negotiate_document(request, registry.is_built_in(name))?;
+    let encoding = negotiate_document(request, registry.is_built_in(name))?;
     let mut group = group_value(name, versions);
     group.insert("kind".to_owned(), "APIGroup".into());
     group.insert("apiVersion".to_owned(), "v1".into());
-    Ok(document(yaml, &Value::Object(group)))
+    Ok(output::answer_value(StatusCode::OK, encoding, &Value::Object(group)))
 }
 
 fn resource_list(
@@ -222,14 +223,14 @@ fn resource_list(
         let known = group.is_empty() || registry.is_built_in(group);
         return if known { Err(no_resource()) } else { Ok(no_page()) };
     }
-    let yaml = negotiate_document(request, group.is_empty() || registry.is_built_in(group))?;
+    let encoding = negotiate_document(request, group.is_empty() || registry.is_built_in(group))?;
     let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let mut value = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": list});
     // Core is older than the field.
     if !group.is_empty() {
         value["apiVersion"] = "v1".into();
     }
-    Ok(document(yaml, &value))
+    Ok(output::answer_value(StatusCode::OK, encoding, &value))
 }
 
 fn api_resource(served: &Served, sub: Option<&Subresource>) -> Value {

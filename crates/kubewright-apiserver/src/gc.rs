@@ -73,20 +73,58 @@ impl Inner {
             for (storage, dependent) in self.store.dependents(uid) {
                 let Some(served) = registry.stored(&storage) else { continue };
                 if !dependent.attributes.deleting {
-                    self.delete_quietly(served, &dependent, Propagation::Foreground, after);
+                    self.delete_dependent(served, &dependent, after);
                 }
             }
             let blocked = self.store.dependents(uid).iter().any(|(_, dependent)| {
                 let object = dependent.object();
                 let owners = object.list_at("metadata.ownerReferences").iter();
-                owners
-                    .clone()
-                    .any(|owner| *owner.str_at("uid") == **uid && owner.bool_at("blockOwnerDeletion"))
+                // An object that owns itself does not wait for itself.
+                dependent.attributes.uid != *uid
+                    && owners
+                        .clone()
+                        .any(|owner| *owner.str_at("uid") == **uid && owner.bool_at("blockOwnerDeletion"))
             });
             if !blocked {
                 self.drop_finalizer(served, key, FOREGROUND, after);
             }
         }
+    }
+
+    /// Deletes a dependent of an object that waits for it. A dependent with another owner stays, without the references
+    /// to the owners that go. A dependent whose own dependents wait is part of a cycle: it no longer blocks its owners.
+    fn delete_dependent(&self, served: &Served, dependent: &Version, after: &mut AfterCommit) {
+        let object = dependent.object();
+        let namespace = dependent.namespace_and_name().0;
+        let owners = object.list_at("metadata.ownerReferences");
+        let stays = |owner: &&Value| {
+            self.is_there(owner, namespace)
+                && !self.owner(owner, namespace).is_some_and(|owner| waits(&owner))
+        };
+        let staying: Vec<Value> = owners.iter().filter(stays).cloned().collect();
+        if !staying.is_empty() {
+            self.edit(served, &dependent.key, after, |object| {
+                object.set_at("metadata.ownerReferences", staying.clone());
+            });
+            return;
+        }
+        let below = self.store.dependents(&dependent.attributes.uid);
+        if below.iter().any(|(_, below)| waits(below)) {
+            self.edit(served, &dependent.key, after, |object| {
+                for owner in object.list_mut("metadata.ownerReferences").into_iter().flatten() {
+                    owner.set_at("blockOwnerDeletion", false);
+                }
+            });
+        }
+        let has = |name: &str| object.list_at("metadata.finalizers").iter().any(|f| f == name);
+        let propagation = if !below.is_empty() || has(FOREGROUND) {
+            Propagation::Foreground
+        } else if has(ORPHAN) {
+            Propagation::Orphan
+        } else {
+            Propagation::Background
+        };
+        self.delete_quietly(served, dependent, propagation, after);
     }
 
     /// Deletes what a namespace holds, and lets it go when nothing is left.
@@ -256,6 +294,18 @@ impl Inner {
         };
         self.store.get(&storage, &key).is_some_and(|version| *version.attributes.uid == *owner.str_at("uid"))
     }
+
+    /// The object that a reference names, if it is stored.
+    fn owner(&self, owner: &Value, namespace: &str) -> Option<Arc<Version>> {
+        let (storage, key) = locate(&self.registry(), owner, namespace)?;
+        self.store.get(&storage, &key)
+    }
+}
+
+/// Whether an object is being deleted and waits for its dependents.
+fn waits(version: &Version) -> bool {
+    version.attributes.deleting
+        && version.object().list_at("metadata.finalizers").iter().any(|finalizer| finalizer == FOREGROUND)
 }
 
 /// Where the owner that a reference names would be stored.

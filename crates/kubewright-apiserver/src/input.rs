@@ -140,10 +140,11 @@ pub(crate) fn body_json<'a>(
             if let Some(why) = empty {
                 return Err(unrecognized(expected, why, bytes));
             }
-            let value = protobuf::decode(bytes).map_err(|error| match error.to_string() {
-                why if why.starts_with("provided data") => unrecognized(expected, &why, bytes),
-                why => ApiError::bad_request(why),
-            })?;
+            let value =
+                on_large_stack(|| protobuf::decode(bytes)).map_err(|error| match error.to_string() {
+                    why if why.starts_with("provided data") => unrecognized(expected, &why, bytes),
+                    why => ApiError::bad_request(why),
+                })?;
             Ok((Cow::Owned(json::to_vec(&value)), None))
         }
     }
@@ -278,7 +279,8 @@ pub(crate) fn to_json(media: Media, bytes: &[u8]) -> Result<(Cow<'_, [u8]>, Opti
             Ok((Cow::Owned(json::to_vec(&value)), repeated))
         }
         Media::Protobuf => {
-            let value = protobuf::decode(bytes).map_err(|error| ApiError::bad_request(error.to_string()))?;
+            let value = on_large_stack(|| protobuf::decode(bytes))
+                .map_err(|error| ApiError::bad_request(error.to_string()))?;
             Ok((Cow::Owned(json::to_vec(&value)), None))
         }
     }

@@ -16,6 +16,7 @@ mod body;
 mod bootstrap;
 pub mod certs;
 pub mod clock;
+mod compaction;
 mod conversion;
 mod custom;
 mod definitions;

@@ -8,7 +8,7 @@ use http::header;
 use kubewright_apimachinery::field::quote;
 use kubewright_apimachinery::status::ApiError;
 
-use crate::output::{Format, Include, View};
+use crate::output::{Encoding, Format, Include, View};
 use crate::request::Request;
 use crate::resources::Served;
 
@@ -44,9 +44,19 @@ impl<'a> Clause<'a> {
         named.then(|| (group.unwrap_or_default(), version.unwrap_or_default(), kind.unwrap_or_default()))
     }
 
+    /// The encoding that it asks for; the first that is offered for a wildcard.
+    pub(crate) fn encoding(&self) -> Option<Encoding> {
+        let offered = [
+            ("json", Encoding::Json),
+            ("yaml", Encoding::Yaml),
+            ("vnd.kubernetes.protobuf", Encoding::Protobuf),
+        ];
+        offered.into_iter().find(|(subtype, _)| self.covers("application", subtype)).map(|(_, found)| found)
+    }
+
     /// Whether its `stream` can be served: a watch, and not in YAML.
-    fn has_stream(&self, yaml: bool) -> bool {
-        self.parameter("stream").is_none_or(|stream| stream == "watch" && !yaml)
+    fn has_stream(&self, encoding: Encoding) -> bool {
+        self.parameter("stream").is_none_or(|stream| stream == "watch" && encoding != Encoding::Yaml)
     }
 
     /// Whether it comes before another one, as upstream's library compares them.
@@ -95,24 +105,17 @@ fn clause(text: &str) -> Option<Clause<'_>> {
     Some(clause)
 }
 
-/// Whether a document that knows no transformation, such as old discovery, is answered in YAML. `routed`: the router
-/// is in front.
-pub(crate) fn negotiate_document(request: &Request, routed: bool) -> Result<bool, ApiError> {
+/// The encoding of a document that knows no transformation, such as old discovery. `routed`: the router is in front.
+pub(crate) fn negotiate_document(request: &Request, routed: bool) -> Result<Encoding, ApiError> {
     let accept = request.header(header::ACCEPT);
     if accept.is_empty() {
-        return Ok(false);
+        return Ok(Encoding::Json);
     }
     if routed {
         check_route(accept, "", false)?;
     }
     let plain = clauses(accept).into_iter().filter(|clause| clause.target().is_none());
-    let mut offered = plain.filter_map(|clause| {
-        // Protobuf is answered in JSON.
-        let json =
-            clause.covers("application", "json") || clause.covers("application", "vnd.kubernetes.protobuf");
-        (json || clause.covers("application", "yaml")).then_some(!json)
-    });
-    offered.next().ok_or_else(not_acceptable)
+    plain.filter_map(|clause| clause.encoding()).next().ok_or_else(not_acceptable)
 }
 
 /// The form of the answer to a request for a resource.
@@ -141,28 +144,25 @@ fn negotiate_for(
 ) -> Result<Format, ApiError> {
     let accept = request.header(header::ACCEPT);
     if accept.is_empty() {
-        return Ok(Format { view: View::Whole, yaml: false });
+        return Ok(Format { view: View::Whole, encoding: Encoding::Json });
     }
     if served.custom().is_none() {
         check_route(accept, first, streams)?;
     }
     for clause in clauses(accept) {
-        let yaml = if clause.covers("application", "json") {
-            false
-        } else if clause.covers("application", "yaml") {
-            true
-        } else {
-            continue;
-        };
-        if !clause.has_stream(yaml) || clause.parameter("sv").is_some_and(|version| version != "v1") {
+        let Some(encoding) = clause.encoding() else { continue };
+        let protobuf = encoding == Encoding::Protobuf;
+        if !clause.has_stream(encoding) || clause.parameter("sv").is_some_and(|version| version != "v1") {
             continue;
         }
         let view = match clause.target() {
+            // Custom resources have no protobuf form; their metadata has.
+            None if protobuf && served.custom().is_some() => continue,
             None => View::Whole,
             Some(("meta.k8s.io", version @ ("v1" | "v1beta1"), kind)) => {
                 let version = if version == "v1" { "v1" } else { "v1beta1" };
                 match kind {
-                    "Table" if tables => View::Table(version, include(request)?),
+                    "Table" if tables && !protobuf => View::Table(version, include(request)?),
                     "PartialObjectMetadata" => View::Metadata(version),
                     "PartialObjectMetadataList" => View::MetadataList(version),
                     _ => continue,
@@ -170,7 +170,7 @@ fn negotiate_for(
             }
             Some(_) => continue,
         };
-        return Ok(Format { view, yaml });
+        return Ok(Format { view, encoding });
     }
     Err(not_acceptable())
 }
@@ -242,18 +242,16 @@ pub(crate) fn wrong_number(served: &Served, list: bool) -> ApiError {
     ApiError::new(406, "NotAcceptable", why)
 }
 
-/// Whether errors are written in YAML: the first clause without a transformation that can be served asks for it.
-pub(crate) fn errors_in_yaml(accept: &str) -> bool {
-    accept.contains("yaml")
-        && clauses(accept)
-            .iter()
-            .filter(|clause| clause.target().is_none())
-            .find_map(|clause| {
-                let json = clause.covers("application", "json");
-                let offered = json || clause.covers("application", "yaml");
-                (offered && clause.has_stream(!json)).then_some(!json)
-            })
-            .unwrap_or_default()
+/// The encoding of errors: that of the first clause without a transformation that can be served, or JSON.
+pub(crate) fn error_encoding(accept: &str) -> Encoding {
+    if !accept.contains("yaml") && !accept.contains("protobuf") {
+        return Encoding::Json;
+    }
+    let plain = clauses(accept).into_iter().filter(|clause| clause.target().is_none());
+    plain
+        .filter_map(|clause| clause.encoding().filter(|encoding| clause.has_stream(*encoding)))
+        .next()
+        .unwrap_or(Encoding::Json)
 }
 
 #[cfg(test)]
@@ -282,8 +280,12 @@ mod tests {
 
     #[test]
     fn errors_follow_the_first_clause_without_a_transformation() {
-        assert!(errors_in_yaml("application/yaml"));
-        assert!(!errors_in_yaml("application/json, application/yaml"));
-        assert!(errors_in_yaml("application/json;as=Table;g=meta.k8s.io;v=v1, application/yaml"));
+        assert_eq!(error_encoding("application/yaml"), Encoding::Yaml);
+        assert_eq!(error_encoding("application/json, application/yaml"), Encoding::Json);
+        let table = "application/json;as=Table;g=meta.k8s.io;v=v1, application/yaml";
+        assert_eq!(error_encoding(table), Encoding::Yaml);
+        assert_eq!(error_encoding("application/vnd.kubernetes.protobuf;stream=watch"), Encoding::Protobuf);
+        let table = "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1";
+        assert_eq!(error_encoding(table), Encoding::Json);
     }
 }

@@ -1,6 +1,6 @@
 //! Answers: the bytes of objects, lists and errors, in the form that was negotiated.
 //!
-//! An object is shown whole, as metadata only, or as a Table; in JSON or YAML. Bytes are made once per
+//! An object is shown whole, as metadata only, or as a Table; in JSON, YAML or protobuf. Bytes are made once per
 //! version and form, and shared.
 
 use std::sync::Arc;
@@ -10,12 +10,13 @@ use http::{HeaderValue, Response, StatusCode, header};
 use kubewright_apimachinery::json;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
-use kubewright_apis::{convert, table};
+use kubewright_apis::{convert, protobuf, table};
 use kubewright_structured_merge::packed;
 use serde_json::{Value, json};
 
 use crate::body::{Body, Items};
 use crate::resources::Served;
+use crate::stack::on_large_stack;
 use crate::storage::Version;
 
 /// Encodings of a version, told apart by the resource's tag and one of these.
@@ -26,7 +27,12 @@ const MODIFIED: u64 = 3;
 const DELETED: u64 = 4;
 /// The object as a conversion webhook made it.
 const CONVERTED: u64 = 5;
-const FORMS: u64 = 8;
+/// The object as field 2 of a protobuf message, where bodies and lists have it.
+const PROTOBUF: u64 = 6;
+const PROTOBUF_ADDED: u64 = 7;
+const PROTOBUF_MODIFIED: u64 = 8;
+const PROTOBUF_DELETED: u64 = 9;
+const FORMS: u64 = 16;
 
 /// How the client wants to see objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,9 +57,17 @@ pub(crate) enum Include {
 
 /// What an answer is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Json,
+    Yaml,
+    Protobuf,
+}
+
+/// The form of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Format {
     pub(crate) view: View,
-    pub(crate) yaml: bool,
+    pub(crate) encoding: Encoding,
 }
 
 /// An object that goes to a client: a stored version, or one that was never stored.
@@ -138,6 +152,31 @@ pub(crate) fn items(served: &Served, versions: Vec<Arc<Version>>) -> Items {
     Items::Encoded(versions.iter().map(|version| item(served, version)).collect())
 }
 
+/// Stored versions as items of a list in protobuf.
+pub(crate) fn protobuf_items(served: &Served, versions: &[Arc<Version>]) -> Vec<Bytes> {
+    versions.iter().map(|version| protobuf_member(served, version)).collect()
+}
+
+/// A stored version as field 2 of a protobuf message. Only built-in kinds have this form.
+fn protobuf_member(served: &Served, version: &Version) -> Bytes {
+    version.encoded(served.tag * FORMS + PROTOBUF, || {
+        let object = if served.shows_stored() { version.object() } else { object(served, version) };
+        let api_version = served.gvk().api_version();
+        let member = on_large_stack(|| protobuf::encode_member(&api_version, served.kind(), &object));
+        Bytes::from(member.unwrap_or_default())
+    })
+}
+
+/// An object in protobuf, if it has such a form.
+pub(crate) fn to_protobuf(object: &Value) -> Option<Bytes> {
+    on_large_stack(|| protobuf::encode(object)).map(Bytes::from)
+}
+
+/// A stored version whole, in protobuf.
+fn whole_protobuf(served: &Served, version: &Version) -> Vec<u8> {
+    protobuf::envelope(&served.gvk().api_version(), served.kind(), &protobuf_member(served, version))
+}
+
 fn item(served: &Served, version: &Version) -> Bytes {
     if served.custom().is_some() {
         return whole(served, version);
@@ -170,8 +209,18 @@ impl Change {
     }
 }
 
-/// One line of a watch that shows a stored version whole.
-pub(crate) fn watch_line(served: &Served, version: &Version, change: Change) -> Bytes {
+/// One event of a watch that shows a stored version whole: a line of JSON, or a frame of protobuf.
+pub(crate) fn watch_event(served: &Served, version: &Version, change: Change, encoding: Encoding) -> Bytes {
+    if encoding == Encoding::Protobuf {
+        let form = match change {
+            Change::Added => PROTOBUF_ADDED,
+            Change::Modified => PROTOBUF_MODIFIED,
+            Change::Deleted => PROTOBUF_DELETED,
+        };
+        return version.encoded(served.tag * FORMS + form, || {
+            Bytes::from(protobuf::watch_frame(change.word(), &whole_protobuf(served, version)))
+        });
+    }
     let form = match change {
         Change::Added => ADDED,
         Change::Modified => MODIFIED,
@@ -187,8 +236,13 @@ pub(crate) fn watch_line(served: &Served, version: &Version, change: Change) -> 
     })
 }
 
-/// One line of a watch that shows an object in another form.
-pub(crate) fn watch_line_of(change: &str, object: &Value) -> Bytes {
+/// One event of a watch that shows an object in another form.
+pub(crate) fn watch_event_of(change: &str, object: &Value, encoding: Encoding) -> Bytes {
+    if encoding == Encoding::Protobuf
+        && let Some(body) = to_protobuf(object)
+    {
+        return Bytes::from(protobuf::watch_frame(change, &body));
+    }
     let line = json!({"type": change, "object": object});
     let mut bytes = json::to_vec(&line);
     bytes.push(b'\n');
@@ -199,12 +253,24 @@ fn join<const N: usize>(parts: [&[u8]; N]) -> Bytes {
     Bytes::from(parts.concat())
 }
 
-/// An object in the form that the client wants, and whether it is an error to have it so.
-pub(crate) fn one(served: &Served, format: Format, shown: &Shown<'_>, now: i64) -> Bytes {
+/// An answer with one object, in the form that the client wants.
+pub(crate) fn answer_one(
+    status: StatusCode,
+    served: &Served,
+    format: Format,
+    shown: &Shown<'_>,
+    now: i64,
+) -> Response<Body> {
     match (format.view, shown) {
-        (View::Whole, Shown::Version(version)) => whole(served, version),
-        (View::Whole, Shown::Value(value)) => Bytes::from(json::to_vec(value)),
-        (view, shown) => Bytes::from(json::to_vec(&transformed(served, view, &shown.object(served), now))),
+        (View::Whole, Shown::Version(version)) if format.encoding == Encoding::Protobuf => {
+            respond(status, protobuf::MEDIA_TYPE, whole_protobuf(served, version))
+        }
+        (View::Whole, Shown::Version(version)) => answer(status, format, whole(served, version)),
+        (View::Whole, Shown::Value(value)) => answer_value(status, format.encoding, value),
+        (view, shown) => {
+            let object = transformed(served, view, &shown.object(served), now);
+            answer_value(status, format.encoding, &object)
+        }
     }
 }
 
@@ -317,19 +383,44 @@ fn remove_annotation(object: &mut Value, name: &str) {
     }
 }
 
-/// An answer with an object in JSON or YAML.
+/// An answer with an object that is JSON, in the encoding that was negotiated.
 pub(crate) fn answer(status: StatusCode, format: Format, json: Bytes) -> Response<Body> {
-    let (media, bytes) =
-        if format.yaml { ("application/yaml", to_yaml(&json)) } else { ("application/json", json) };
+    let (media, bytes) = encoded(format.encoding, json);
     respond(status, media, bytes)
+}
+
+/// An answer with an object, in the encoding that was negotiated.
+pub(crate) fn answer_value(status: StatusCode, encoding: Encoding, value: &Value) -> Response<Body> {
+    if encoding == Encoding::Protobuf
+        && let Some(bytes) = to_protobuf(value)
+    {
+        return respond(status, protobuf::MEDIA_TYPE, bytes);
+    }
+    let (media, bytes) = encoded(encoding, json::to_vec(value).into());
+    respond(status, media, bytes)
+}
+
+/// JSON in another encoding, with its media type. What has no protobuf form stays JSON.
+fn encoded(encoding: Encoding, json: Bytes) -> (&'static str, Bytes) {
+    match encoding {
+        Encoding::Json => ("application/json", json),
+        Encoding::Yaml => ("application/yaml", to_yaml(&json)),
+        Encoding::Protobuf => match to_protobuf(&parsed(&json)) {
+            Some(bytes) => (protobuf::MEDIA_TYPE, bytes),
+            None => ("application/json", json),
+        },
+    }
 }
 
 /// JSON as YAML.
 pub(crate) fn to_yaml(json: &Bytes) -> Bytes {
-    // serde_json reads 128 levels at most. Lists and tables have a few more than their objects.
+    serde_saphyr::to_string(&parsed(json)).map_or_else(|_| json.clone(), Bytes::from)
+}
+
+fn parsed(json: &Bytes) -> Value {
+    // Lists and tables have a few more levels than their objects.
     let options = json::ParseOptions { max_depth: json::MAX_DEPTH + 8, ..json::ParseOptions::default() };
-    let value = json::parse(json, options).map(|parsed| parsed.value).unwrap_or_default();
-    serde_saphyr::to_string(&value).map_or_else(|_| json.clone(), Bytes::from)
+    json::parse(json, options).map(|parsed| parsed.value).unwrap_or_default()
 }
 
 /// An answer with any body.
@@ -345,14 +436,15 @@ pub(crate) fn respond_json(status: StatusCode, value: &Value) -> Response<Body> 
     respond(status, "application/json", json::to_vec(value))
 }
 
-/// An error in YAML, for a client that asked for it.
-pub(crate) fn failure_in_yaml(response: Response<Body>) -> Response<Body> {
+/// An error in the encoding that the client asked for.
+pub(crate) fn failure_in(encoding: Encoding, response: Response<Body>) -> Response<Body> {
     let json = response.headers().get(header::CONTENT_TYPE).is_some_and(|media| media == "application/json");
     let (mut parts, body) = response.into_parts();
     match body.into_whole() {
         Ok(bytes) if json => {
-            parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/yaml"));
-            Response::from_parts(parts, to_yaml(&bytes).into())
+            let (media, bytes) = encoded(encoding, bytes);
+            parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+            Response::from_parts(parts, bytes.into())
         }
         Ok(bytes) => Response::from_parts(parts, bytes.into()),
         Err(body) => Response::from_parts(parts, body),

@@ -9,12 +9,13 @@ use http::{Response, StatusCode};
 use kubewright_apimachinery::json::{self, ParseOptions};
 use kubewright_apimachinery::selector::{FieldSelector, LabelSelector};
 use kubewright_apimachinery::status::{ApiError, Cause};
+use kubewright_apis::protobuf;
 use serde_json::{Map, Value, json};
 
-use crate::body::Body;
+use crate::body::{Body, Items};
 use crate::negotiate::{negotiate, wrong_number};
 use crate::options::{At, ListOptions, parse_revision};
-use crate::output::{self, Format, Shown, View};
+use crate::output::{self, Encoding, Format, Shown, View};
 use crate::request::Request;
 use crate::resources::Served;
 use crate::server::Inner;
@@ -98,8 +99,7 @@ impl Inner {
             return Err(wrong_number(served, false));
         }
         self.convert_versions(served, std::slice::from_ref(&version)).await?;
-        let bytes = output::one(served, format, &Shown::Version(&version), self.clock.now());
-        Ok(output::answer(StatusCode::OK, format, bytes))
+        Ok(output::answer_one(StatusCode::OK, served, format, &Shown::Version(&version), self.clock.now()))
     }
 
     /// The stored version of an object, or that it is not there.
@@ -149,17 +149,29 @@ impl Inner {
             // As upstream's lists of unstructured objects have it.
             meta.entry("continue").or_insert_with(|| "".into());
         }
-        if format.view == View::Whole && !format.yaml {
-            let head = json!({"kind": served.list_kind(), "apiVersion": served.gvk().api_version(), "metadata": meta});
-            let mut head = json::to_vec(&head);
-            head.pop();
-            head.extend_from_slice(b",\"items\":[");
-            let items = output::items(served, page.items);
-            return output::respond(StatusCode::OK, "application/json", Body::list(head, items, b"]}"));
+        let api_version = served.gvk().api_version();
+        match (format.view, format.encoding) {
+            (View::Whole, Encoding::Json) => {
+                let head = json!({"kind": served.list_kind(), "apiVersion": api_version, "metadata": meta});
+                let mut head = json::to_vec(&head);
+                head.pop();
+                head.extend_from_slice(b",\"items\":[");
+                let body = Body::list(head, output::items(served, page.items), b",", b"]}");
+                return output::respond(StatusCode::OK, "application/json", body);
+            }
+            (View::Whole, Encoding::Protobuf) => {
+                let items = output::protobuf_items(served, &page.items);
+                let length = items.iter().map(Bytes::len).sum();
+                let list = json!({"metadata": meta});
+                let head = protobuf::list_head(&api_version, &served.list_kind(), &list, length);
+                let body = Body::list(head, Items::Encoded(items), b"", protobuf::TAIL);
+                return output::respond(StatusCode::OK, protobuf::MEDIA_TYPE, body);
+            }
+            _ => {}
         }
         let objects: Vec<Value> = page.items.iter().map(|version| output::object(served, version)).collect();
         let value = output::list_of(served, format.view, objects, &Value::Object(meta), self.clock.now());
-        output::answer(StatusCode::OK, format, Bytes::from(json::to_vec(&value)))
+        output::answer_value(StatusCode::OK, format.encoding, &value)
     }
 
     /// The objects of one page of a list.
@@ -173,8 +185,8 @@ impl Inner {
         let (at, start) = if options.continue_token.is_empty() {
             (options.at()?, String::new())
         } else {
-            let (at, start) = Token::parse(&options.continue_token)?.place(options)?;
-            (at, format!("{}{start}", filter.prefix))
+            let token = Token::parse(&options.continue_token)?;
+            (token.place(options)?, format!("{}{}", filter.prefix, token.start))
         };
         let exact = match at {
             At::MostRecent | At::Any => None,
@@ -187,10 +199,11 @@ impl Inner {
                 Some(revision)
             }
         };
-        let listing = self
-            .store
-            .list(&served.storage, &filter.prefix, exact)
-            .map_err(|_| expired_list(!options.continue_token.is_empty()))?;
+        let expired = || expired_list(start.strip_prefix(filter.prefix.as_str()).unwrap_or_default());
+        if exact.is_some_and(|revision| self.compaction.is_compacted(revision)) {
+            return Err(expired());
+        }
+        let listing = self.store.list(&served.storage, &filter.prefix, exact).map_err(|_| expired())?;
         let mut items: Vec<Arc<Version>> = listing
             .items
             .into_iter()
@@ -213,7 +226,8 @@ impl Inner {
             page.remaining = filter.is_everything().then_some(rest);
             let last = items.last().map(|version| version.key.to_string()).unwrap_or_default();
             let start = last.strip_prefix(filter.prefix.as_str()).unwrap_or(&last);
-            page.continue_token = Token { revision: listing.revision, start: format!("{start}\0") }.encode();
+            page.continue_token =
+                Token { revision: Some(listing.revision), start: format!("{start}\0") }.encode();
         }
         page.items = items;
         Ok(page)
@@ -234,13 +248,18 @@ impl Inner {
     }
 }
 
-fn expired_list(continued: bool) -> ApiError {
-    ApiError::expired(if continued {
-        "The provided continue parameter is too old to display a consistent list result. You can start a new list \
-         without the continue parameter."
-    } else {
-        "The resourceVersion for the provided list is too old."
-    })
+/// A list at a revision that is gone. `start` is where a continued list goes on: the answer has a token for the rest
+/// of the list as it is now.
+fn expired_list(start: &str) -> ApiError {
+    if start.is_empty() {
+        return ApiError::expired("The resourceVersion for the provided list is too old.");
+    }
+    let message = "The provided continue parameter is too old to display a consistent list result. You can start a \
+                   new list without the continue parameter, or use the continue token in this response to retrieve \
+                   the remainder of the results. Continuing with the provided token results in an inconsistent list \
+                   - objects that were created, modified, or deleted between the time the first chunk was returned \
+                   and now may show up in the list.";
+    ApiError::expired(message).with_continue(&Token { revision: None, start: start.to_owned() }.encode())
 }
 
 /// One page of a list.
@@ -278,13 +297,15 @@ fn go_base64_error(error: &DecodeError) -> String {
 
 /// Where a list goes on: opaque to clients, but of upstream's shape.
 struct Token {
-    revision: u64,
+    /// None: the newest, so that the pages of the list show different moments.
+    revision: Option<u64>,
     start: String,
 }
 
 impl Token {
     fn encode(&self) -> String {
-        let token = json!({"v": "meta.k8s.io/v1", "rv": self.revision, "start": self.start});
+        let revision = self.revision.map_or_else(|| json!(-1), Value::from);
+        let token = json!({"v": "meta.k8s.io/v1", "rv": revision, "start": self.start});
         URL_SAFE_NO_PAD.encode(token.to_string())
     }
 
@@ -301,21 +322,29 @@ impl Token {
                 .to_owned()
                 + &token["v"].to_string()));
         }
+        let revision = token["rv"].as_i64().unwrap_or_default();
+        if revision == 0 {
+            return Err(bad(
+                "continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)"
+                    .to_owned(),
+            ));
+        }
         let start = token["start"].as_str().unwrap_or_default();
         if start.is_empty() {
             return Err(bad(
                 "continue key is not valid: encoded start key empty (version meta.k8s.io/v1)".to_owned()
             ));
         }
-        Ok(Self { revision: token["rv"].as_u64().unwrap_or_default(), start: start.to_owned() })
+        // Negative: the newest.
+        Ok(Self { revision: revision.try_into().ok(), start: start.to_owned() })
     }
 
-    fn place(self, options: &ListOptions) -> Result<(At, String), ApiError> {
+    fn place(&self, options: &ListOptions) -> Result<At, ApiError> {
         if !options.resource_version.is_empty() && options.resource_version != "0" {
             return Err(ApiError::bad_request(
                 "specifying resource version is not allowed when using continue",
             ));
         }
-        Ok((At::Exact(self.revision), self.start))
+        Ok(self.revision.map_or(At::MostRecent, At::Exact))
     }
 }

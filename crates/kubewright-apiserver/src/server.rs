@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
@@ -17,12 +18,13 @@ use crate::auth::{Authorization, Modes, Rbac, User};
 use crate::body::Body;
 use crate::certs::{Authority, CertificateError};
 use crate::clock::{Clock, SystemClock};
+use crate::compaction::Compaction;
 use crate::definitions::Outlines;
 use crate::ids::Ids;
 use crate::input;
-use crate::negotiate::errors_in_yaml;
+use crate::negotiate::error_encoding;
 use crate::openapi::{OpenApi, Published};
-use crate::output;
+use crate::output::{self, Encoding};
 use crate::pki::Pki;
 use crate::request::{Request, ResourcePath, Target};
 use crate::resources::{Registry, Served};
@@ -59,6 +61,9 @@ pub struct Options {
     pub admission: AdmissionPlugins,
     /// How much of the past is kept for watches.
     pub limits: Limits,
+    /// How long a list can be continued, or asked for at an exact revision: one interval, and at most two. Zero is
+    /// forever. kube-apiserver calls this `--etcd-compaction-interval`.
+    pub compaction_interval: Duration,
     /// What built-in types and fields mean, for `kubectl explain`.
     pub descriptions: Arc<dyn Descriptions>,
     /// The version that the server says it is. Kinds, fields and rules do not follow it.
@@ -78,6 +83,7 @@ impl Default for Options {
             controllers: Controllers::default(),
             admission: AdmissionPlugins::default(),
             limits: Limits::default(),
+            compaction_interval: Duration::from_mins(5),
             descriptions: Arc::new(NoDescriptions),
             version: KubernetesVersion::default(),
             audit: None,
@@ -119,6 +125,7 @@ pub(crate) struct Inner {
     pub(crate) version: KubernetesVersion,
     audit: Option<Arc<dyn Audit>>,
     limits: Limits,
+    pub(crate) compaction: Compaction,
 }
 
 impl ApiServer {
@@ -161,6 +168,7 @@ impl ApiServer {
 
     fn on_with(store: Store, options: Options, pki: Option<Pki>) -> Self {
         let ids = Ids::new(options.seed);
+        let compaction = Compaction::new(options.compaction_interval, options.clock.now_micros());
         Self {
             inner: Arc::new(Inner {
                 store,
@@ -183,6 +191,7 @@ impl ApiServer {
                 version: options.version,
                 audit: options.audit,
                 limits: options.limits,
+                compaction,
             }),
         }
     }
@@ -220,6 +229,7 @@ impl ApiServer {
                 version: inner.version,
                 audit: inner.audit.clone(),
                 limits: inner.limits,
+                compaction: inner.compaction.fork(),
             }),
         };
         // A definition may have been written between the two.
@@ -282,14 +292,15 @@ impl ApiServer {
         B: http_body::Body + Unpin,
         B::Error: std::fmt::Display,
     {
+        self.inner.compaction.advance(self.inner.clock.now_micros(), self.inner.store.revision());
         let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
-        let yaml = accept.is_some_and(errors_in_yaml);
+        let encoding = accept.map_or(Encoding::Json, error_encoding);
         let mut response = match self.answer(request).await {
             Ok(response) => response,
             Err(error) => output::failure(&error),
         };
-        if yaml && response.status().as_u16() >= 400 {
-            response = output::failure_in_yaml(response);
+        if encoding != Encoding::Json && response.status().as_u16() >= 400 {
+            response = output::failure_in(encoding, response);
         }
         let headers = response.headers_mut();
         if !headers.contains_key(header::CACHE_CONTROL) {

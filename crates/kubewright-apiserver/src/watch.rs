@@ -1,4 +1,4 @@
-//! Watches: cursors into the store's events, turned into lines.
+//! Watches: cursors into the store's events, turned into lines of JSON or frames of protobuf.
 //!
 //! A watch holds no queue. It waits on the store's revision, reads the events that it has not seen, and sends
 //! those that its filter lets through. One that is so slow that the ring has moved on is told 410 and ended.
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use crate::body::Body;
 use crate::negotiate::{negotiate, no_stream};
 use crate::options::{ListOptions, parse_revision};
-use crate::output::{self, Change, Format, View};
+use crate::output::{self, Change, Encoding, Format, View};
 use crate::read::Filter;
 use crate::request::Request;
 use crate::resources::Served;
@@ -71,14 +71,16 @@ impl Inner {
             columns_sent: false,
         };
         watch.start(&options, from).await?;
-        if format.yaml {
-            return Err(no_stream());
-        }
+        let media = match format.encoding {
+            Encoding::Json => "application/json",
+            Encoding::Yaml => return Err(no_stream()),
+            Encoding::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+        };
         let stream = futures_util::stream::unfold(watch, move |mut watch| async move {
             let next = watch.next().await.filter(|_| !unencodable)?;
             Some((next, watch))
         });
-        Ok(output::respond(StatusCode::OK, "application/json", Body::stream(stream)))
+        Ok(output::respond(StatusCode::OK, media, Body::stream(stream)))
     }
 }
 
@@ -182,8 +184,7 @@ impl Watch {
             }
             Ok(events) => {
                 if let Err(error) = self.convert(&events).await {
-                    self.ready.push_back(output::watch_line_of("ERROR", &error.to_value()));
-                    self.ended = true;
+                    self.fail(&error);
                     return false;
                 }
                 for event in &events {
@@ -230,7 +231,8 @@ impl Watch {
                 object["metadata"]["resourceVersion"] = event.revision().to_string().into();
                 let shown =
                     output::transformed(&self.served, self.format.view, &object, self.server.clock.now());
-                Some((Change::Deleted, Some(output::watch_line_of("DELETED", &shown))))
+                let encoding = self.format.encoding;
+                Some((Change::Deleted, Some(output::watch_event_of("DELETED", &shown, encoding))))
             }
             _ => None,
         }
@@ -243,7 +245,7 @@ impl Watch {
 
     fn line(&mut self, version: &Version, change: Change) -> Bytes {
         if self.format.view == View::Whole {
-            return output::watch_line(&self.served, version, change);
+            return output::watch_event(&self.served, version, change, self.format.encoding);
         }
         let object = output::object(&self.served, version);
         self.transformed_line(change.word(), &object)
@@ -258,7 +260,7 @@ impl Watch {
             }
             self.columns_sent = true;
         }
-        output::watch_line_of(change, &shown)
+        output::watch_event_of(change, &shown, self.format.encoding)
     }
 
     fn bookmark_line(&mut self, initial_end: bool) -> Bytes {
@@ -279,7 +281,13 @@ impl Watch {
     fn expire(&mut self, from: u64) {
         let oldest = self.server.store.revision();
         let error = ApiError::expired(format!("too old resource version: {from} ({oldest})"));
-        self.ready.push_back(output::watch_line_of("ERROR", &error.to_value()));
+        self.fail(&error);
+    }
+
+    /// Ends the watch with an error.
+    fn fail(&mut self, error: &ApiError) {
+        let event = output::watch_event_of("ERROR", &error.to_value(), self.format.encoding);
+        self.ready.push_back(event);
         self.ended = true;
     }
 }

@@ -190,8 +190,7 @@ impl Inner {
             Written::Stored(version) => Shown::Version(version),
             Written::Shown(value) => Shown::Value(value),
         };
-        let bytes = output::one(served, format, &shown, self.clock.now());
-        let mut response = output::answer(status, format, bytes);
+        let mut response = output::answer_one(status, served, format, &shown, self.clock.now());
         output::warn(&mut response, warnings);
         response
     }

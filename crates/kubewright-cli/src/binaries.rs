@@ -7,6 +7,7 @@
 mod etcd;
 mod flags;
 mod kube_apiserver;
+mod switches;
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,9 +1,10 @@
 //! The EndpointSlice and Endpoints controllers.
 //!
-//! `build` computes both as pure functions. Services without a selector are ignored: other clients manage
-//! their endpoints.
+//! `build` computes both as pure functions. Other clients manage the Endpoints of Services without a selector;
+//! [`mirror`] copies them into slices.
 
 mod build;
+pub mod mirror;
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kubewright_runtime::client::{self, ignore_not_found};
 use kubewright_runtime::owner::{is_controlled_by, set_controller_reference};
 use kubewright_runtime::{
-    Context, Delete, Key, LabelSelector, List, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
+    Context, Delete, Key, LabelSelector, List, Manager, Object, Outcome, Patch, Reconciler, RegisterError,
+    Result,
 };
 use serde_json::json;
 
@@ -65,7 +67,11 @@ impl Reconciler for Services {
                 zones.insert(name.to_owned(), zone);
             }
         }
-        write_slices(service, &build::slices(service, &pods, &zones), cx).await?;
+        let mut labels = labels(service);
+        labels.insert(SERVICE_NAME.to_owned(), cx.key().name().to_owned());
+        labels.insert(MANAGED_BY.to_owned(), SLICE_CONTROLLER.to_owned());
+        let metadata = ObjectMeta { labels: Some(labels), ..ObjectMeta::default() };
+        write_slices(service, &metadata, &build::slices(service, &pods, &zones), cx).await?;
         write_endpoints(service, &build::subsets(service, &pods), cx).await?;
         Ok(Outcome::done())
     }
@@ -82,13 +88,20 @@ impl Reconciler for Services {
     }
 }
 
-/// Creates, updates and deletes the slices of a Service. Keeps those that are up to date.
-async fn write_slices(service: &Service, wanted: &[build::Slice], cx: &Context) -> Result<(), client::Error> {
+/// Creates, updates and deletes the slices of `owner`, and keeps those that are up to date. New slices get the labels and
+/// annotations of `metadata`.
+async fn write_slices<O: Object>(
+    owner: &O,
+    metadata: &ObjectMeta,
+    wanted: &[build::Slice],
+    cx: &Context,
+) -> Result<(), client::Error> {
     let (namespace, name) = (cx.key().namespace().unwrap_or_default(), cx.key().name());
-    let list =
-        List::namespace(namespace).labels(format!("{SERVICE_NAME}={name},{MANAGED_BY}={SLICE_CONTROLLER}"));
+    let label = |name: &str| metadata.labels.as_ref().and_then(|labels| labels.get(name));
+    let manager = label(MANAGED_BY).map(String::as_str).unwrap_or_default();
+    let list = List::namespace(namespace).labels(format!("{SERVICE_NAME}={name},{MANAGED_BY}={manager}"));
     let mut existing = cx.client().list::<EndpointSlice>(&list).await?;
-    existing.retain(|slice| is_controlled_by(&**slice, service));
+    existing.retain(|slice| is_controlled_by(&**slice, owner));
     let mut missing = Vec::new();
     for slice in wanted {
         match existing.iter().position(|old| slice.is(old)) {
@@ -97,28 +110,26 @@ async fn write_slices(service: &Service, wanted: &[build::Slice], cx: &Context) 
         }
     }
     for slice in missing {
-        if let Some(old) = existing.pop() {
+        // The address type of a slice cannot change.
+        let reusable = existing.iter().rposition(|old| old.address_type == slice.address_type);
+        if let Some(old) = reusable.map(|at| existing.remove(at)) {
             let patch = Patch::merge(json!({ "endpoints": slice.endpoints, "ports": slice.ports }));
             ignore_not_found(cx.client().patch(&*old, &patch).await)?;
             continue;
         }
-        let mut labels = labels(service);
-        labels.insert(SERVICE_NAME.to_owned(), name.to_owned());
-        labels.insert(MANAGED_BY.to_owned(), SLICE_CONTROLLER.to_owned());
         let mut new = EndpointSlice {
             metadata: ObjectMeta {
                 namespace: Some(namespace.to_owned()),
                 generate_name: Some(format!("{name}-")),
-                labels: Some(labels),
-                ..ObjectMeta::default()
+                ..metadata.clone()
             },
-            address_type: "IPv4".to_owned(),
+            address_type: slice.address_type.to_owned(),
             // Optional since Kubernetes 1.36.
             endpoints: slice.endpoints.clone().into(),
             ports: Some(slice.ports.clone()),
         };
         // Cannot fail: the slice is new and in the same namespace.
-        let _ = set_controller_reference(service, &mut new);
+        let _ = set_controller_reference(owner, &mut new);
         cx.client().create(&new).await?;
     }
     for old in existing {

@@ -8,10 +8,10 @@
 //!
 //! Each controller is one file with a `register` function, and an example of a plain reconciler:
 //!
-//! - [`deployment`] creates ReplicaSets; [`replicaset`], [`statefulset`], [`daemonset`] and [`job`] create
-//!   Pods; [`cronjob`] creates Jobs; [`scheduler`] binds Pods to nodes;
-//! - [`endpoints`] writes the EndpointSlices and Endpoints of Services, [`namespace`] the default objects of
-//!   namespaces;
+//! - [`deployment`] creates ReplicaSets; [`replicaset`], [`replicationcontroller`], [`statefulset`],
+//!   [`daemonset`] and [`job`] create Pods; [`cronjob`] creates Jobs; [`scheduler`] binds Pods to nodes;
+//! - [`endpoints`] writes the EndpointSlices and Endpoints of Services, [`endpoints::mirror`] copies Endpoints of
+//!   other clients into slices, [`namespace`] writes the default objects of namespaces;
 //! - [`disruption`] computes allowed evictions, [`quota`] the used resources of a namespace, [`autoscaler`]
 //!   scales by metrics;
 //! - [`node`] and [`kubelet`] simulate nodes, [`eviction`] evicts pods from tainted nodes, [`podgc`] deletes
@@ -44,6 +44,7 @@ pub mod podgc;
 pub mod protection;
 pub mod quota;
 pub mod replicaset;
+pub mod replicationcontroller;
 mod scale;
 pub mod scheduler;
 pub mod statefulset;
@@ -69,7 +70,8 @@ const NAME: &str = "kube-controller-manager";
 pub struct Options {
     /// The simulated nodes.
     pub nodes: Nodes,
-    /// Runs the controllers of Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs.
+    /// Runs the controllers of Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets, Jobs and
+    /// CronJobs.
     pub workloads: bool,
     /// Runs the scheduler.
     pub scheduler: bool,
@@ -111,6 +113,7 @@ pub fn register(manager: &Manager, options: &Options) -> Result<(), RegisterErro
     }
     if options.workloads {
         replicaset::register(manager)?;
+        replicationcontroller::register(manager)?;
         deployment::register(manager)?;
         statefulset::register(manager)?;
         daemonset::register(manager)?;
@@ -119,6 +122,7 @@ pub fn register(manager: &Manager, options: &Options) -> Result<(), RegisterErro
     }
     if options.services {
         endpoints::register(manager)?;
+        endpoints::mirror::register(manager)?;
     }
     if options.namespaces {
         namespace::register(manager, &options.root_ca)?;

@@ -1,7 +1,7 @@
 //! The ReplicaSet controller.
 
 mod ranking;
-mod status;
+pub(crate) mod status;
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl Reconciler for ReplicaSets {
         let pods = adoption::claim::<_, Pod>(cx.client(), set, &selector).await?;
         let (active, others): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| pod::is_active(pod));
         let managed = match set.metadata.deletion_timestamp {
-            None => manage(set, &active, cx).await,
+            None => manage(set, set, &active, cx).await,
             Some(_) => Ok(()),
         };
         let failure = managed.as_ref().err().map(|(failure, error)| (*failure, error.to_string()));
@@ -64,13 +64,19 @@ impl Reconciler for ReplicaSets {
     }
 }
 
-/// Creates missing pods or deletes excess pods.
-async fn manage(set: &ReplicaSet, active: &[Arc<Pod>], cx: &Context) -> Result<(), (Failure, client::Error)> {
+/// Creates missing pods or deletes excess pods. Their controller is `owner`: `set` itself, or the ReplicationController
+/// that it was made from.
+pub(crate) async fn manage<O: Object>(
+    owner: &O,
+    set: &ReplicaSet,
+    active: &[Arc<Pod>],
+    cx: &Context,
+) -> Result<(), (Failure, client::Error)> {
     let wanted = usize::try_from(status::wanted(set)).unwrap_or_default();
     if active.len() < wanted {
         let template = set.spec.as_ref().and_then(|spec| spec.template.as_ref());
-        let pod = from_template(set, template);
-        return slow_start((wanted - active.len()).min(BURST), |_| create_pod(set, &pod, cx))
+        let pod = from_template(owner, template);
+        return slow_start((wanted - active.len()).min(BURST), |_| create_pod(owner, &pod, cx))
             .await
             .map_err(|error| (Failure::Create, error));
     }
@@ -80,7 +86,7 @@ async fn manage(set: &ReplicaSet, active: &[Arc<Pod>], cx: &Context) -> Result<(
     let related = related(set, active, cx).await.map_err(|error| (Failure::Delete, error))?;
     let surplus = (active.len() - wanted).min(BURST);
     let doomed = ranking::to_delete(active, &related, surplus, cx.now());
-    let deletions = doomed.into_iter().map(|pod| delete_pod(set, pod, cx));
+    let deletions = doomed.into_iter().map(|pod| delete_pod(owner, pod, cx));
     let failed = join_all(deletions).await.into_iter().find_map(Result::err);
     failed.map_or(Ok(()), |error| Err((Failure::Delete, error)))
 }

@@ -39,6 +39,7 @@ pub use self::upsert::Upsert;
 pub use self::watch::{WatchEvent, WatchStream};
 use self::write_tracker::WriteTracker;
 use crate::cache::Cache;
+use crate::decode::decode;
 use crate::fence::Fence;
 use crate::journal::Trail;
 use crate::owner::{KindOf, Referable};
@@ -279,9 +280,8 @@ impl Client {
             informer.readable().await?;
             return informer.entries(&list)?.iter().map(|entry| informer.decode(entry)).collect();
         }
-        let read = |item: &RawValue| {
-            serde_json::from_str(item.get()).map(Arc::new).map_err(|source| unreadable(&kind, source))
-        };
+        let read =
+            |item: &RawValue| decode(item.get()).map(Arc::new).map_err(|source| unreadable(&kind, source));
         self.fetch_all(&kind, &list, K::metadata_api(), read).await
     }
 
@@ -475,7 +475,7 @@ fn selection(kind: &Kind, list: &List) -> Result<Query, Error> {
 }
 
 fn read<T: DeserializeOwned>(kind: &Kind, body: &[u8]) -> Result<T, Error> {
-    wire::text(body).and_then(serde_json::from_str).map_err(|source| unreadable(kind, source))
+    wire::text(body).and_then(decode).map_err(|source| unreadable(kind, source))
 }
 
 fn unreadable(kind: &Kind, source: serde_json::Error) -> Error {

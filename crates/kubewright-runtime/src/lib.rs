@@ -71,6 +71,7 @@ mod clock;
 pub mod condition;
 pub mod connect;
 pub mod controller;
+mod decode;
 mod election;
 mod error;
 pub mod events;

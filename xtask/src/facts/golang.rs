@@ -58,7 +58,7 @@ impl Structs {
         read_package(&machinery.join("version"), "version", &mut structs)?;
         let extensions = sources.join("k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1");
         read_package(&extensions, "apiextensions.v1", &mut structs)?;
-        // kube-aggregator is not packaged in Debian, so its five types are listed here.
+        // kube-aggregator is not packaged in Debian, so its six types are listed here.
         for (name, text) in AGGREGATOR {
             structs.insert(format!("apiregistration.v1.{name}"), text.lines().filter_map(member).collect());
         }
@@ -140,31 +140,32 @@ fn qualify(package: &str, of: &str) -> String {
     }
 }
 
-const AGGREGATOR: [(&str, &str); 5] = [
+const AGGREGATOR: [(&str, &str); 6] = [
     (
         "APIService",
-        "metav1.TypeMeta `json:\",inline\"`\nM metav1.ObjectMeta `json:\"metadata,omitempty\"`\n\
-         S Spec `json:\"spec,omitempty\"`\nT Status `json:\"status,omitempty\"`",
+        "metav1.TypeMeta `json:\",inline\"`\nM metav1.ObjectMeta `json:\"metadata,omitempty\" protobuf:\"bytes,1,opt\"`\n\
+         S Spec `json:\"spec,omitempty\" protobuf:\"bytes,2,opt\"`\nT Status `json:\"status,omitempty\" protobuf:\"bytes,3,opt\"`",
     ),
     (
         "APIServiceList",
-        "metav1.TypeMeta `json:\",inline\"`\nM metav1.ListMeta `json:\"metadata,omitempty\"`\nI []APIService `json:\"items\"`",
+        "metav1.TypeMeta `json:\",inline\"`\nM metav1.ListMeta `json:\"metadata,omitempty\" protobuf:\"bytes,1,opt\"`\nI []APIService `json:\"items\" protobuf:\"bytes,2,opt\"`",
     ),
     (
         "APIServiceSpec",
-        "S *ServiceReference `json:\"service,omitempty\"`\nG string `json:\"group,omitempty\"`\n\
-         V string `json:\"version,omitempty\"`\nI bool `json:\"insecureSkipTLSVerify,omitempty\"`\n\
-         C []byte `json:\"caBundle,omitempty\"`\nP int32 `json:\"groupPriorityMinimum\"`\n\
-         R int32 `json:\"versionPriority\"`",
+        "S *ServiceReference `json:\"service,omitempty\" protobuf:\"bytes,1,opt\"`\nG string `json:\"group,omitempty\" protobuf:\"bytes,2,opt\"`\n\
+         V string `json:\"version,omitempty\" protobuf:\"bytes,3,opt\"`\nI bool `json:\"insecureSkipTLSVerify,omitempty\" protobuf:\"bytes,4,opt\"`\n\
+         C []byte `json:\"caBundle,omitempty\" protobuf:\"bytes,5,opt\"`\nP int32 `json:\"groupPriorityMinimum\" protobuf:\"bytes,7,opt\"`\n\
+         R int32 `json:\"versionPriority\" protobuf:\"bytes,8,opt\"`",
     ),
     (
         "APIServiceCondition",
-        "T string `json:\"type\"`\nS string `json:\"status\"`\nL metav1.Time `json:\"lastTransitionTime,omitempty\"`\n\
-         R string `json:\"reason,omitempty\"`\nM string `json:\"message,omitempty\"`",
+        "T string `json:\"type\" protobuf:\"bytes,1,opt\"`\nS string `json:\"status\" protobuf:\"bytes,2,opt\"`\nL metav1.Time `json:\"lastTransitionTime,omitempty\" protobuf:\"bytes,3,opt\"`\n\
+         R string `json:\"reason,omitempty\" protobuf:\"bytes,4,opt\"`\nM string `json:\"message,omitempty\" protobuf:\"bytes,5,opt\"`",
     ),
+    ("APIServiceStatus", "C []APIServiceCondition `json:\"conditions,omitempty\" protobuf:\"bytes,1,rep\"`"),
     (
         "ServiceReference",
-        "S string `json:\"namespace,omitempty\"`\nN string `json:\"name,omitempty\"`\nP *int32 `json:\"port,omitempty\"`",
+        "S string `json:\"namespace,omitempty\" protobuf:\"bytes,1,opt\"`\nN string `json:\"name,omitempty\" protobuf:\"bytes,2,opt\"`\nP *int32 `json:\"port,omitempty\" protobuf:\"bytes,3,opt\"`",
     ),
 ];
 

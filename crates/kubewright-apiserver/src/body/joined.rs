@@ -48,16 +48,17 @@ pub(super) struct Joined {
     items: Items,
     /// The first item of the next piece.
     at: usize,
+    separator: &'static [u8],
     tail: &'static [u8],
     left: usize,
     piece: BytesMut,
 }
 
 impl Joined {
-    pub(super) fn new(head: Vec<u8>, items: Items, tail: &'static [u8]) -> Self {
-        let commas = items.len().saturating_sub(1);
-        let left = head.len() + items.bytes() + commas + tail.len();
-        Self { head, items, at: 0, tail, left, piece: BytesMut::new() }
+    pub(super) fn new(head: Vec<u8>, items: Items, separator: &'static [u8], tail: &'static [u8]) -> Self {
+        let separators = items.len().saturating_sub(1) * separator.len();
+        let left = head.len() + items.bytes() + separators + tail.len();
+        Self { head, items, at: 0, separator, tail, left, piece: BytesMut::new() }
     }
 
     /// How many bytes are still to come.
@@ -72,12 +73,13 @@ impl Joined {
         self.piece.reserve(PIECE.min(self.left));
         self.piece.extend_from_slice(&std::mem::take(&mut self.head));
         while let Some(item) = self.items.get(self.at) {
-            // With its comma and the end of the list. What is larger than a piece is one of its own.
-            if !self.piece.is_empty() && self.piece.len() + item.len() + 1 + self.tail.len() > PIECE {
+            // With its separator and the end of the list. What is larger than a piece is one of its own.
+            let end = self.separator.len() + self.tail.len();
+            if !self.piece.is_empty() && self.piece.len() + item.len() + end > PIECE {
                 break;
             }
             if self.at > 0 {
-                self.piece.extend_from_slice(b",");
+                self.piece.extend_from_slice(self.separator);
             }
             self.piece.extend_from_slice(item);
             self.at += 1;
@@ -97,7 +99,7 @@ mod tests {
 
     fn read(items: &[Vec<u8>]) -> (Vec<u8>, Vec<usize>) {
         let items = items.iter().map(|item| Bytes::copy_from_slice(item)).collect();
-        let mut joined = Joined::new(b"<".to_vec(), Items::Encoded(items), b">");
+        let mut joined = Joined::new(b"<".to_vec(), Items::Encoded(items), b",", b">");
         let expected = joined.left();
         let (mut all, mut sizes) = (Vec::new(), Vec::new());
         while let Some(piece) = joined.next() {

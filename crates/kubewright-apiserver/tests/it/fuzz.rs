@@ -5,6 +5,11 @@
 
 mod choices;
 mod objects;
+#[expect(
+    unreachable_pub,
+    reason = "the crate that libFuzzer runs includes the file, and calls these from outside"
+)]
+mod reviews;
 mod seeds;
 #[expect(
     unreachable_pub,
@@ -224,6 +229,32 @@ fn objects_decode_to_themselves() {
 #[test]
 fn yaml_bodies_are_answered() {
     run(400, inputs(seeds::YAMLS), targets::yaml);
+}
+
+#[test]
+fn protobuf_bodies_are_answered() {
+    let bodies = prop::collection::vec(any::<u8>(), 0..200);
+    let objects = (select(objects::VICTIMS), prop::collection::vec(mutation(), 0..6)).prop_map(
+        |((_, text), mutations)| {
+            let object = serde_json::from_str(text).expect("a victim is JSON");
+            let mut bytes = kubewright_apis::protobuf::encode(&object).expect("a victim is built in");
+            for mutation in mutations {
+                mutation.apply(&mut bytes);
+            }
+            bytes
+        },
+    );
+    run(600, prop_oneof![8 => objects, 1 => bodies], targets::protobuf);
+}
+
+#[test]
+fn answers_of_admission_webhooks_are_taken_or_refused() {
+    run(600, inputs(seeds::ADMISSION_REVIEWS), reviews::admission_review);
+}
+
+#[test]
+fn answers_of_conversion_webhooks_are_taken_or_refused() {
+    run(600, inputs(seeds::CONVERSION_REVIEWS), reviews::conversion_review);
 }
 
 #[test]

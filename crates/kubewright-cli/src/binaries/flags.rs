@@ -61,6 +61,13 @@ impl Given {
         let (_, value) = self.0.iter().find(|(given, _)| given == name)?;
         Some(value.as_str()).filter(|value| !value.is_empty())
     }
+
+    /// The values of a flag that takes a list: separated by commas, and from every time that it was given.
+    pub(super) fn list(&self, name: &str) -> Vec<&str> {
+        let given = self.0.iter().rev().filter(|(given, _)| given == name);
+        let values = given.flat_map(|(_, value)| value.split(','));
+        values.map(str::trim).filter(|value| !value.is_empty()).collect()
+    }
 }
 
 impl Program {
@@ -166,6 +173,13 @@ mod tests {
         assert_eq!(given("--port=").get("port"), None);
         assert_eq!(given("--port=1 --port 2").all("port").collect::<Vec<_>>(), ["1", "2"]);
         assert_eq!(given("--open --port 4").get("open"), Some("true"));
+    }
+
+    #[test]
+    fn a_list_is_taken_from_every_time_that_its_flag_was_given() {
+        let given = given("--names=a,b --port 1 --names c, --names=");
+        assert_eq!(given.list("names"), ["a", "b", "c"]);
+        assert_eq!(given.list("none"), [""; 0]);
     }
 
     #[test]

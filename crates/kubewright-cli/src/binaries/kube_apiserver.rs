@@ -17,7 +17,8 @@ use kubewright_apiserver::{AdmissionPlugins, ApiServer, Controllers, KubernetesV
 use kubewright_runtime::logs;
 
 use super::flags::{Asked, Effect, Flag, Given, Program};
-use crate::commands::apiserver::authorization;
+use super::switches;
+use crate::commands::apiserver::{authorization, duration};
 use crate::control_plane;
 use crate::descriptions::KubernetesDescriptions;
 use crate::error::Hint as _;
@@ -59,6 +60,13 @@ const PROGRAM: Program = Program {
         },
         heeded("disable-admission-plugins", "NAMES", "admission plugins to disable, separated by commas"),
         heeded("enable-admission-plugins", "NAMES", "admission plugins to enable besides the default ones"),
+        heeded(
+            "etcd-compaction-interval",
+            "DURATION",
+            "how long a list can be continued; 0 is forever (default 5m)",
+        ),
+        heeded("feature-gates", "GATES", "checked; gates stay at the defaults of Kubernetes v1.36"),
+        heeded("runtime-config", "VERSIONS", "checked; the API versions that are on by default are served"),
         Flag {
             name: "service-cluster-ip-range",
             value: "CIDR",
@@ -99,21 +107,31 @@ async fn serve(given: &Given, ui: &Ui) -> Result<()> {
             .context("--authorization-mode cannot be served")?
             .into(),
     };
-    let names = |flag: &str| -> Vec<String> {
-        let list = given.get(flag).unwrap_or_default().split(',');
-        list.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
-    };
+    let names = |flag: &str| -> Vec<String> { given.list(flag).into_iter().map(str::to_owned).collect() };
     let admission = AdmissionPlugins {
         enable: names("enable-admission-plugins"),
         disable: names("disable-admission-plugins"),
     };
     admission.check().context("an admission plugin is unknown")?;
+    for unavailable in
+        [switches::feature_gates(given)?, switches::runtime_config(given)?].into_iter().flatten()
+    {
+        ui.warn(&unavailable);
+    }
+    let mut compaction_interval = Options::default().compaction_interval;
+    if let Some(interval) = given.get("etcd-compaction-interval") {
+        compaction_interval = duration(interval)
+            .map_err(anyhow::Error::msg)
+            .with_context(|| format!("--etcd-compaction-interval={interval:?} is no duration"))
+            .hint("write a duration such as 5m or 30s")?;
+    }
     let options = Options {
         admission,
         controllers: Controllers::None,
         descriptions: Arc::new(KubernetesDescriptions),
         authorization,
         tokens: tokens(given)?,
+        compaction_interval,
         ..Options::default()
     };
     let certificates = certificates(given, address.ip())?;
@@ -233,6 +251,8 @@ mod tests {
             "disable-admission-plugins",
             "enable-admission-plugins",
             "etcd-servers",
+            "feature-gates",
+            "runtime-config",
             "secure-port",
             "service-account-issuer",
             "service-account-key-file",

@@ -5,9 +5,10 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use kubewright_apimachinery::duration::parse_go_duration;
 use kubewright_apiserver::auth::Authorization;
 use kubewright_apiserver::{AdmissionPlugins, ApiServer, Controllers, KubernetesVersion, Options};
 use kubewright_runtime::logs;
@@ -64,6 +65,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     disable_admission_plugins: Vec<String>,
 
+    /// How long a list can be continued after its first page, at least; 0 is forever
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
+    compaction_interval: Duration,
+
     /// Version of Kubernetes that the server says it is; kinds and fields stay those of v1.36
     #[arg(long, value_name = "VERSION", default_value_t)]
     kubernetes_version: KubernetesVersion,
@@ -108,6 +113,12 @@ pub(crate) fn authorization(list: &str) -> Result<Mode, String> {
     Ok(if seen.contains(&"AlwaysAllow") { Mode::AlwaysAllow } else { Mode::Rbac })
 }
 
+/// A duration as Go writes it, such as `5m` or `1h30m`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let nanoseconds = parse_go_duration(text).map_err(|error| error.to_string())?;
+    u64::try_from(nanoseconds).map(Duration::from_nanos).map_err(|_| "it is negative".to_owned())
+}
+
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Which {
     /// None: a bare server
@@ -144,6 +155,7 @@ async fn serve(args: &Args, ui: &Ui, started: Instant) -> Result<()> {
         descriptions,
         authorization: args.authorization_mode.into(),
         version: args.kubernetes_version,
+        compaction_interval: args.compaction_interval,
         ..Options::default()
     };
     let server = match &args.data_dir {

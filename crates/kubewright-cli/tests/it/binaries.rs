@@ -148,17 +148,42 @@ async fn kube_apiserver_serves_with_the_flags_and_files_of_envtest() {
 #[test]
 fn flags_that_mean_nothing_here_are_told_of_in_one_line() {
     let folder = Folder::new();
-    let flags = format!(
-        "{} --v=4 --feature-gates A=true --audit-log-path - --allow-privileged=false",
-        folder.flags()
-    );
+    let flags = format!("{} --v=4 --audit-log-path - --allow-privileged=false", folder.flags());
     let mut server = Process::start(&mut called("kube-apiserver", &flags), "");
     server.line_with("serving on https://");
     let ended = terminate(&mut server);
     let warned: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("warning: ")).collect();
     let one = "warning: kubewright in the place of kube-apiserver does not heed --allow-privileged, \
-               --audit-log-path, --feature-gates, --v";
+               --audit-log-path, --v";
     assert_eq!((ended.status, warned), (Some(0), vec![one]));
+}
+
+#[tokio::test]
+async fn flags_that_gos_suites_append_are_taken() {
+    let folder = Folder::new();
+    let flags = format!(
+        "{} --feature-gates=A=true --feature-gates B=false --runtime-config=api/all=true \
+         --enable-admission-plugins=AlwaysPullImages --enable-admission-plugins=OwnerReferencesPermissionEnforcement,PodSecurity \
+         --disable-admission-plugins=DefaultStorageClass --etcd-compaction-interval=30s",
+        folder.flags()
+    );
+    let mut server = Process::start(&mut called("kube-apiserver", &flags), "");
+    let ready = server.line_with("serving on https://");
+    let url = ready.split_whitespace().last().unwrap().to_owned();
+    let masters = folder.clients.client("admin", &["system:masters"]).unwrap();
+    let admin = folder.client(&url, Some(&masters)).await;
+    // ServiceAccount stays off, although another plugin is disabled later.
+    let pod = r#"{"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": "a"}]}}"#;
+    let request =
+        http::Request::post("/api/v1/namespaces/default/pods").header("content-type", "application/json");
+    let created = admin.request_text(request.body(pod.as_bytes().to_vec()).unwrap()).await;
+    assert!(created.is_ok(), "{created:?}");
+    let ended = terminate(&mut server);
+    let warned: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("warning: ")).collect();
+    let gates =
+        "warning: feature gates stay at the defaults of Kubernetes v1.36: --feature-gates=A,B has no effect";
+    let versions = "warning: the API versions that are on by default are served: --runtime-config=api/all=true has no effect";
+    assert_eq!((ended.status, warned), (Some(0), vec![gates, versions]));
 }
 
 #[test]
@@ -184,6 +209,8 @@ fn what_cannot_be_served_says_why() {
         ),
         ("--secure-port=high", "error: --secure-port=\"high\" is no port\n"),
         ("--bind-address=0.0.0.0 --secure-port=0", "error: the API server could not start\n"),
+        ("--feature-gates=A", "error: --feature-gates cannot be read\n"),
+        ("--etcd-compaction-interval=soon", "error: --etcd-compaction-interval=\"soon\" is no duration\n"),
         ("--authorization-mode=Node", "error: --authorization-mode cannot be served\n"),
         ("start", "error: \"kube-apiserver\" does not take any arguments, got \"start\"\n"),
     ] {

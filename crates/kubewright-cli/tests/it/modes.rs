@@ -4,6 +4,7 @@
 //! They stand here because this crate has the program. Embedded, they are tests of this binary like any other
 //! (`tutorial`, `runtime`); for the other control planes the binary runs them in a process with its own variables.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -125,4 +126,29 @@ fn files_of_somebody_else_are_not_overwritten() {
         );
         assert_eq!(folder.path().join("etcd").exists(), how != "--dry-run");
     }
+}
+
+#[test]
+fn the_folder_has_the_kubectl_of_the_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let (bin, assets) = (folder.path().join("bin"), folder.path().join("assets"));
+    std::fs::create_dir(&bin).unwrap();
+    let make = |how: &str| {
+        run(command("envtest assets").args(how.split_whitespace()).arg(&assets).env("PATH", &bin))
+    };
+    let without = make("");
+    assert!(without.stderr.contains("note: no kubectl on PATH"), "{without}");
+    assert!(!assets.join("kubectl").exists());
+
+    std::fs::write(bin.join("kubectl"), "a kubectl").unwrap();
+    std::fs::set_permissions(bin.join("kubectl"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    for how in ["", "", "--copy"] {
+        let made = make(how);
+        assert_eq!(made.status, 0, "{made}");
+        assert_eq!(std::fs::read_to_string(assets.join("kubectl")).unwrap(), "a kubectl");
+    }
+    // A file is left alone.
+    std::fs::write(assets.join("kubectl"), "another").unwrap();
+    assert_eq!(make("").status, 0);
+    assert_eq!(std::fs::read_to_string(assets.join("kubectl")).unwrap(), "another");
 }

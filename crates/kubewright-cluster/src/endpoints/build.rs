@@ -12,11 +12,13 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use crate::{kubelet, pod};
 
 /// Maximum number of pods per slice.
-const SLICE: usize = 100;
+pub(super) const SLICE: usize = 100;
+const IPV4: &str = "IPv4";
 
 /// The content of a slice.
 #[derive(Debug, PartialEq)]
 pub(super) struct Slice {
+    pub(super) address_type: &'static str,
     pub(super) endpoints: Vec<Endpoint>,
     pub(super) ports: Vec<EndpointPort>,
 }
@@ -24,7 +26,8 @@ pub(super) struct Slice {
 impl Slice {
     /// Whether an existing slice has this content.
     pub(super) fn is(&self, slice: &EndpointSlice) -> bool {
-        listed(slice.endpoints.clone()) == self.endpoints
+        slice.address_type == self.address_type
+            && listed(slice.endpoints.clone()) == self.endpoints
             && slice.ports.as_deref().unwrap_or_default() == self.ports
     }
 }
@@ -65,11 +68,16 @@ pub(super) fn slices(
             .collect();
         let endpoints: Vec<Endpoint> = pods.iter().map(|pod| endpoint(service, pod, zones)).collect();
         if endpoints.is_empty() {
-            slices.push(Slice { endpoints, ports });
+            slices.push(Slice { address_type: IPV4, endpoints, ports });
             continue;
         }
         let chunks = endpoints.chunks(SLICE);
-        slices.extend(chunks.map(|chunk| Slice { endpoints: chunk.to_vec(), ports: ports.clone() }));
+        let slice = |chunk: &[Endpoint]| Slice {
+            address_type: IPV4,
+            endpoints: chunk.to_vec(),
+            ports: ports.clone(),
+        };
+        slices.extend(chunks.map(slice));
     }
     slices
 }
@@ -248,7 +256,7 @@ mod tests {
     #[test]
     fn a_service_without_pods_has_one_slice_and_no_subset() {
         let slices = slices(&service(), &[], &BTreeMap::new());
-        assert_eq!(slices, [Slice { endpoints: Vec::new(), ports: Vec::new() }]);
+        assert_eq!(slices, [Slice { address_type: IPV4, endpoints: Vec::new(), ports: Vec::new() }]);
         assert_eq!(subsets(&service(), &[]), []);
     }
 }

@@ -14,16 +14,16 @@ const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 /// The failed operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     Create,
     Delete,
 }
 
 /// The new status, and when it changes without an event.
 #[derive(Debug)]
-pub(super) struct Next {
-    pub(super) status: ReplicaSetStatus,
-    pub(super) wake: Option<Duration>,
+pub(crate) struct Next {
+    pub(crate) status: ReplicaSetStatus,
+    pub(crate) wake: Option<Duration>,
 }
 
 /// The desired replicas.
@@ -32,7 +32,7 @@ pub(super) fn wanted(set: &ReplicaSet) -> i32 {
 }
 
 /// Computes the status.
-pub(super) fn next(
+pub(crate) fn next(
     set: &ReplicaSet,
     active: &[Arc<Pod>],
     terminating: usize,

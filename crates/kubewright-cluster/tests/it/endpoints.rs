@@ -4,6 +4,7 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kubewright_cluster::Options;
 use kubewright_envtest::eventually;
 use kubewright_runtime::{Delete, List};
@@ -54,6 +55,84 @@ async fn endpoints_follow_the_pods_and_are_deleted_with_the_service() -> Result<
         let slices = world.client().list::<EndpointSlice>(&List::namespace(&world.namespace)).await?;
         let endpoints = world.client().get_opt::<Endpoints>(&world.key("web")).await?;
         ensure!(slices.is_empty() && endpoints.is_none(), "slices or endpoints are left");
+        Ok(())
+    })
+    .await?;
+    Ok(())
+}
+
+async fn slices_say(world: &World, wanted: &[(&str, bool)]) -> Result<()> {
+    eventually(LIMIT, async || {
+        let slices = world.client().list::<EndpointSlice>(&List::namespace(&world.namespace)).await?;
+        let mut said: Vec<(String, bool)> = slices
+            .iter()
+            .flat_map(|slice| slice.endpoints.iter().flatten())
+            .flat_map(|endpoint| {
+                let ready = endpoint.conditions.as_ref().and_then(|it| it.ready).unwrap_or_default();
+                endpoint.addresses.iter().map(move |address| (address.clone(), ready))
+            })
+            .collect();
+        said.sort();
+        let wanted: Vec<(String, bool)> =
+            wanted.iter().map(|(ip, ready)| ((*ip).to_owned(), *ready)).collect();
+        ensure!(said == wanted, "{said:?}");
+        Ok(())
+    })
+    .await?;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn endpoints_of_a_service_without_a_selector_are_mirrored() -> Result<()> {
+    let world = World::start(Options::default()).await?;
+    let endpoints = |addresses: &[&str]| {
+        let addresses: Vec<_> = addresses.iter().map(|ip| json!({ "ip": ip })).collect();
+        json!({
+            "apiVersion": "v1", "kind": "Endpoints", "metadata": { "name": "db", "labels": { "tier": "data" } },
+            "subsets": [{ "addresses": addresses, "notReadyAddresses": [{ "ip": "192.0.2.9" }], "ports": [{ "port": 5432 }] }],
+        })
+    };
+    world.apply(endpoints(&["192.0.2.1"])).await?;
+    slices_say(&world, &[]).await?;
+    world
+        .apply(json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": { "name": "db" },
+            "spec": { "ports": [{ "port": 5432 }] },
+        }))
+        .await?;
+    slices_say(&world, &[("192.0.2.1", true), ("192.0.2.9", false)]).await?;
+    let slices = world.client().list::<EndpointSlice>(&List::namespace(&world.namespace)).await?;
+    let labels = slices[0].metadata.labels.clone().unwrap_or_default();
+    assert_eq!(labels["endpointslice.kubernetes.io/managed-by"], "endpointslicemirroring-controller.k8s.io");
+    assert_eq!((&*labels["kubernetes.io/service-name"], &*labels["tier"]), ("db", "data"));
+
+    world.apply(endpoints(&["192.0.2.2", "192.0.2.1"])).await?;
+    slices_say(&world, &[("192.0.2.1", true), ("192.0.2.2", true), ("192.0.2.9", false)]).await?;
+    world.client().delete_key::<Endpoints>(&world.key("db"), &Delete::new()).await?;
+    slices_say(&world, &[]).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_whose_condition_has_no_time_keeps_its_endpoints() -> Result<()> {
+    let world = World::start(Options::default()).await?;
+    world
+        .apply(json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" },
+            "spec": { "selector": { "app": "web" }, "ports": [{ "port": 80 }] },
+        }))
+        .await?;
+    let status = json!({ "status": { "conditions": [{
+        "type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": null,
+    }] } });
+    let services = ApiResource::erase::<Service>(&());
+    let services: Api<DynamicObject> = Api::namespaced_with(world.env.client(), &world.namespace, &services);
+    services.patch_status("web", &PatchParams::default(), &Patch::Merge(status)).await?;
+    world.apply(deployment("web", 2, "web:1")).await?;
+    world.ready_pods(2).await?;
+    eventually(LIMIT, async || {
+        let endpoints = world.client().get::<Endpoints>(&world.key("web")).await?;
+        let addresses = endpoints.subsets.iter().flatten().flat_map(|it| it.addresses.iter().flatten());
+        ensure!(addresses.count() == 2, "{:?}", endpoints.subsets);
         Ok(())
     })
     .await?;

@@ -16,6 +16,7 @@ mod kubelet;
 mod namespace;
 mod quota;
 mod replicaset;
+mod replicationcontroller;
 mod scheduler;
 mod statefulset;
 mod world;

@@ -19,6 +19,7 @@ use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::hot::{Hot, Shared};
+use crate::decode::decode;
 use crate::{Key, Kind};
 
 /// How an object is changed before it is kept.
@@ -188,7 +189,7 @@ impl Entry {
         &self,
         keep: Keep<'_>,
     ) -> Result<Arc<K>, serde_json::Error> {
-        self.shared(keep, || serde_json::from_str(&self.body))
+        self.shared(keep, || decode(&self.body))
     }
 
     /// The object without a Rust type of its own.

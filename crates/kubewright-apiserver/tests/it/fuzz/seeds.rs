@@ -100,3 +100,21 @@ pub(crate) const REQUESTS: &[&str] = &[
     "GET /api/v1/watch/namespaces/default/configmaps/victim\n",
     "HEAD /readyz?verbose&exclude=ping\n",
 ];
+
+/// Answers of admission webhooks. The patches add a field, replace the object, and are none.
+pub(crate) const ADMISSION_REVIEWS: &[&str] = &[
+    r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"$uid","allowed":true}}"#,
+    r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"$uid","allowed":false,"status":{"code":403,"message":"no","reason":"Forbidden","details":{"causes":[{"reason":"a","message":"b","field":"c"}]}},"warnings":["w"],"auditAnnotations":{"a":"b"}}}"#,
+    r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"$uid","allowed":true,"patchType":"JSONPatch","patch":"W3sib3AiOiJhZGQiLCJwYXRoIjoiL2RhdGEveCIsInZhbHVlIjoieSJ9XQ=="}}"#,
+    r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"$uid","allowed":true,"patchType":"JSONPatch","patch":"W3sib3AiOiJyZXBsYWNlIiwicGF0aCI6IiIsInZhbHVlIjp7fX1d"}}"#,
+    r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"$uid","allowed":true,"patchType":"JSONPatch","patch":"eA=="}}"#,
+    r#"{"kind":"Status","status":"Failure","message":"no","code":500}"#,
+];
+
+/// Answers of conversion webhooks.
+pub(crate) const CONVERSION_REVIEWS: &[&str] = &[
+    r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"$uid","result":{"status":"Success"},"convertedObjects":[{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"name":"w","namespace":"default"},"spec":{"b":1}}]}}"#,
+    r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"$uid","result":{"status":"Success"},"convertedObjects":[]}}"#,
+    r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"$uid","result":{"status":"Failed","message":"no"}}}"#,
+    r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"$uid","result":{"status":"Success"},"convertedObjects":[{"apiVersion":"example.com/v1","kind":"Other","metadata":{"name":"x","uid":"y","labels":{"a":1}}}]}}"#,
+];

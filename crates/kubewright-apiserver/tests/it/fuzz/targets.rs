@@ -20,7 +20,7 @@ use kubewright_apimachinery::patch::{
 use kubewright_apimachinery::quantity::Quantity;
 use kubewright_apimachinery::selector::{FieldSelector, LabelSelector};
 use kubewright_apimachinery::types::{self, Type};
-use kubewright_apis::{defaults, validation};
+use kubewright_apis::{defaults, protobuf, validation};
 use kubewright_apiserver::clock::ManualClock;
 use kubewright_apiserver::{ApiServer, Options};
 use serde_json::{Value, json};
@@ -170,6 +170,28 @@ pub fn yaml(data: &[u8]) {
     }
 }
 
+/// Protobuf in a body gets an answer in protobuf. What was read can be written.
+pub fn protobuf(data: &[u8]) {
+    if let Ok(object) = protobuf::decode(data) {
+        let written = protobuf::encode(&object).expect("what was read has a protobuf form");
+        protobuf::decode(&written).expect("what was written is protobuf");
+    }
+    let server = SERVER.fork();
+    for path in [
+        "/api/v1/namespaces/default/configmaps",
+        "/api/v1/namespaces/default/pods",
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    ] {
+        let request = Request::post(path)
+            .header(header::CONTENT_TYPE, protobuf::MEDIA_TYPE)
+            .header(header::ACCEPT, protobuf::MEDIA_TYPE);
+        let request = request.body(Full::new(Bytes::copy_from_slice(data))).expect("a request");
+        let (status, body) = answer(&server, request);
+        assert!(!status.is_server_error(), "{status} {}", String::from_utf8_lossy(&body));
+        protobuf::decode(&body).expect("the answer is protobuf");
+    }
+}
+
 /// Any request gets an answer. The first line is method, path, media type and what is accepted; the rest is
 /// the body.
 pub fn request(data: &[u8]) {
@@ -253,7 +275,7 @@ static SERVER: LazyLock<ApiServer> = LazyLock::new(|| {
 });
 
 /// What a server answers at once; of a watch that is the beginning.
-fn answer(server: &ApiServer, request: Request<Full<Bytes>>) -> (StatusCode, Vec<u8>) {
+pub(super) fn answer(server: &ApiServer, request: Request<Full<Bytes>>) -> (StatusCode, Vec<u8>) {
     thread_local! {
         static RUNTIME: tokio::runtime::Runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
@@ -274,6 +296,11 @@ fn answer(server: &ApiServer, request: Request<Full<Bytes>>) -> (StatusCode, Vec
 /// A failure says what it is, and is not the server's.
 fn expect_told(what: &str, status: StatusCode, body: &[u8], patches: bool) {
     if status.is_success() {
+        return;
+    }
+    if body.starts_with(b"k8s\0") {
+        let refusal = protobuf::decode(body).expect("a refusal in protobuf");
+        assert_eq!(refusal["kind"], "Status", "{what}: {status} {refusal}");
         return;
     }
     if String::from_utf8_lossy(body).contains("\nkind: Status\n") {

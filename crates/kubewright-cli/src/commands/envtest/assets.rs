@@ -1,10 +1,12 @@
 //! `kubewright envtest assets`: a folder for `KUBEBUILDER_ASSETS`, in which kubewright is kube-apiserver and etcd.
 //!
+//! Go's suites also start `kubectl` from that folder. It is the one on PATH, if there is one.
 //! Standard output carries exactly one line for a shell to evaluate; what was written is told on standard error.
 //! Nothing is overwritten but links to a kubewright.
 
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow};
@@ -13,6 +15,8 @@ use crate::binaries::Binary;
 use crate::cli::examples::examples;
 use crate::error::Hint as _;
 use crate::ui::Ui;
+
+const KUBECTL: &str = "kubectl";
 
 const EXAMPLES: &[(&str, &str)] = &[
     ("Make the folder, and use it in this shell", r#"eval "$(kubewright envtest assets bin/k8s)""#),
@@ -54,7 +58,43 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
             .with_context(|| format!("cannot write {}", place.display()))?;
         ui.note(&format!("wrote {}, {how} {}", place.display(), program.display()));
     }
+    offer_kubectl(args, &folder, ui)?;
     ui.print(format!("export KUBEBUILDER_ASSETS={}\n", quoted(&folder.to_string_lossy())).as_bytes())
+}
+
+/// Puts the kubectl of PATH into the folder. A kubectl that is there and is no link stays.
+fn offer_kubectl(args: &Args, folder: &Path, ui: &Ui) -> Result<()> {
+    let place = folder.join(KUBECTL);
+    let found = fs::symlink_metadata(&place).ok();
+    if found.as_ref().is_some_and(|found| !found.is_symlink()) {
+        return Ok(());
+    }
+    let Some(program) = on_path(KUBECTL, folder) else {
+        ui.note(
+            "no kubectl on PATH: suites that call kubectl need one; install it and run this command again",
+        );
+        return Ok(());
+    };
+    let how = if args.copy { "a copy of" } else { "a link to" };
+    if args.dry_run {
+        ui.note(&format!("would write {}, {how} {}", place.display(), program.display()));
+        return Ok(());
+    }
+    write(&place, &program, args.copy, found.is_some())
+        .with_context(|| format!("cannot write {}", place.display()))?;
+    ui.note(&format!("wrote {}, {how} {}", place.display(), program.display()));
+    Ok(())
+}
+
+/// A program on PATH, outside of `folder`.
+fn on_path(name: &str, folder: &Path) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let folders =
+        std::env::split_paths(&path).filter(|it| std::path::absolute(it).is_ok_and(|it| it != folder));
+    let mut programs = folders.filter_map(|it| fs::canonicalize(it.join(name)).ok());
+    programs.find(|program| {
+        fs::metadata(program).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    })
 }
 
 /// Whether something of ours is in the way; what is not ours is refused.

@@ -1,0 +1,119 @@
+//! `--feature-gates` and `--runtime-config`: read as kube-apiserver reads them, and compared with what is served.
+//!
+//! Neither changes anything here: the gates and API versions are those that Kubernetes v1.36 has on by default. A value
+//! that kube-apiserver would refuse is refused; one that asks for something else is reported.
+
+use anyhow::{Context as _, Result, bail};
+use kubewright_apis::facts;
+
+use super::flags::Given;
+use crate::error::Hint as _;
+
+/// Reads the gates. Returns a warning if there are any.
+pub(super) fn feature_gates(given: &Given) -> Result<Option<String>> {
+    let mut names = Vec::new();
+    for gate in given.list("feature-gates") {
+        let Some((name, value)) = gate.split_once('=') else {
+            return Err(anyhow::anyhow!("missing bool value for {gate}"))
+                .context("--feature-gates cannot be read")
+                .hint("write NAME=true or NAME=false");
+        };
+        boolean(value).with_context(|| format!("invalid value of {name}={value}"))?;
+        names.push(name.trim());
+    }
+    Ok((!names.is_empty()).then(|| {
+        format!(
+            "feature gates stay at the defaults of Kubernetes v1.36: --feature-gates={} has no effect",
+            names.join(",")
+        )
+    }))
+}
+
+/// Reads API groups, versions and resources to switch on or off. Returns a warning if one of them is not as asked.
+pub(super) fn runtime_config(given: &Given) -> Result<Option<String>> {
+    let mut unavailable = Vec::new();
+    for entry in given.list("runtime-config") {
+        // A key alone is on.
+        let (key, value) = entry.split_once('=').unwrap_or((entry, "true"));
+        let on =
+            boolean(value).with_context(|| format!("invalid value of --runtime-config {key}={value}"))?;
+        let as_asked = match key {
+            "api/ga" => on,
+            "api/beta" | "api/alpha" => !on,
+            // Neither all versions nor none.
+            "api/all" => false,
+            "api/legacy" => bail!("--runtime-config api/legacy is not supported by Kubernetes v1.36"),
+            _ => is_served(key) == on,
+        };
+        if !as_asked {
+            unavailable.push(format!("{key}={on}"));
+        }
+    }
+    Ok((!unavailable.is_empty()).then(|| {
+        format!(
+            "the API versions that are on by default are served: --runtime-config={} has no effect",
+            unavailable.join(",")
+        )
+    }))
+}
+
+/// Whether `group/version` or `group/version/resource` is served; the core group has no name, as `v1`.
+fn is_served(key: &str) -> bool {
+    facts::resources().iter().any(|resource| {
+        let api_version = match resource.group {
+            "" => resource.version.to_owned(),
+            group => format!("{group}/{}", resource.version),
+        };
+        let rest = key.strip_prefix(&api_version);
+        rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('/') == Some(resource.plural))
+    })
+}
+
+/// A boolean as Go reads it.
+fn boolean(text: &str) -> Result<bool> {
+    match text.trim() {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        other => bail!("strconv.ParseBool: parsing {other:?}: invalid syntax"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::flags::{Asked, Program};
+    use super::*;
+
+    const PROGRAM: Program = Program { name: "server", about: "", flags: &[] };
+
+    fn given(line: &str) -> Given {
+        let args: Vec<_> = line.split_whitespace().map(std::ffi::OsString::from).collect();
+        match PROGRAM.parse(&args) {
+            Ok(Asked::Run(given)) => given,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn gates_are_checked_and_reported() {
+        let read = |line: &str| feature_gates(&given(line)).map_err(|error| format!("{error:#}"));
+        assert_eq!(read("--v=1"), Ok(None));
+        let warned = read("--feature-gates=AllAlpha=false,A=true --feature-gates B=1").unwrap().unwrap();
+        assert!(warned.contains("--feature-gates=AllAlpha,A,B has no effect"), "{warned}");
+        assert!(read("--feature-gates=A").unwrap_err().contains("missing bool value for A"));
+        assert!(read("--feature-gates=A=maybe").unwrap_err().contains("invalid value of A=maybe"));
+    }
+
+    #[test]
+    fn versions_that_are_as_asked_are_not_reported() {
+        let read = |line: &str| runtime_config(&given(line)).map_err(|error| format!("{error:#}"));
+        for line in ["--runtime-config=api/ga=true", "--runtime-config=v1,apps/v1=true,batch/v1/jobs=true"] {
+            assert_eq!(read(line), Ok(None), "{line}");
+        }
+        assert_eq!(read("--runtime-config=example.com/v1=false --runtime-config api/alpha=false"), Ok(None));
+        for entry in ["apps/v1=false", "example.com/v1=true", "api/all=true", "batch/v1/jobs=false"] {
+            let warned = read(&format!("--runtime-config={entry}")).unwrap().unwrap();
+            assert!(warned.contains(entry), "{warned}");
+        }
+        assert!(read("--runtime-config=apps/v1=x").unwrap_err().contains("invalid syntax"));
+    }
+}
