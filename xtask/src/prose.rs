@@ -127,7 +127,7 @@ pub fn logs(source: &str) -> Vec<Text> {
                 .windows(2)
                 .filter(|pair| pair[0].to_string() != "=")
                 .filter_map(|pair| literal(&pair[1]));
-            texts.extend(trees.first().and_then(literal).into_iter().chain(values).map(text));
+            texts.extend(trees.first().and_then(literal).into_iter().chain(values).map(|it| text(&it)));
         }
     });
     texts
@@ -145,7 +145,7 @@ pub fn errors(source: &str) -> Vec<Text> {
         let formatted = is(&["|", "|", "format", "!"]) && in_context;
         in_context = is(&[".", "with_context"]);
         if message || formatted || is(&[".", "context"]) {
-            texts.extend(trees.iter().filter_map(literal).map(text));
+            texts.extend(trees.iter().filter_map(literal).map(|it| text(&it)));
         }
     });
     texts
@@ -181,7 +181,7 @@ fn literal(tree: &TokenTree) -> Option<Literal> {
     }
 }
 
-fn text(literal: Literal) -> Text {
+fn text(literal: &Literal) -> Text {
     let mut lines = literal.to_string();
     while let Some((head, tail)) = lines.split_once("\\\n") {
         lines = format!("{head}{}", tail.trim_start());

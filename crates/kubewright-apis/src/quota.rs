@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_of_services_and_claims() {
+    fn services_and_claims_use_node_ports_and_storage() {
         let service = json!({ "spec": { "type": "LoadBalancer", "ports": [{}, {}] } });
         assert_eq!(
             text(&usage("services", &service, 0)),

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// Capacity of the channel that triggers reconciles.
 const ASKED: usize = 1024;
 
+/// The running operator on kubewright-runtime.
 pub struct Ours {
     manager: Manager,
     asks: mpsc::Sender<Key>,

@@ -31,6 +31,7 @@ use self::pages::Metrics;
 /// Backoff after a failed reconcile.
 const RETRY: Duration = Duration::from_secs(5);
 
+/// The running operator on kube-rs.
 pub struct Peer {
     asks: mpsc::Sender<()>,
     known: watch::Receiver<bool>,

@@ -37,20 +37,20 @@ pub(super) fn run(bench: &Bench, kubewright: &Path, project: &Project, rows: &mu
         let config = connect::infer(&kubeconfig).await?;
         anyhow::Ok(connect::client(config, connect::Options::default())?)
     })?;
-    let mut before = SAID.to_owned();
+    let mut before = MESSAGE.to_owned();
     for round in 1..=bench.rounds {
         bench.progress.say(&format!("dev: save, round {round} of {}", bench.rounds));
-        let said = format!("{SAID}, {round}");
+        let message = format!("{MESSAGE}, {round}");
         let saved = Instant::now();
-        project.change_reconciler(&before, &said)?;
-        runtime.block_on(status(&client, &said))?;
+        project.change_reconciler(&before, &message)?;
+        runtime.block_on(status(&client, &message))?;
         let total = saved.elapsed().as_secs_f64();
         let cargo = finished(&dev.until(" Finished ")?)?;
         dev.until(" rebuilt in ")?;
         rows.sample("save to reconciled", Unit::Seconds, total);
         let own = "save to reconciled, without cargo's build time";
         rows.sample(own, Unit::Millis, (total - cargo).max(0.0)).target = Some(OWN_MS);
-        before = said;
+        before = message;
     }
     dev.end()
 }

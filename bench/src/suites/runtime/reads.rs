@@ -28,7 +28,7 @@ pub(super) fn measure(bench: &Bench, rows: &mut Rows) -> Result<()> {
     bench.progress.say("runtime: creating Pods");
     let server = on_threads(async {
         let world = World::filled(0).await?;
-        world.fill_labelled_pods(PODS, APPS).await?;
+        world.fill_labeled_pods(PODS, APPS).await?;
         Ok(world)
     })?;
     for round in 1..=bench.rounds {

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_of_pods() {
+    fn quota_scopes_match_pods_by_their_spec() {
         let is_in = |pod: &Value, scope: &str| is_in_scope(pod, scope, &Value::Null);
         let plain = json!({ "spec": { "containers": [{}], "activeDeadlineSeconds": 5 } });
         assert!(is_in(&plain, "BestEffort") && is_in(&plain, "Terminating"));

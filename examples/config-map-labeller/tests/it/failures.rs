@@ -131,7 +131,7 @@ async fn an_unreachable_server_is_retried() -> Result<()> {
     let cluster = Cluster::start().await?;
     // A port that was free a moment ago, without a listener.
     let closed = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-    let mut operator = Program::on(&cluster.kubeconfig_by(nobody)?, &[], &[])?;
+    let mut operator = Program::on(&cluster.kubeconfig_by(closed)?, &[], &[])?;
     let line = operator.logs("list or watch failed").await?;
     assert_eq!(line["level"], "warn");
     let error = line["error"].as_str().unwrap_or_default();

@@ -115,7 +115,7 @@ async fn manifests_are_printed_without_a_cluster() -> Result<()> {
     assert_eq!(said["controllers"][0]["for"]["kind"], "ConfigMap", "{said:#}");
     // `kubewright manifests` sets this variable, which overrides the arguments.
     let printed = Program::start(&[], &[("KUBEWRIGHT_MANIFESTS", "1")])?.end().await?;
-    told.succeeded()?;
-    assert_eq!(told.stdout, asked.stdout);
+    printed.succeeded()?;
+    assert_eq!(printed.stdout, asked.stdout);
     Ok(())
 }
