@@ -20,7 +20,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager
         .controller(ReplicationControllers)
         .owns::<Pod>()
-        .watches::<Pod>(|pod, cache| adoption::takers::<ReplicationController>(pod, cache, selector))
+        .watches::<Pod>(|pod, cache| adoption::adopters::<ReplicationController>(pod, cache, selector))
         .concurrency(4)
         .register()
 }
@@ -37,7 +37,7 @@ impl Reconciler for ReplicationControllers {
 
     async fn reconcile(&self, controller: &ReplicationController, cx: &Context) -> Result<Outcome> {
         let Some(selector) = selector(controller) else { return Ok(Outcome::done()) };
-        let pods = adoption::adoption::<_, Pod>(cx.client(), controller, &selector).await?;
+        let pods = adoption::claim::<_, Pod>(cx.client(), controller, &selector).await?;
         let active: Vec<_> = pods.into_iter().filter(|pod| pod::is_active(pod)).collect();
         let set = as_replica_set(controller);
         let managed = match controller.metadata.deletion_timestamp {
