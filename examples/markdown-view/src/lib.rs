@@ -6,3 +6,4 @@
 pub mod api;
 pub mod controllers;
 pub mod registry;
+pub mod webhooks;

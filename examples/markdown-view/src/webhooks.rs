@@ -1,0 +1,3 @@
+//! Webhooks of this operator.
+
+pub mod v1;

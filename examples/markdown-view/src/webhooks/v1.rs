@@ -1,0 +1,4 @@
+//! Webhooks of kinds in version v1.
+
+pub mod markdown_view;
+pub mod markdown_view_conversion;
