@@ -89,6 +89,9 @@ impl Webhooks {
     pub(crate) fn new(project: &str, host: &Host) -> Result<Self> {
         let (interface, name) = match host {
             Host::Loopback => (Ipv4Addr::LOCALHOST, "127.0.0.1".to_owned()),
+            Host::Named(name) if name.parse().is_ok_and(|ip: Ipv4Addr| ip.is_loopback()) => {
+                (Ipv4Addr::LOCALHOST, name.clone())
+            }
             Host::Named(name) => (Ipv4Addr::UNSPECIFIED, name.clone()),
         };
         let port = TcpListener::bind((interface, 0)).and_then(|listener| listener.local_addr());

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use kubewright_manifests::declarations::Declarations;
 use tokio::time::Instant;
 
@@ -14,6 +14,7 @@ use super::{Repeat, SAMPLES_STAY, Session};
 use crate::dev::operator::Started;
 use crate::dev::report::{count, shown};
 use crate::dev::samples::{self, Placed};
+use crate::error::Hint as _;
 use crate::project::{Manifests, manifests};
 
 impl Session {
@@ -28,8 +29,18 @@ impl Session {
 
         let began = Instant::now();
         let mut manifests = self.manifests(program).await?;
-        if let Some(webhooks) = &self.webhooks {
-            webhooks.convert_here(&mut manifests.definitions);
+        match &self.webhooks {
+            Some(webhooks) => webhooks.convert_here(&mut manifests.definitions),
+            // Without the conversion, objects of the other versions could be neither read nor written.
+            None if !manifests.declarations.conversions.is_empty() => {
+                return Err(anyhow!(
+                    "the operator converts versions, and it is not known how this cluster reaches it"
+                ))
+                .hint(
+                    "set --webhook-host to a name or address of this machine that the cluster can connect to",
+                );
+            }
+            None => {}
         }
         let took = shown(began.elapsed());
         line.push(format!("manifests {took}"));

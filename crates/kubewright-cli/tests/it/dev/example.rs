@@ -29,15 +29,45 @@ fn the_example_is_available_with_its_pods_on_either_cluster() {
     );
     let ready = server.line_with("ready https://");
     let url = ready.split_whitespace().nth(1).expect("the line has the address");
-    let line = format!("--existing-cluster --once --timeout 8m --kubeconfig {}", kubeconfig.display());
+    let line = format!("--existing-cluster --webhook-host 127.0.0.1 --kubeconfig {}", kubeconfig.display());
     let mut existing = Dev::start(&folder, NAME, &line);
-    let ended = existing.wait();
+    existing.says("sample MarkdownView default/markdownview-v2-sample: Available");
+    pods_run(&kubeconfig);
+    rules_are_enforced(&project, &kubeconfig);
+    let ended = existing.end("INT");
     assert_eq!(ended.status, Some(0), "{}{}", ended.stdout, ended.stderr);
     let first = ended.stdout.lines().next().unwrap_or_default();
     assert!(first.contains(url) && first.contains(": context "), "{first}");
-    is_available(&ended.stdout);
-    pods_run(&kubeconfig);
     assert_eq!(existing.operators(), Vec::<String>::new());
+    // No webhook is left that nothing answers.
+    let left = "get mutatingwebhookconfigurations,validatingwebhookconfigurations -o name";
+    assert_eq!(kubectl(&kubeconfig, left), "");
+}
+
+/// A bad object is refused with all its errors, and each version shows an object that was written in the other.
+#[track_caller]
+fn rules_are_enforced(project: &Project, kubeconfig: &Path) {
+    let bad = project.path("bad.yaml");
+    let text = "apiVersion: view.example.com/v1\nkind: MarkdownView\nmetadata: {name: bad}\n\
+                spec: {replicas: 10, markdowns: {page1.md: text}}\n";
+    std::fs::write(&bad, text).expect("the folder can be written");
+    let refused = crate::run::run(
+        crate::run::kubectl().arg("--kubeconfig").arg(kubeconfig).args(["apply", "-f"]).arg(&bad),
+    );
+    assert_eq!(refused.status, 1, "{}{}", refused.stdout, refused.stderr);
+    for error in [
+        "spec.replicas: Invalid value: 10: must be between 1 and 5",
+        "spec.markdowns: Required value: SUMMARY.md",
+    ] {
+        assert!(refused.stderr.contains(error), "{}", refused.stderr);
+    }
+    let get = |version: &str, name: &str, path: &str| {
+        let line = format!("get markdownviews.{version}.view.example.com {name} -o jsonpath={path}");
+        kubectl(kubeconfig, &line)
+    };
+    let image = "peaceiris/mdbook:latest";
+    assert_eq!(get("v2", "markdownview-sample", "{.spec.viewer.image}"), image);
+    assert_eq!(get("v1", "markdownview-v2-sample", "{.spec.viewerImage}"), image);
 }
 
 #[track_caller]
@@ -49,5 +79,5 @@ fn is_available(stdout: &str) {
 #[track_caller]
 fn pods_run(kubeconfig: &Path) {
     let phases = kubectl(kubeconfig, "get pods -o jsonpath={..phase}");
-    assert_eq!(phases, "Running");
+    assert_eq!(phases, "Running Running");
 }
