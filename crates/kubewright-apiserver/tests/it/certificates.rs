@@ -133,6 +133,8 @@ async fn an_approved_client_certificate_is_issued_with_the_subject_of_the_reques
     let mut body =
         request(CLIENT, &pem("jane", Some("dev"), Vec::new())?, &["digital signature", "client auth"]);
     body["spec"]["expirationSeconds"] = 7200.into();
+    // As in kube-apiserver, a request without any field of a manager is not tracked later either.
+    body["metadata"]["labels"] = json!({"a": "b"});
     create(&server, User::admin(), &body).await?;
     assert!(read(&server).await?["status"].get("certificate").is_none());
     let approved = approve(&server).await?;
