@@ -166,7 +166,72 @@ fn help_of_envtest_assets_says_how_to_use_the_folder() {
 
 #[test]
 fn help_of_create_webhook() {
-    assert_snapshot!(kubewright("create webhook --help"), @"");
+    assert_snapshot!(kubewright("create webhook --help"), @"
+    exit status 0
+    --- stdout
+    Add webhooks to a kind: at least one of --defaulting, --programmatic-validation and --conversion
+
+    Usage: kubewright create webhook [OPTIONS]
+
+    Options:
+          --group <GROUP>
+              Group of the kind, without the domain of the project
+          --version <VERSION>
+              Version, such as v1 or v1beta1
+          --kind <KIND>
+              Kind, such as MarkdownView
+          --defaulting
+              The defaulting webhook, which sets values before an object is stored
+          --programmatic-validation
+              The validating webhook, which accepts or refuses objects
+          --conversion
+              The conversion between versions; the hub is --version
+          --spoke <VERSIONS>
+              Versions that are converted to the hub and back, separated by commas
+          --defaulting-path <PATH>
+              Path of the defaulting webhook [default: /mutate-GROUP-VERSION-KIND]
+          --validation-path <PATH>
+              Path of the validating webhook [default: /validate-GROUP-VERSION-KIND]
+          --plural <NAME>
+              Plural in paths, for a kind of a crate [default: by the rules of English]
+          --external-api-path <PATH>
+              Rust module with the type of a kind that a crate defines
+          --external-api-domain <DOMAIN>
+              Domain of the group of such a kind
+          --external-api-module <NAME@VERSION>
+              Crate to depend on for it
+          --project <FOLDER>
+              Folder of the project [default: .]
+          --dry-run
+              Write nothing, and print what would change
+          --force
+              Replace or remove files even where changes of yours are lost
+      -h, --help
+              Print help
+
+    Global options:
+          --color <WHEN>  When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+      -q, --quiet         Print results and errors only
+      -v, --verbose...    Say more; repeat for even more
+
+    Examples:
+      # Set defaults and validate objects of a kind
+      kubewright create webhook --group shop --version v1 --kind Order --defaulting
+      --programmatic-validation
+
+      # Convert v2 to v1 and back
+      kubewright create webhook --group shop --version v1 --kind Order --conversion --spoke v2
+
+      # Validate a built-in kind
+      kubewright create webhook --group apps --version v1 --kind Deployment --programmatic-validation
+
+      # Choose the path
+      kubewright create webhook --group shop --version v1 --kind Order --defaulting --defaulting-path
+      /default-order
+
+      # See what would change
+      kubewright create webhook --group shop --version v1 --kind Order --defaulting --dry-run
+    ");
 }
 
 #[test]
