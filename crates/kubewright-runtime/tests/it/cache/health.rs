@@ -81,7 +81,7 @@ async fn a_permission_that_is_revoked_is_visible_at_once() -> Result<()> {
         let labels = r#"group="",version="v1",kind="ConfigMap",reason="Forbidden""#;
         let refused = metric(&manager, &format!("kubewright_informer_failures_total{{{labels}}}"));
         assert_eq!(refused, Some(1.0));
-        let lines = log.saying("list or watch is forbidden: check the RBAC rules of the operator");
+        let lines = log.saying("list or watch is forbidden; check the RBAC rules of the operator");
         assert_eq!(lines.len(), 1 + usize::from(relist), "{lines:?}");
         world.faults.heal();
         eventually_within(Duration::from_secs(62), "the watch", || manager.cache().health().is_ok()).await;
@@ -141,6 +141,6 @@ async fn a_watch_that_is_open_again_and_quiet_is_healthy() -> Result<()> {
     world.faults.end(is_map_watch);
     tokio::time::sleep(Duration::from_mins(5)).await;
     let reason = manager.cache().health().unwrap_err();
-    assert!(reason.ends_with("the server ends each watch at once"), "{reason}");
+    assert!(reason.ends_with("the server closes watches immediately"), "{reason}");
     running.end().await
 }
