@@ -180,7 +180,7 @@ pub async fn ensure<'a, K: Writable>(
             },
         }
     }
-    unreachable!("the tries are counted")
+    unreachable!("the last attempt returns")
 }
 
 /// Removes a finalizer from an object, unless it has none or is gone.
@@ -201,7 +201,7 @@ pub async fn release<K: Writable>(client: &Client, object: &K, name: &str) -> Re
             },
         }
     }
-    unreachable!("the tries are counted")
+    unreachable!("the last attempt returns")
 }
 
 async fn write<K: Writable>(client: &Client, object: &K, operations: Value) -> Result<K, client::Error> {

@@ -49,7 +49,7 @@ async fn a_watch_that_fails_for_more_than_two_minutes_is_not_ready() -> Result<(
         reason.starts_with("watch of v1, Kind=ConfigMap in namespace default has failed for 1"),
         "{reason}"
     );
-    assert!(reason.contains("no answer from the API server"), "{reason}");
+    assert!(reason.contains("no response from the API server"), "{reason}");
     let failures = metric(
         &manager,
         r#"kubewright_informer_failures_total{group="",version="v1",kind="ConfigMap",reason="Connection"}"#,

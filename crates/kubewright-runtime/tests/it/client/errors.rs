@@ -86,7 +86,7 @@ async fn a_proxy_that_speaks_no_json_is_understood_by_its_code() {
     assert!(matches!(error, Error::Decode { .. }));
     let error = met(Effect::Refuse).await;
     assert!(matches!(error, Error::Send(_)) && is(&error).is_empty());
-    assert_eq!(error.to_string(), "no answer from the API server");
+    assert_eq!(error.to_string(), "no response from the API server");
 }
 
 #[tokio::test(start_paused = true)]
