@@ -89,7 +89,7 @@ async fn a_request_is_sent_again_if_the_server_says_when() -> Result<()> {
     let client = client(server.address, Some(metrics.with_registry(ClientMetrics::register)))?;
     assert_eq!(send(&client, Method::POST).await?, StatusCode::CREATED);
     assert_eq!(server.asked(), 3);
-    let logged = log.saying("retrying request");
+    let logged = log.saying("Retrying request");
     assert_eq!(logged.len(), 2, "{logged:?}");
     for part in ["method=POST", "path=/api/v1/namespaces/default/configmaps", "attempt=2", "status=503"] {
         assert!(logged[1].contains(part), "{part} is not in {}", logged[1]);
@@ -114,7 +114,7 @@ async fn only_the_first_retry_of_a_request_is_logged_at_info() -> Result<()> {
     let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
     let client = client(address, None)?;
     send(&client, Method::GET).await.expect_err("the connection is refused");
-    let logged = log.saying("retrying request");
+    let logged = log.saying("Retrying request");
     assert_eq!(logged.len(), 5, "{logged:?}");
     let at_info: Vec<&String> = logged.iter().filter(|line| line.contains("INFO")).collect();
     assert!(matches!(&at_info[..], [first] if first.contains("attempt=1")), "{at_info:?}");

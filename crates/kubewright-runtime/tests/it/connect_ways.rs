@@ -96,7 +96,7 @@ async fn a_proxy_that_will_not_is_said() -> Result<()> {
     for (answer, said) in [
         ("HTTP/1.1 407 Proxy Authentication Required", "http://USER:PASSWORD@HOST:PORT"),
         ("HTTP/1.1 403 Forbidden", "403 Forbidden"),
-        ("SSH-2.0", "no HTTP proxy"),
+        ("SSH-2.0", "not an HTTP proxy"),
     ] {
         let proxy = Proxy::open(answer).await?;
         let text = by_way_of(&listening, &format!("http://{}", proxy.address));

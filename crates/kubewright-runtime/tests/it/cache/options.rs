@@ -186,7 +186,7 @@ async fn what_cannot_be_read_is_said_when_it_is_read() -> Result<()> {
     soon("the list", informer.synced()).await?;
     let entry = informer.entry(&Key::namespaced("default", "a")).unwrap();
     let error = informer.decode::<Picky>(&entry).unwrap_err();
-    assert_eq!(error.to_string(), "ConfigMap default/a does not read as its Rust type says");
+    assert_eq!(error.to_string(), "failed to decode ConfigMap default/a");
     Ok(())
 }
 

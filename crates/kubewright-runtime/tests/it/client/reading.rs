@@ -159,7 +159,7 @@ async fn a_kind_that_is_installed_later_is_found_then() -> Result<()> {
     assert!(error.is_unknown_kind() && !error.is_not_found());
     assert_eq!(
         error.to_string(),
-        "the API server serves no example.org/v1, Kind=Widget: install its CRD, or correct the name"
+        "the API server does not serve example.org/v1, Kind=Widget: install its CRD, or correct the name"
     );
     world.widgets().await?;
     // Who asks in a loop does not flood the server.

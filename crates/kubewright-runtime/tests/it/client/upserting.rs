@@ -62,7 +62,7 @@ async fn a_function_that_fails_or_moves_the_object_changes_nothing() -> Result<(
         assert!(matches!(moved.downcast_ref(), Some(Error::Moved { .. })));
         assert_eq!(
             moved.to_string(),
-            "the object was moved from default/a to default/b: name and namespace must stay"
+            "the object was renamed from default/a to default/b: name and namespace must not change"
         );
     }
     assert_eq!(world.faults.count(Asked::is_write), 0);
