@@ -193,7 +193,7 @@ impl<'a> Reflector<'a> {
                 kind = %self.informer.kind().gvk(),
                 namespace = self.part.namespace(),
                 error = %Chain(&error),
-                again_in = ?pause,
+                retry_in = ?pause,
                 "{}",
                 match () {
                     () if error.is_not_found() => "resource is not served; is the CRD installed?",

@@ -317,10 +317,10 @@ async fn every_line_of_a_reconcile_says_whose_it_is() -> Result<()> {
         );
         assert!(line.contains(&told), "{line}\n{told}");
     }
-    let failed = log.saying("reconcile failed");
+    let failed = log.saying("Reconciler error");
     let second = failed.last().expect("two runs failed");
     assert!(second.contains("the test wants this") && second.contains(&ids[1]), "{failed:?}");
-    assert!(second.contains("again_in=10ms"), "{failed:?}");
+    assert!(second.contains("retry_in=10ms"), "{failed:?}");
     Ok(())
 }
 

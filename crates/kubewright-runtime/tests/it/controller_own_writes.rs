@@ -224,10 +224,13 @@ async fn after_ten_seconds_it_runs_all_the_same_and_says_so() -> Result<()> {
     let operator = Operator::new(paint_and_create).await?;
     let running = operator.run(is_maps).await;
     tokio::time::sleep(Duration::from_secs(9)).await;
-    assert_eq!((operator.notes.len(), log.saying("cache has not caught up with own writes").len()), (1, 0));
+    assert_eq!(
+        (operator.notes.len(), log.saying("cache has not seen the controller's own writes").len()),
+        (1, 0)
+    );
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(operator.notes.all(), ["red old", "blue old"]);
-    let warned = log.saying("cache has not caught up with own writes");
+    let warned = log.saying("cache has not seen the controller's own writes");
     assert_eq!(warned.len(), 1);
     assert!(warned[0].contains("WARN") && warned[0].contains("object=default/a"), "{warned:?}");
     // Once. What comes later is no longer waited for.

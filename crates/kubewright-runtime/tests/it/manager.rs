@@ -396,7 +396,7 @@ async fn controllers_that_cannot_work_are_refused_with_advice() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-#[should_panic(expected = "a controller of keys owns nothing; use watches()")]
+#[should_panic(expected = "a key controller owns no objects; use watches()")]
 async fn keys_own_nothing() {
     let world = World::new();
     let keys = KeyActs::new(|_| Box::pin(async { Ok(Outcome::done()) }));

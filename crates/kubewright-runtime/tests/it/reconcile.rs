@@ -165,7 +165,7 @@ async fn every_error_goes_through_the_question_mark() -> Result<()> {
     manager.controller(reconcile_fn(fails)).register()?;
     let running = Running::start(&manager);
     tokio::time::sleep(Duration::from_hours(1)).await;
-    let lines = log.saying("reconcile failed");
+    let lines = log.saying("Reconciler error");
     let texts = [
         "no color named \\\"red\\\"",
         "mixing: no color named",
