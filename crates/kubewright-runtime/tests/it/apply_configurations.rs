@@ -168,7 +168,7 @@ async fn an_object_of_a_cache_that_drops_owners_says_how_to_get_them() -> Result
     let there = soon("the cache", world.cached(&running.cache).get::<Widget>(&key)).await?;
     let error = WidgetApply::extract(&there, "a").unwrap_err();
     assert!(matches!(error, ExtractError::NoManagedFields(_)));
-    insta::assert_snapshot!(error, @"Widget default/a has no metadata.managedFields, and a cache keeps none unless told so: read it with Client::uncached, or have the cache keep them with KindOptions::keep_managed_fields");
+    insta::assert_snapshot!(error, @"Widget default/a has no metadata.managedFields, which the cache drops by default: read it with Client::uncached, or keep them with KindOptions::keep_managed_fields");
 
     let keeping = CacheOptions::default().kind::<Widget>(KindOptions::new().keep_managed_fields());
     let running = world.cache(keeping);

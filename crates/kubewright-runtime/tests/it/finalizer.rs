@@ -252,7 +252,7 @@ async fn errors_of_the_server_are_told_from_those_of_the_reconciler() -> Result<
     let error = finalizer::run(&client, &*object, NAME, fail).await.unwrap_err();
     let Some(finalizer::Error::Add { source, .. }) = error.downcast_ref() else { panic!("{error:?}") };
     assert!(matches!(source, Error::Send(_)));
-    assert_eq!(error.to_string(), "the finalizer example.org/cleanup cannot be added");
+    assert_eq!(error.to_string(), "failed to add the finalizer example.org/cleanup");
     let error = finalizer::run(&client, &*object, NAME, fail).await.unwrap_err();
     assert!(error.is::<Mine>());
 

@@ -223,7 +223,7 @@ async fn a_client_of_one_namespace_keeps_to_it() -> Result<()> {
             client.delete_all_of::<ConfigMap>(&List::namespace("other"), &Delete::new()).await.unwrap_err(),
         ] {
             assert!(matches!(&error, Error::OtherNamespace { namespace, .. } if namespace == "other"));
-            assert!(error.to_string().contains("this client is for \"default\" only"), "{error}");
+            assert!(error.to_string().contains("this client is restricted to \"default\""), "{error}");
         }
     }
     let error = world.client().get::<ConfigMap>(&Key::cluster("a")).await.unwrap_err();
