@@ -68,7 +68,7 @@ async fn every_reason_has_its_predicate() {
         let error = met(Effect::Status(code, reason)).await;
         assert_eq!(is(&error), wanted, "{code} {reason}");
         assert_eq!(error.status().unwrap().code, code);
-        assert_eq!(error.to_string(), format!("as the test has it: {reason}"));
+        assert_eq!(error.to_string(), format!("injected by the test: {reason}"));
     }
 }
 
