@@ -186,7 +186,8 @@ impl Cache {
         })
     }
 
-    /// All informers of a kind, in any version and with any selection. A write in one version is an event in all of them.
+    /// All informers of a kind, in any version and with any selection. A write in one version is an event in all of
+    /// them.
     pub(crate) fn all_of(&self, kind: &Kind) -> Vec<Arc<Informer>> {
         let Gvk { group, kind, .. } = kind.gvk();
         let informers = self.informers();
@@ -210,15 +211,15 @@ impl Cache {
         });
     }
 
-    /// Gets one object, or `None` if it does not exist. Never waits: fails if the type is not watched, its first list is
-    /// not complete, or its informer has stopped.
+    /// Gets one object, or `None` if it does not exist. Never waits: fails if the type is not watched, its first list
+    /// is not complete, or its informer has stopped.
     pub fn get<K: Object>(&self, key: &Key) -> Result<Option<Arc<K>>, Error> {
         let informer = self.read::<K>()?;
         informer.get(key)?.map(|entry| informer.decode(&entry)).transpose()
     }
 
-    /// Lists the objects of a type. Never waits: fails if the type is not watched, its first list is not complete, or its
-    /// informer has stopped.
+    /// Lists the objects of a type. Never waits: fails if the type is not watched, its first list is not complete, or
+    /// its informer has stopped.
     pub fn list<K: Object>(&self, list: &List) -> Result<Vec<Arc<K>>, Error> {
         let informer = self.read::<K>()?;
         informer.entries(list)?.iter().map(|entry| informer.decode(entry)).collect()
@@ -250,8 +251,8 @@ impl Cache {
     /// Checks that all watched kinds are synced and their watches work; otherwise returns the reasons. This is the
     /// manager's readiness check `informer-sync`.
     ///
-    /// It fails if an informer has stopped, if a first list is not complete, if a list or watch is forbidden, or if a list
-    /// or watch has been failing for longer than [`WATCH_FAILURE`].
+    /// It fails if an informer has stopped, if a first list is not complete, if a list or watch is forbidden, or if a
+    /// list or watch has been failing for longer than [`WATCH_FAILURE`].
     pub fn health(&self) -> Result<(), String> {
         let named = |what: &str, kinds: Vec<Gvk>| {
             let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
@@ -352,7 +353,8 @@ struct Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        // Close the queue first: an informer created from now on is stopped by its creator, because it cannot be queued.
+        // Close the queue first: an informer created from now on is stopped by its creator, because it cannot be
+        // queued.
         self.queue.close();
         for running in self.cache.informers().values() {
             running.informer.stop();

@@ -56,10 +56,10 @@ tokio::task_local! {
 ///
 /// # In a reconcile
 ///
-/// Writes in a reconcile are tracked, so that its key does not run again before the cache has seen them. This applies to
-/// every client with a cache, such as a stored clone of [`Manager::client`](crate::Manager::client) or the client of an
-/// earlier reconcile. In a task that the reconcile spawned, it applies only to clones of this reconcile's own client,
-/// and only while the reconcile runs.
+/// Writes in a reconcile are tracked, so that its key does not run again before the cache has seen them. This applies
+/// to every client with a cache, such as a stored clone of [`Manager::client`](crate::Manager::client) or the client of
+/// an earlier reconcile. In a task that the reconcile spawned, it applies only to clones of this reconcile's own
+/// client, and only while the reconcile runs.
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,

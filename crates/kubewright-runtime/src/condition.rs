@@ -1,7 +1,7 @@
 //! Status conditions: set, find, compare.
 //!
-//! Invariant: `lastTransitionTime` changes exactly when the status changes. The order is kept, so that setting an unchanged
-//! condition leaves the object unchanged and nothing needs to be written.
+//! Invariant: `lastTransitionTime` changes exactly when the status changes. The order is kept, so that setting an
+//! unchanged condition leaves the object unchanged and nothing needs to be written.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -29,7 +29,8 @@ pub struct ConditionUpdate {
 }
 
 impl ConditionUpdate {
-    /// A condition with a type and a status. The reason is a CamelCase identifier for programs, the message is for users.
+    /// A condition with a type and a status. The reason is a CamelCase identifier for programs, the message is for
+    /// users.
     pub fn new(
         type_: impl Into<String>,
         status: ConditionStatus,

@@ -1,17 +1,17 @@
 //! The connection to the API server.
 //!
-//! [`client`] creates a [`kube::Client`] over our own transport. kube's default transport uses HTTP/1.1 only: each watch
-//! has its own connection, and a peer that dies silently goes unnoticed. Here requests and watches share one HTTP/2
-//! connection per hundred concurrent requests, which is kube-apiserver's limit. While the first connection is being
-//! established there may briefly be more, as with Go's client. Invariant: **a dead peer is detected within 15 s, an idle
-//! one is kept.**
+//! [`client`] creates a [`kube::Client`] over our own transport. kube's default transport uses HTTP/1.1 only: each
+//! watch has its own connection, and a peer that dies silently goes unnoticed. Here requests and watches share one
+//! HTTP/2 connection per hundred concurrent requests, which is kube-apiserver's limit. While the first connection is
+//! being established there may briefly be more, as with Go's client. Invariant: **a dead peer is detected within 15 s,
+//! an idle one is kept.**
 //!
-//! - HTTP/2: a ping after 5 s without data, also without requests, with a timeout of 10 s. An unanswered ping closes the
-//!   connection and all its watches.
+//! - HTTP/2: a ping after 5 s without data, also without requests, with a timeout of 10 s. An unanswered ping closes
+//!   the connection and all its watches.
 //! - HTTP/1.1, if the server or a proxy does not support HTTP/2: TCP keepalive (5 s idle, then 3 probes 3 s apart), and
 //!   `TCP_USER_TIMEOUT` for unacknowledged data.
-//! - A request has a deadline ([`Options::request_timeout`]) for its whole response. A watch has none: it may be idle for
-//!   as long as nothing changes.
+//! - A request has a deadline ([`Options::request_timeout`]) for its whole response. A watch has none: it may be idle
+//!   for as long as nothing changes.
 //!
 //! Kept from kube's stack: base URI, token refresh, extra and impersonation headers, reloading of CA files, the TLS
 //! server name, tunnels through HTTP proxies. Retries follow client-go instead: kube's policy retries any request after
@@ -21,12 +21,12 @@
 //! Requests that upgrade the connection (`exec`, `attach`) use HTTP/1.1. Not supported are SOCKS proxies and the
 //! `auth-provider` of old kubeconfigs, which kubectl 1.26 removed in favor of exec plugins.
 //!
-//! This module calls neither kube's client stack nor its kubeconfig loader, so that the linker drops them; they would be
-//! a fifth of the binary.
+//! This module calls neither kube's client stack nor its kubeconfig loader, so that the linker drops them; they would
+//! be a fifth of the binary.
 //!
 //! [`infer`] finds the cluster. Two settings of kube have a different meaning here: `read_timeout` limits the wait for
-//! the response headers, not the idle time of a watch, and `write_timeout` is ignored in favor of pings and TCP options.
-//! [`kube::Client::valid_until`] is not set.
+//! the response headers, not the idle time of a watch, and `write_timeout` is ignored in favor of pings and TCP
+//! options. [`kube::Client::valid_until`] is not set.
 
 mod agent;
 mod auth;
@@ -77,8 +77,8 @@ use crate::SystemClock;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The user agent, which appears in the API server's audit log. See [`user_agent`]. A `User-Agent` in the headers of
-    /// the [`kube::Config`] takes precedence.
+    /// The user agent, which appears in the API server's audit log. See [`user_agent`]. A `User-Agent` in the headers
+    /// of the [`kube::Config`] takes precedence.
     pub user_agent: String,
     /// The request metrics, if enabled.
     pub metrics: Option<ClientMetrics>,
@@ -122,8 +122,8 @@ impl Default for Options {
 impl Options {
     /// How long sent data may stay unacknowledged.
     ///
-    /// On Linux this overrides the number of keepalive probes and is checked at each probe. Half an interval less than the
-    /// time of the last probe closes the connection at exactly that probe.
+    /// On Linux this overrides the number of keepalive probes and is checked at each probe. Half an interval less than
+    /// the time of the last probe closes the connection at exactly that probe.
     fn tcp_user_timeout(&self) -> Duration {
         let last_probe = self.keepalive_idle + self.keepalive_interval * self.keepalive_probes;
         last_probe.saturating_sub(self.keepalive_interval / 2)
@@ -158,8 +158,8 @@ pub enum ConnectError {
 /// The tower service below a client. It takes requests with a path and sends them to the cluster.
 pub type ApiService = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>;
 
-/// Creates a client. The first request opens the connection. An exec plugin runs once before this returns. Must be called
-/// within a tokio runtime.
+/// Creates a client. The first request opens the connection. An exec plugin runs once before this returns. Must be
+/// called within a tokio runtime.
 ///
 /// ```no_run
 /// use kubewright_runtime::connect::{self, Options, Source};

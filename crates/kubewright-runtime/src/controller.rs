@@ -58,8 +58,8 @@ use crate::queue;
 use crate::reconcile::{Context, Error, KeyReconciler, Outcome, Reconciler};
 use crate::{Gvk, Key, Kind, Object};
 
-/// Options of a controller. [`ManagerOptions::controllers`](crate::ManagerOptions) has the defaults of all controllers of
-/// a manager; the methods of [`ControllerBuilder`] change them for one.
+/// Options of a controller. [`ManagerOptions::controllers`](crate::ManagerOptions) has the defaults of all controllers
+/// of a manager; the methods of [`ControllerBuilder`] change them for one.
 #[derive(Debug, Clone)]
 pub struct ControllerOptions {
     /// The maximum number of concurrent reconciles. 1 by default.
@@ -73,8 +73,8 @@ pub struct ControllerOptions {
     /// Whether to start the sources before this replica becomes the leader, so that the workers of a new leader start
     /// immediately. False by default, as in controller-runtime.
     pub warmup: bool,
-    /// Adds up to this fraction to the delay of [`Outcome::requeue_after`], so that objects that were created together do
-    /// not stay synchronized. 0 by default.
+    /// Adds up to this fraction to the delay of [`Outcome::requeue_after`], so that objects that were created together
+    /// do not stay synchronized. 0 by default.
     pub requeue_jitter: f64,
     /// The work queue: backoff, rate limit and jitter of retries.
     pub queue: queue::Options,
@@ -141,8 +141,8 @@ impl Manager {
         self.controller_of(reconciler, Watch::new())
     }
 
-    /// Builds a controller for a kind that is known only at run time. [`Client::kind`](crate::Client::kind) finds a kind by
-    /// its group, version and kind.
+    /// Builds a controller for a kind that is known only at run time. [`Client::kind`](crate::Client::kind) finds a
+    /// kind by its group, version and kind.
     ///
     /// ```no_run
     /// # use kube::api::DynamicObject;
@@ -195,8 +195,8 @@ impl Manager {
 
     /// Runs a reconciler once, for tests. The object is read from the server, and nothing is queued.
     ///
-    /// The reconciler reads from a temporary cache with the registered kinds and indexes. Without any, it reads from the
-    /// server.
+    /// The reconciler reads from a temporary cache with the registered kinds and indexes. Without any, it reads from
+    /// the server.
     pub async fn reconcile_once<R: Reconciler<Object: Object>>(
         &self,
         reconciler: &R,
@@ -272,11 +272,11 @@ impl ControllerBuilder {
         self
     }
 
-    /// Reconciles the keys that a map function returns when an object of another type changes. The function is called with
-    /// the object before and after the change, so that keys it no longer refers to are reconciled, too.
+    /// Reconciles the keys that a map function returns when an object of another type changes. The function is called
+    /// with the object before and after the change, so that keys it no longer refers to are reconciled, too.
     ///
-    /// The function may read the cache: no event is delivered before every type that any controller of the manager watches
-    /// or [reads](Self::reads) is listed.
+    /// The function may read the cache: no event is delivered before every type that any controller of the manager
+    /// watches or [reads](Self::reads) is listed.
     pub fn watches<K: Object>(self, map: impl Fn(&K, &Cache) -> Vec<Key> + Send + Sync + 'static) -> Self {
         self.watches_with(Watch::new(), map)
     }
@@ -302,8 +302,8 @@ impl ControllerBuilder {
         self
     }
 
-    /// Like [`ControllerBuilder::watches_with`], for objects of another [`Cluster`]. The map function gets the cache of the
-    /// manager's own cluster.
+    /// Like [`ControllerBuilder::watches_with`], for objects of another [`Cluster`]. The map function gets the cache of
+    /// the manager's own cluster.
     pub fn watches_in<K: Object>(
         mut self,
         cluster: &Cluster,
@@ -317,8 +317,8 @@ impl ControllerBuilder {
 
     /// Caches a type that the reconciler or a map function reads. Its events do not trigger reconciles.
     ///
-    /// The controller starts after the type is listed, and the generated RBAC rules allow to get, list and watch it. Reading
-    /// a type from [`Cache::get`] or [`Cache::list`] that is neither declared here nor watched is an error.
+    /// The controller starts after the type is listed, and the generated RBAC rules allow to get, list and watch it.
+    /// Reading a type from [`Cache::get`] or [`Cache::list`] that is neither declared here nor watched is an error.
     pub fn reads<K: Object>(mut self) -> Self {
         self.sources.push(KindSource::read::<K>());
         self
@@ -339,8 +339,8 @@ impl ControllerBuilder {
 
     /// Drops events that do not pass the predicate, of all watched types. With several filters, an event must pass all.
     ///
-    /// The object is a [`DynamicObject`], because the types differ; [`Watch::filter`] has typed predicates. Filters also
-    /// apply to watches that are added to a running controller, but not to channels.
+    /// The object is a [`DynamicObject`], because the types differ; [`Watch::filter`] has typed predicates. Filters
+    /// also apply to watches that are added to a running controller, but not to channels.
     pub fn filter(mut self, predicate: Predicate<DynamicObject>) -> Self {
         self.filters.push(predicate);
         self
@@ -364,8 +364,8 @@ impl ControllerBuilder {
         self
     }
 
-    /// The timeout of the first lists, after which the manager fails; two minutes by default. The controller waits for all
-    /// types that are cached when the manager starts, including those of other controllers.
+    /// The timeout of the first lists, after which the manager fails; two minutes by default. The controller waits for
+    /// all types that are cached when the manager starts, including those of other controllers.
     pub fn sync_timeout(mut self, timeout: Duration) -> Self {
         self.options.sync_timeout = timeout;
         self

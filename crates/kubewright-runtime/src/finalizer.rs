@@ -1,10 +1,11 @@
 //! Finalizers: cleanup before an object is deleted.
 //!
-//! The API server keeps a deleted object until its finalizers are removed. [`run`] implements the whole flow: it adds the
-//! finalizer before anything is applied, and removes it after the cleanup. [`ensure`] and [`release`] are its two parts,
-//! for cleanups that take several reconciles.
+//! The API server keeps a deleted object until its finalizers are removed. [`run`] implements the whole flow: it adds
+//! the finalizer before anything is applied, and removes it after the cleanup. [`ensure`] and [`release`] are its two
+//! parts, for cleanups that take several reconciles.
 //!
-//! Writes change only the one finalizer, and fail if the object was recreated or its finalizers changed since it was read.
+//! Writes change only the one finalizer, and fail if the object was recreated or its finalizers changed since it was
+//! read.
 
 use std::borrow::Cow;
 
@@ -103,9 +104,9 @@ pub fn remove<K: Writable>(object: &mut K, name: &str) -> bool {
 
 /// Reconciles an object that needs cleanup before it is deleted.
 ///
-/// - Without the finalizer `name`: adds it, and then calls `reconcile` with [`Event::Apply`] and the stored object, in the
-///   same call. That is safe, because the finalizer is stored before anything is applied. It is necessary, because adding
-///   a finalizer does not change the generation: a controller with a generation predicate would not run again.
+/// - Without the finalizer `name`: adds it, and then calls `reconcile` with [`Event::Apply`] and the stored object, in
+///   the same call. That is safe, because the finalizer is stored before anything is applied. It is necessary, because
+///   adding a finalizer does not change the generation: a controller with a generation predicate would not run again.
 /// - With the finalizer: [`Event::Apply`].
 /// - Being deleted: [`Event::Cleanup`]. After success the finalizer is removed. After a failure it stays, and the error
 ///   makes the controller retry, so the cleanup may run more than once.
@@ -152,7 +153,8 @@ pub async fn run<K: Writable, T: Default>(
     Ok(done)
 }
 
-/// Ensures that an object has a finalizer, and returns the object with it; `None` if it is being deleted or was deleted.
+/// Ensures that an object has a finalizer, and returns the object with it; `None` if it is being deleted or was
+/// deleted.
 ///
 /// Nothing is sent if the finalizer exists. If other clients changed the finalizers, the object is read again.
 pub async fn ensure<'a, K: Writable>(

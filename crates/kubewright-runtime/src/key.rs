@@ -1,7 +1,7 @@
 //! Object keys: namespace and name.
 //!
-//! Keys are in every queue, index and log line, so a [`Key`] is one shared string and cheap to clone. Keys are ordered as
-//! `namespace/name`, which keeps a namespace together.
+//! Keys are in every queue, index and log line, so a [`Key`] is one shared string and cheap to clone. Keys are ordered
+//! as `namespace/name`, which keeps a namespace together.
 
 use std::fmt;
 use std::sync::Arc;

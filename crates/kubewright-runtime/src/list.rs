@@ -44,8 +44,8 @@ impl List {
         if selector.is_empty() { self } else { self.labels(selector.to_string()) }
     }
 
-    /// Only objects with this value of a field. The cache uses the index of that name; the server supports a fixed set of
-    /// fields.
+    /// Only objects with this value of a field. The cache uses the index of that name; the server supports a fixed set
+    /// of fields.
     #[must_use]
     pub fn field(mut self, field: impl Into<String>, value: impl Into<String>) -> Self {
         self.fields.push((field.into(), value.into()));

@@ -1,8 +1,8 @@
 //! Kubernetes objects as validated JSON, for the children that a reconciler applies.
 //!
-//! [`ApplyObject`] has exactly the fields that were written, so that server-side apply owns these and no others. The macro
-//! `object!` of the crate `kubewright` builds one and validates it at compile time; [`object()`] builds one from JSON and
-//! validates it at run time. An unknown field is an error.
+//! [`ApplyObject`] has exactly the fields that were written, so that server-side apply owns these and no others. The
+//! macro `object!` of the crate `kubewright` builds one and validates it at compile time; [`object()`] builds one from
+//! JSON and validates it at run time. An unknown field is an error.
 
 pub mod shape;
 mod strict;
@@ -28,7 +28,8 @@ use crate::{Gvk, Kind, Object, Scope};
 /// An object of the kind `K` with exactly the fields that were written.
 ///
 /// [`Client::apply`](crate::Client::apply) sends it and returns a `K`. It has metadata like every object, so that
-/// [`owner::set_controller_reference`](crate::owner::set_controller_reference) and [`Key::of`](crate::Key::of) accept it.
+/// [`owner::set_controller_reference`](crate::owner::set_controller_reference) and [`Key::of`](crate::Key::of) accept
+/// it.
 ///
 /// If a value does not fit its field and the compiler could not detect it, the object stores the error.
 /// [`ApplyObject::check`], [`ApplyObject::complete`] and sending the object return it.
@@ -93,8 +94,9 @@ pub enum ObjectError {
 
 /// Builds an object from JSON and validates every field.
 ///
-/// Built-in kinds are validated against the fields, types and enums of Kubernetes. A custom resource must be complete, and
-/// its Rust type must have every field. `apiVersion` and `kind` are optional. In built-in kinds, null counts as absent.
+/// Built-in kinds are validated against the fields, types and enums of Kubernetes. A custom resource must be complete,
+/// and its Rust type must have every field. `apiVersion` and `kind` are optional. In built-in kinds, null counts as
+/// absent.
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;

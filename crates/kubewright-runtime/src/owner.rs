@@ -1,8 +1,9 @@
 //! Owner references, by controllerutil's rules.
 //!
-//! The garbage collector deletes an object after its owners. The reference that is marked as controller determines which
-//! object a controller reconciles. References are compared by group, kind and name, so that an owner in another version,
-//! or a recreated owner, is the same owner. This module does not call the API server: the caller writes the object.
+//! The garbage collector deletes an object after its owners. The reference that is marked as controller determines
+//! which object a controller reconciles. References are compared by group, kind and name, so that an owner in another
+//! version, or a recreated owner, is the same owner. This module does not call the API server: the caller writes the
+//! object.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::{ApiResource, DynamicObject};
@@ -183,8 +184,8 @@ pub enum OwnerError {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OwnerOptions {
-    /// Whether foreground deletion of the owner waits for the object. If `None`, an existing reference is unchanged, a new
-    /// controller reference has `true`, and any other new reference does not set it.
+    /// Whether foreground deletion of the owner waits for the object. If `None`, an existing reference is unchanged, a
+    /// new controller reference has `true`, and any other new reference does not set it.
     pub block_owner_deletion: Option<bool>,
 }
 

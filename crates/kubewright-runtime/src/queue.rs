@@ -1,15 +1,15 @@
 //! The work queue of a controller.
 //!
-//! [`Queue`] is the state machine: no clock, no lock, no task. The caller passes the time to every call, as the duration
-//! since a fixed start. [`SharedQueue`] wraps it for concurrent workers and uses tokio's clock. [`QueueMetrics`] exports
-//! controller-runtime's metrics.
+//! [`Queue`] is the state machine: no clock, no lock, no task. The caller passes the time to every call, as the
+//! duration since a fixed start. [`SharedQueue`] wraps it for concurrent workers and uses tokio's clock.
+//! [`QueueMetrics`] exports controller-runtime's metrics.
 //!
 //! # Properties
 //!
 //! - **No concurrency per item.** An item that was handed out is not handed out again before [`done`](Queue::done).
 //! - **No lost adds.** An item that is added while it runs, runs once more after it is done.
-//! - **Deduplicated.** An item that is added several times while it waits is handed out once, with the highest priority,
-//!   the earliest time and the first few [`Causes`] of these adds.
+//! - **Deduplicated.** An item that is added several times while it waits is handed out once, with the highest
+//!   priority, the earliest time and the first few [`Causes`] of these adds.
 //! - **Delays.** [`add_after`](Queue::add_after) adds an item for later. An immediate add pulls it forward.
 //! - **Backoff.** [`add_rate_limited`](Queue::add_rate_limited) delays an item by its [`Backoff`], which depends on the
 //!   number of its failures, or by the [`RateLimit`] of the queue if that is longer. A [`RateLimiter`] replaces both.
@@ -18,8 +18,8 @@
 //!   [`LOW_PRIORITY`].
 //! - **Fair.** Within a priority the groups of items take turns (for a [`Key`] its namespace); within a group items are
 //!   first in, first out. A namespace with 100,000 keys delays the only key of another by one item.
-//! - **No starvation.** Every 64th item is the one that has been ready for longest, regardless of priority and group. So
-//!   an item with *n* items ready before it is handed out after at most 64 (*n* + 1) others.
+//! - **No starvation.** Every 64th item is the one that has been ready for longest, regardless of priority and group.
+//!   So an item with *n* items ready before it is handed out after at most 64 (*n* + 1) others.
 //!   [`Options::oldest_every`] changes or disables this.
 //! - **Holding.** An item that was handed out too early can be given back ([`hold`](Queue::hold)). It counts as handed
 //!   out, occupies no worker, and goes to the front of its group after [`release`](Queue::release).
@@ -27,8 +27,8 @@
 //!   priorities.
 //! - **Deterministic.** The same calls give the same results, in the same order.
 //!
-//! Not promised: strict priorities (see starvation), and that an item keeps its position when its priority rises: it goes
-//! to the end of its group at the new priority.
+//! Not promised: strict priorities (see starvation), and that an item keeps its position when its priority rises: it
+//! goes to the end of its group at the new priority.
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
@@ -289,8 +289,8 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         }
     }
 
-    /// Ends the run of an item, and returns how long it ran. If it was added during the run, it waits again. Does nothing if
-    /// the item does not run.
+    /// Ends the run of an item, and returns how long it ran. If it was added during the run, it waits again. Does
+    /// nothing if the item does not run.
     pub fn done(&mut self, item: &T, now: Duration) -> Option<Duration> {
         self.advance(now);
         let at = self.find(item)?;
@@ -325,8 +325,8 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         true
     }
 
-    /// Gives back an item that was handed out too early. It is not handed out again before [`release`](Self::release), which
-    /// must follow; adds are merged into it until then. Returns false if the item does not run.
+    /// Gives back an item that was handed out too early. It is not handed out again before [`release`](Self::release),
+    /// which must follow; adds are merged into it until then. Returns false if the item does not run.
     pub fn hold(&mut self, taken: Taken<T, C>) -> bool {
         let Some(at) = self.find(&taken.item) else { return false };
         let slot = &mut self.slots[at as usize];
@@ -377,8 +377,8 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         true
     }
 
-    /// Closes the queue: drops waiting, delayed and held items and all failures, and accepts and hands out nothing more.
-    /// Running items can still be [`done`](Self::done).
+    /// Closes the queue: drops waiting, delayed and held items and all failures, and accepts and hands out nothing
+    /// more. Running items can still be [`done`](Self::done).
     pub fn close(&mut self) {
         if std::mem::replace(&mut self.closed, true) {
             return;

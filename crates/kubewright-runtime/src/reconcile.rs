@@ -1,7 +1,7 @@
 //! The API of reconcilers: [`Reconciler`], its arguments and its results.
 //!
-//! Owns the traits of reconcilers, [`Outcome`], and terminal errors. The work queue decides when a reconciler runs, and the
-//! controller handles its result.
+//! Owns the traits of reconcilers, [`Outcome`], and terminal errors. The work queue decides when a reconciler runs, and
+//! the controller handles its result.
 
 mod context;
 mod function;
@@ -12,9 +12,9 @@ use std::time::Duration;
 
 /// The error of a reconcile.
 ///
-/// This is [`anyhow::Error`], because a reconciler is application code: `?` accepts every [`std::error::Error`] and every
-/// [`anyhow::Result`], and `bail!` and `.context()` work. The error is logged with its chain, and the key is retried with
-/// backoff. Use [`terminal`] for errors that a retry cannot fix.
+/// This is [`anyhow::Error`], because a reconciler is application code: `?` accepts every [`std::error::Error`] and
+/// every [`anyhow::Result`], and `bail!` and `.context()` work. The error is logged with its chain, and the key is
+/// retried with backoff. Use [`terminal`] for errors that a retry cannot fix.
 pub use anyhow::Error;
 
 pub use self::context::Context;
@@ -77,7 +77,8 @@ impl Outcome {
         Self::of(Next::Terminal)
     }
 
-    /// The priority of the requested run. Higher priorities run first. By default, it is the priority of the current run.
+    /// The priority of the requested run. Higher priorities run first. By default, it is the priority of the current
+    /// run.
     #[must_use]
     pub fn priority(mut self, priority: i32) -> Self {
         self.priority = Some(priority);
@@ -165,15 +166,15 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Called instead of [`reconcile`](Self::reconcile) when the object was deleted. Use it for cleanup that needs no
     /// finalizer, such as metrics and memory.
     ///
-    /// Not called for an object that no longer matches the selector of the watch; see [`deselected`](Self::deselected). It
-    /// may be called for an object that was never reconciled, if an object that it owned changes.
+    /// Not called for an object that no longer matches the selector of the watch; see [`deselected`](Self::deselected).
+    /// It may be called for an object that was never reconciled, if an object that it owned changes.
     fn deleted(&self, key: &Key, cx: &Context) -> impl Future<Output = Result<Outcome>> + Send {
         let _ = (key, cx);
         async { Ok(Outcome::done()) }
     }
 
-    /// Called instead of [`reconcile`](Self::reconcile) when the object no longer matches the selector of the watch. The
-    /// object may still exist. Its later changes and its deletion are not reported.
+    /// Called instead of [`reconcile`](Self::reconcile) when the object no longer matches the selector of the watch.
+    /// The object may still exist. Its later changes and its deletion are not reported.
     fn deselected(&self, key: &Key, cx: &Context) -> impl Future<Output = Result<Outcome>> + Send {
         let _ = (key, cx);
         async { Ok(Outcome::done()) }

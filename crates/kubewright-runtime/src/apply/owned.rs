@@ -52,9 +52,9 @@ pub enum ExtractError {
 
 /// The fields that `manager` applied last, with the current values of the object.
 ///
-/// Applying them again changes nothing. For a manager that never applied anything, only the name is returned. Subresources
-/// are tracked separately: use `Some("status")` for the status. The result can be any type with these fields: a
-/// [`Configuration`](super::Configuration), a struct of k8s-openapi, or JSON.
+/// Applying them again changes nothing. For a manager that never applied anything, only the name is returned.
+/// Subresources are tracked separately: use `Some("status")` for the status. The result can be any type with these
+/// fields: a [`Configuration`](super::Configuration), a struct of k8s-openapi, or JSON.
 pub fn extract<P: DeserializeOwned>(
     object: &impl Writable,
     manager: &str,

@@ -1,8 +1,8 @@
 //! The unread changes of one follower of an informer.
 //!
-//! The informer never waits for a reader. Unread changes of one object are merged. A deletion is not merged with earlier
-//! or later changes: an owner that lost the object before the deletion must be reconciled, and an object recreated under
-//! the same name is a different object. So an inbox holds at most three changes per key.
+//! The informer never waits for a reader. Unread changes of one object are merged. A deletion is not merged with
+//! earlier or later changes: an owner that lost the object before the deletion must be reconciled, and an object
+//! recreated under the same name is a different object. So an inbox holds at most three changes per key.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -90,8 +90,8 @@ impl Inbox {
         self.wake.notify_one();
     }
 
-    /// Takes all changes. Waits if there are none, unless the informer has just synced. `None` after the last change of a
-    /// closed inbox.
+    /// Takes all changes. Waits if there are none, unless the informer has just synced. `None` after the last change of
+    /// a closed inbox.
     ///
     /// Supports one reader. Cancelling it loses no changes.
     pub(crate) async fn take(&self, knows_synced: bool) -> Option<Batch> {

@@ -45,8 +45,8 @@ impl<K: Object> Index<K> {
         &self.name
     }
 
-    /// The objects with an index value, ordered by key. Fails if the first list is not complete, or the type is no longer
-    /// watched.
+    /// The objects with an index value, ordered by key. Fails if the first list is not complete, or the type is no
+    /// longer watched.
     pub fn get(&self, value: &str) -> Result<Vec<Arc<K>>, Error> {
         self.list(value, &List::all())
     }
@@ -83,8 +83,8 @@ impl Cache {
     /// an entry in this index; the panic is logged and counted in `kubewright_cache_panics_total`.
     ///
     /// An index can be added before or after the cache starts. Registering the same function under the same name again
-    /// returns the existing index; this works for functions and for closures without captures. Fails if another function
-    /// is registered under that name.
+    /// returns the existing index; this works for functions and for closures without captures. Fails if another
+    /// function is registered under that name.
     pub fn index<K: Object>(
         &self,
         name: &str,

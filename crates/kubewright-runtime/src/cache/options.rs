@@ -45,8 +45,8 @@ pub struct CacheOptions {
     pub default_kind: KindOptions,
     /// Options per kind, instead of `default_kind`.
     pub kinds: BTreeMap<Gvk, KindOptions>,
-    /// How many bytes of JSON of repeatedly read objects are kept decoded, for all kinds together. A decoded object takes
-    /// several times as much memory, a Pod about five times.
+    /// How many bytes of JSON of repeatedly read objects are kept decoded, for all kinds together. A decoded object
+    /// takes several times as much memory, a Pod about five times.
     pub decoded_budget: usize,
     /// The seed of the retry jitter; random if `None`.
     pub seed: Option<u64>,
@@ -118,7 +118,8 @@ impl CacheOptions {
         metadata_only: bool,
     ) -> Selection {
         let own = self.of(kind);
-        // A caller that repeats the kind's selector needs no other informer, unless a namespace has a different selector.
+        // A caller that repeats the kind's selector needs no other informer, unless a namespace has a different
+        // selector.
         let repeats = |own: &str, more: &str| {
             own == more && self.namespace_options.is_empty() && self.of(kind).namespace_options.is_empty()
         };
@@ -240,8 +241,8 @@ impl KindOptions {
         self
     }
 
-    /// Caches only objects that match a label selector. A [`Watch`](crate::controller::Watch) with its own label selector
-    /// gets the objects that match both.
+    /// Caches only objects that match a label selector. A [`Watch`](crate::controller::Watch) with its own label
+    /// selector gets the objects that match both.
     #[must_use]
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
         self.labels = selector.into();
@@ -264,7 +265,8 @@ impl KindOptions {
     }
 
     /// Keeps objects of this kind decoded after their first read, in addition to their JSON and not counted against
-    /// [`CacheOptions::decoded_budget`]. Use it for kinds that are listed often: reads then decode only changed objects.
+    /// [`CacheOptions::decoded_budget`]. Use it for kinds that are listed often: reads then decode only changed
+    /// objects.
     #[must_use]
     pub fn keep_decoded(mut self) -> Self {
         self.keep_decoded = true;
@@ -280,11 +282,11 @@ impl KindOptions {
 
     /// Changes every object before it is stored, for example to drop large fields.
     ///
-    /// Fields that `K` does not have are dropped, too. A transform of whole objects does not apply to metadata informers,
-    /// and a transform of metadata does not apply to informers of whole objects.
+    /// Fields that `K` does not have are dropped, too. A transform of whole objects does not apply to metadata
+    /// informers, and a transform of metadata does not apply to informers of whole objects.
     ///
-    /// If the transform panics or fails to decode an object, the object is stored as the server sent it. A panic is logged
-    /// and counted in `kubewright_cache_panics_total`.
+    /// If the transform panics or fails to decode an object, the object is stored as the server sent it. A panic is
+    /// logged and counted in `kubewright_cache_panics_total`.
     #[must_use]
     pub fn transform<K: Object>(mut self, change: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
         self.transform = Some(Transformer::typed(change));

@@ -250,8 +250,8 @@ impl<'a> Reflector<'a> {
         }
     }
 
-    /// Reads the list as the initial events of a watch, and continues with that watch. Success with an empty `from` means
-    /// that the watch ended before the list was complete.
+    /// Reads the list as the initial events of a watch, and continues with that watch. Success with an empty `from`
+    /// means that the watch ended before the list was complete.
     async fn stream(&mut self, from: &mut String) -> Result<(), Error> {
         let mut query = self.query();
         query.push("sendInitialEvents", true);
@@ -338,7 +338,8 @@ impl<'a> Reflector<'a> {
             return Removal::Deleted;
         }
         let Ok(last) = Entry::read(object, false) else { return Removal::Unknown };
-        // kube-apiserver sends the last matching state. If a server sends the new state, its labels answer without a GET.
+        // kube-apiserver sends the last matching state. If a server sends the new state, its labels answer without a
+        // GET.
         let labels = selection.labels.parse::<LabelSelector>();
         if labels.is_ok_and(|labels| !labels.matches(&last.marks().labels)) {
             return Removal::Deselected;

@@ -33,7 +33,8 @@ impl<'a> ApplyIntent<'a> {
         Self { id: (kind.clone(), key.clone()), wanted, hash: hasher.finish() }
     }
 
-    /// A hash of the object's values in the fields of the intent. It covers the uid: a recreated object is a new object.
+    /// A hash of the object's values in the fields of the intent. It covers the uid: a recreated object is a new
+    /// object.
     fn fields(&self, object: &[u8]) -> Option<u64> {
         let object: Value = serde_json::from_slice(object).ok()?;
         let mut hasher = DefaultHasher::new();

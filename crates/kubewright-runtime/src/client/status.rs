@@ -12,8 +12,8 @@ use super::{Client, Error, Patch, Writable};
 const TRIES: usize = 5;
 
 impl Client {
-    /// Sets the status of an object to exactly this value, through the status subresource. Returns the stored object, or
-    /// `None` if nothing was written: the status already has this value, or the object was deleted.
+    /// Sets the status of an object to exactly this value, through the status subresource. Returns the stored object,
+    /// or `None` if nothing was written: the status already has this value, or the object was deleted.
     ///
     /// The request is a JSON merge patch of the difference between the status in `object` and the new one:
     ///
@@ -21,9 +21,9 @@ impl Client {
     /// - Nothing is sent if nothing differs.
     /// - Fields that the Rust type does not have, such as those of another controller, are kept.
     /// - The patch contains the `resourceVersion` of `object`, because a merge patch replaces lists: without it, a
-    ///   condition that another client added would be lost. If only other parts of the object have changed, the patch is
-    ///   sent again with the new version. If the status has changed, the error is a conflict; a reconcile that returns it
-    ///   is retried with backoff.
+    ///   condition that another client added would be lost. If only other parts of the object have changed, the patch
+    ///   is sent again with the new version. If the status has changed, the error is a conflict; a reconcile that
+    ///   returns it is retried with backoff.
     ///
     /// An update would send the whole object and conflict with every change of it. Server-side apply would not remove
     /// fields that an earlier version of the operator set with an update or a patch.

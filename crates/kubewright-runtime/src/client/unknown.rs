@@ -1,10 +1,10 @@
 //! Writes with an unknown outcome: the connection broke, the response did not arrive in time or cannot be decoded, or
 //! the caller cancelled the request.
 //!
-//! The server may have processed such a write. Before the key runs again, [`Unknown::pending`] does a quorum read of the
-//! object, or of the collection if the object has no name yet, and the key waits until the cache has seen the result.
-//! It compares the versions of the objects, not of the list: a watch reports the list's version only with its next
-//! bookmark, which can take a minute.
+//! The server may have processed such a write. Before the key runs again, [`Unknown::pending`] does a quorum read of
+//! the object, or of the collection if the object has no name yet, and the key waits until the cache has seen the
+//! result. It compares the versions of the objects, not of the list: a watch reports the list's version only with its
+//! next bookmark, which can take a minute.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -149,8 +149,8 @@ impl Unknown {
         self.informers().next().is_some()
     }
 
-    /// Reads the current state from the server, and retries until the server responds. The key loses nothing by waiting: it
-    /// could not write to an unreachable server either.
+    /// Reads the current state from the server, and retries until the server responds. The key loses nothing by
+    /// waiting: it could not write to an unreachable server either.
     pub(super) async fn pending(self) -> Vec<PendingWrite> {
         let mut pause = FIRST_PAUSE;
         loop {

@@ -18,8 +18,8 @@ pub enum Upsert {
 impl Client {
     /// Creates or updates an object, after `change` has set the desired state.
     ///
-    /// `change` gets the existing object, or `object` if there is none. It must not change name or namespace. Nothing is
-    /// sent if `change` changes nothing.
+    /// `change` gets the existing object, or `object` if there is none. It must not change name or namespace. Nothing
+    /// is sent if `change` changes nothing.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;

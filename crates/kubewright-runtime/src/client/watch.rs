@@ -1,8 +1,8 @@
 //! Watches without the cache.
 //!
-//! [`Client::watch`] is for short uses, such as waiting for one object. Controllers and readers use the cache instead. A
-//! watch that ends or breaks is reopened from its last resourceVersion, with backoff after failures. If that version is
-//! too old, the watch starts over and reports [`WatchEvent::Restarted`].
+//! [`Client::watch`] is for short uses, such as waiting for one object. Controllers and readers use the cache instead.
+//! A watch that ends or breaks is reopened from its last resourceVersion, with backoff after failures. If that version
+//! is too old, the watch starts over and reports [`WatchEvent::Restarted`].
 
 use std::time::Duration;
 

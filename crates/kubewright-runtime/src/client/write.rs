@@ -1,7 +1,7 @@
 //! Writes: create, update, patch, apply, delete.
 //!
-//! Every write goes through [`Client::write`]: it checks the fence, sends the request, and tracks a write with an unknown
-//! outcome. The caller tracks the version in the response.
+//! Every write goes through [`Client::write`]: it checks the fence, sends the request, and tracks a write with an
+//! unknown outcome. The caller tracks the version in the response.
 
 use std::collections::BTreeMap;
 
@@ -87,8 +87,8 @@ impl Client {
         self.write(kind, &target, Method::PATCH, query, patch.content_type(), bytes).await
     }
 
-    /// Server-side apply: sets the fields of `wanted`, and removes fields of an earlier apply that `wanted` does not have.
-    /// A [`DynamicObject`](kube::api::DynamicObject) is applied in the same way.
+    /// Server-side apply: sets the fields of `wanted`, and removes fields of an earlier apply that `wanted` does not
+    /// have. A [`DynamicObject`](kube::api::DynamicObject) is applied in the same way.
     ///
     /// Takes ownership of conflicting fields; use [`Client::patch`] with [`Patch::apply`] to get a conflict instead.
     ///

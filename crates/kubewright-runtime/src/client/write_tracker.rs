@@ -1,7 +1,8 @@
-//! Tracks the writes of one reconcile, so that the next reconcile of the same key can wait until the cache has seen them.
+//! Tracks the writes of one reconcile, so that the next reconcile of the same key can wait until the cache has seen
+//! them.
 //!
-//! A write with a known response is a [`PendingWrite`] of each informer that will report it. A write with a lost response
-//! is [`Unknown`]: before the key runs again, its outcome is read from the server.
+//! A write with a known response is a [`PendingWrite`] of each informer that will report it. A write with a lost
+//! response is [`Unknown`]: before the key runs again, its outcome is read from the server.
 //!
 //! Invariant: the informer of a pending write will report it. Waiting for another informer would block the key forever.
 

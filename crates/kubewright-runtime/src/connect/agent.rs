@@ -1,7 +1,7 @@
 //! The user agent of this client.
 //!
-//! It has client-go's form, followed by kubewright's version. It appears in the API server's audit log, and in the managed
-//! fields of requests without a field manager.
+//! It has client-go's form, followed by kubewright's version. It appears in the API server's audit log, and in the
+//! managed fields of requests without a field manager.
 
 /// `NAME/VERSION (OS/ARCH) kubewright/VERSION`, with Go's names for OS and architecture.
 ///

@@ -1,8 +1,8 @@
 //! Adds credentials to the headers of each request.
 //!
 //! Owns [`Authorize`] and the token file. Invariant: an expired token is never sent if a newer one is available. kube's
-//! layer also supports the `auth-provider` that kubectl 1.26 removed, at the cost of a JSONPath and a regular expression
-//! engine.
+//! layer also supports the `auth-provider` that kubectl 1.26 removed, at the cost of a JSONPath and a regular
+//! expression engine.
 //!
 //! The `Impersonate-*` headers are set elsewhere.
 
@@ -110,8 +110,8 @@ fn header(scheme: &str, secret: &str, what: &'static str) -> Result<HeaderValue,
     Ok(value)
 }
 
-/// A token file, such as that of a service account. If it cannot be read again, the last token is kept: some agents delete
-/// the file after it was read.
+/// A token file, such as that of a service account. If it cannot be read again, the last token is kept: some agents
+/// delete the file after it was read.
 pub(super) struct TokenFile {
     path: PathBuf,
     /// The token, and when it was read; `None` to read it again.

@@ -1,7 +1,7 @@
 //! Request metrics and logs.
 //!
-//! Owns client-go's request metrics, under the same names. It sits below the retries, so each attempt counts. Body sizes
-//! are measured except for watches and other streams.
+//! Owns client-go's request metrics, under the same names. It sits below the retries, so each attempt counts. Body
+//! sizes are measured except for watches and other streams.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -159,8 +159,8 @@ impl<S> Layer<S> for ObserveLayer {
     }
 }
 
-/// Logs each request at debug level when its response begins, and counts it. Logs each distinct `Warning` header once. The
-/// services below already box their futures, so this one does not.
+/// Logs each request at debug level when its response begins, and counts it. Logs each distinct `Warning` header once.
+/// The services below already box their futures, so this one does not.
 #[derive(Debug, Clone)]
 pub struct Observe<S> {
     inner: S,

@@ -45,8 +45,8 @@ impl<C: Clone> ConnectionPool<C> {
         Self { open: Arc::new(open), opened: Arc::new(Mutex::new(opened)), limit: limit.max(1) }
     }
 
-    /// Takes a slot on the first connection that has one, so that later connections become idle and close. Connections of
-    /// another generation take no new requests, but finish theirs.
+    /// Takes a slot on the first connection that has one, so that later connections become idle and close. Connections
+    /// of another generation take no new requests, but finish theirs.
     pub(super) fn slot(&self, generation: usize) -> (C, Slot) {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if opened.generation != generation {

@@ -1,7 +1,7 @@
 //! Sockets, TLS and HTTP to the API server.
 //!
-//! Owns the HTTP clients, one pool for normal requests and one for upgrades, and all options that detect a dead peer. It
-//! does not change requests and does not retry.
+//! Owns the HTTP clients, one pool for normal requests and one for upgrades, and all options that detect a dead peer.
+//! It does not change requests and does not retry.
 
 use std::future::poll_fn;
 use std::sync::Arc;

@@ -43,8 +43,8 @@ impl Warnings {
     }
 }
 
-/// The texts of a header: `299 - "text", 299 agent "text" "date"`. As in client-go, only code 299 counts, and invalid parts
-/// are skipped.
+/// The texts of a header: `299 - "text", 299 agent "text" "date"`. As in client-go, only code 299 counts, and invalid
+/// parts are skipped.
 fn texts(mut value: &str) -> Vec<String> {
     let mut texts = Vec::new();
     while let Some((code, rest)) = value.trim_start().split_once(' ') {

@@ -89,8 +89,8 @@ impl Cause {
         Self { trigger, kind: Some(informer.kind().clone()), object: change.latest().key().clone(), before }
     }
 
-    /// The fields that changed. They are computed at the first call, so that several changes merged in the queue count as
-    /// one.
+    /// The fields that changed. They are computed at the first call, so that several changes merged in the queue count
+    /// as one.
     ///
     /// Empty unless the manager writes a [journal](crate::journal) or the log level is `debug`. Use a
     /// [`Predicate`](super::Predicate) for decisions.
@@ -127,8 +127,8 @@ impl Trigger {
     }
 }
 
-/// Two changes of one object are equal, so that the queue merges them. It keeps the earlier one, whose old object precedes
-/// both.
+/// Two changes of one object are equal, so that the queue merges them. It keeps the earlier one, whose old object
+/// precedes both.
 impl PartialEq for Cause {
     fn eq(&self, other: &Self) -> bool {
         (self.trigger, &self.kind, &self.object) == (other.trigger, &other.kind, &other.object)

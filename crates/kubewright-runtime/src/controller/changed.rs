@@ -1,7 +1,7 @@
 //! The changed fields of an object.
 //!
-//! [`Changed`] has the paths in which two versions of an object differ, in a deterministic order. Fields that every write
-//! changes are left out.
+//! [`Changed`] has the paths in which two versions of an object differ, in a deterministic order. Fields that every
+//! write changes are left out.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,9 +22,10 @@ static NULL: Value = Value::Null;
 /// Displayed as `spec.replicas, status.readyReplicas`, with ` and 3 more` if there are more than eight.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changed {
-    /// The first eight paths, such as `status.readyReplicas` or `metadata.labels[app.kubernetes.io/name]`. If a field was
-    /// added or removed, its path stands for its whole value. List items with a `name` or `type` use it as the index, as in
-    /// `status.conditions[Available].status`. If the length of a list changed, the path is that of the list.
+    /// The first eight paths, such as `status.readyReplicas` or `metadata.labels[app.kubernetes.io/name]`. If a field
+    /// was added or removed, its path stands for its whole value. List items with a `name` or `type` use it as the
+    /// index, as in `status.conditions[Available].status`. If the length of a list changed, the path is that of the
+    /// list.
     pub paths: Vec<String>,
     /// The number of further paths.
     pub more: usize,

@@ -79,7 +79,12 @@ impl<'a, K: Writable> Event<'a, K> {
         match self.informer.object(entry?) {
             Ok(object) => Some(object),
             Err(error) => {
-                tracing::warn!(error = %crate::error::Chain(&error), "failed to decode object for predicate");
+                tracing::warn!(
+                    kind = %self.informer.kind().gvk(),
+                    object = %self.key(),
+                    error = %crate::error::Chain(&error),
+                    "failed to decode object for predicate",
+                );
                 None
             }
         }

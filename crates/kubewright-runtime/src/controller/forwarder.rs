@@ -62,8 +62,8 @@ impl EventForwarder {
     /// Forwards events until the cache stops. Sets `queued` when all objects of the first list are queued.
     pub(super) async fn run(self, queued: ordered_watch::Sender<bool>) -> ForwarderEnd {
         let inbox = self.informer.follow();
-        // Predicates and map functions read the cache. Before all kinds are listed, they could miss objects, and the event
-        // would not be delivered again.
+        // Predicates and map functions read the cache. Before all kinds are listed, they could miss objects, and the
+        // event would not be delivered again.
         let other = self.source.other_cache().map(Cache::initial);
         for informer in other.into_iter().flatten().chain(self.cache.initial()) {
             // If the informer has stopped, the controller reports it and ends.

@@ -11,8 +11,8 @@ use crate::{Key, Kind, Object};
 
 /// A handle of a registered controller. Dropping it does not affect the controller.
 ///
-/// A watch that is added here delivers all existing objects and then every change. It needs permissions that the generated
-/// RBAC rules do not include: declare them with `#[rbac]`.
+/// A watch that is added here delivers all existing objects and then every change. It needs permissions that the
+/// generated RBAC rules do not include: declare them with `#[rbac]`.
 #[derive(Clone)]
 pub struct ControllerHandle {
     pub(super) handle: Handle,

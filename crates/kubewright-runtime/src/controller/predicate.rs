@@ -44,7 +44,8 @@ impl<K: Writable> Predicate<K> {
         })
     }
 
-    /// Passes updates of `metadata.generation`, which changes with the spec. Not for kinds without it, such as ConfigMaps.
+    /// Passes updates of `metadata.generation`, which changes with the spec. Not for kinds without it, such as
+    /// ConfigMaps.
     pub fn generation_changed() -> Self {
         Self::updates(|old, new| old.generation() != new.generation())
     }

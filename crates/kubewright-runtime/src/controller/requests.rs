@@ -1,11 +1,11 @@
 //! The work queue of a controller, and the detection of events that a reconcile caused itself.
 //!
 //! A reconcile that writes to the cluster gets an event for its own write. After a success that event runs the key once
-//! more, as in controller-runtime. After a failure it must not: a reconcile that writes its error to the status would run
-//! again immediately, in a loop. So an own event never runs a key before its backoff is over.
+//! more, as in controller-runtime. After a failure it must not: a reconcile that writes its error to the status would
+//! run again immediately, in a loop. So an own event never runs a key before its backoff is over.
 //!
-//! Invariant: no event is lost. An own event is dropped only while a retry of its key is queued, and that retry sees the
-//! change. An event that no known write explains counts as caused by another client.
+//! Invariant: no event is lost. An own event is dropped only while a retry of its key is queued, and that retry sees
+//! the change. An event that no known write explains counts as caused by another client.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -152,8 +152,9 @@ impl Requests {
         self.queue.add_rate_limited(key.clone(), priority, cause)
     }
 
-    /// Ends a run with a terminal error: the key runs again only after a change. An own write does not count as a change,
-    /// but may hide a concurrent one; so the key also runs again for own writes, with backoff. Returns that delay.
+    /// Ends a run with a terminal error: the key runs again only after a change. An own write does not count as a
+    /// change, but may hide a concurrent one; so the key also runs again for own writes, with backoff. Returns that
+    /// delay.
     pub(super) fn fail(&self, key: &Key, priority: i32, cause: Cause) -> Option<Duration> {
         let mut attempts = self.lock();
         let Some(attempt) = attempts.get_mut(key).filter(|it| it.is_all_own() && !it.wrote_nothing()) else {
@@ -207,8 +208,8 @@ impl Attempt {
     }
 }
 
-/// Whether the spec changed. In that case a status write does not fully explain the event: concurrent changes of an object
-/// are merged into one event.
+/// Whether the spec changed. In that case a status write does not fully explain the event: concurrent changes of an
+/// object are merged into one event.
 fn is_new_generation(change: &Change) -> bool {
     let generations = change.old.as_ref().zip(change.new.as_ref());
     generations.is_some_and(|(old, new)| old.generation() != new.generation())

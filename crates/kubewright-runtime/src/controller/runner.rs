@@ -1,8 +1,8 @@
 //! Runs a controller: sources fill the queue, workers process it.
 //!
 //! Invariants: no worker starts before every source has queued its initial objects; a key is never reconciled
-//! concurrently with itself; a key waits until the cache has seen the writes of its last reconcile; a panic or a timeout
-//! affects only one reconcile.
+//! concurrently with itself; a key waits until the cache has seen the writes of its last reconcile; a panic or a
+//! timeout affects only one reconcile.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -429,8 +429,8 @@ impl Shared {
         run.catch_unwind().await.unwrap_or_else(|panic| End::Panicked(panic_message(&*panic)))
     }
 
-    /// Counts and logs the result, queues the next run if there is one, and returns its delay. The key is still running, so
-    /// the queue holds it until it is done.
+    /// Counts and logs the result, queues the next run if there is one, and returns its delay. The key is still
+    /// running, so the queue holds it until it is done.
     fn follow_up(&self, key: &Key, priority: i32, end: &End, rng: &mut fastrand::Rng) -> Option<Duration> {
         let counts = &self.counts;
         match end {

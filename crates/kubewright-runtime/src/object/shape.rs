@@ -1,7 +1,7 @@
 //! Which Rust types fit which fields: the part of `object!` that the compiler checks.
 //!
-//! Each marker type stands for the type of a field. Rust types are checked at compile time. The content of JSON values and
-//! structs is only known at run time and validated then.
+//! Each marker type stands for the type of a field. Rust types are checked at compile time. The content of JSON values
+//! and structs is only known at run time and validated then.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -17,8 +17,8 @@ use serde_json::{Error, Value};
 
 /// A value for a field of the shape `S`.
 ///
-/// Strings, integers, lists, maps and the types of k8s-openapi fit the matching fields. Wrap your own types that serialize
-/// to the right JSON in [`Checked`](super::Checked).
+/// Strings, integers, lists, maps and the types of k8s-openapi fit the matching fields. Wrap your own types that
+/// serialize to the right JSON in [`Checked`](super::Checked).
 #[diagnostic::on_unimplemented(
     message = "a `{Self}` does not fit a field of the shape `{S}`",
     label = "not of the shape `{S}`",

@@ -1,7 +1,7 @@
 //! Delays of retries.
 //!
-//! [`Backoff`] applies per item, and [`RateLimit`] to all items together. Integer nanoseconds without floating point: the
-//! delays are the same on every machine.
+//! [`Backoff`] applies per item, and [`RateLimit`] to all items together. Integer nanoseconds without floating point:
+//! the delays are the same on every machine.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! The order of ready items.
 //!
-//! [`PriorityBands`] has a FIFO per priority and group. The highest priority goes first; within a priority the groups take
-//! turns; within a group items are first in, first out. All operations take constant time except for finding a priority,
-//! of which there are few. It does not know the time.
+//! [`PriorityBands`] has a FIFO per priority and group. The highest priority goes first; within a priority the groups
+//! take turns; within a group items are first in, first out. All operations take constant time except for finding a
+//! priority, of which there are few. It does not know the time.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

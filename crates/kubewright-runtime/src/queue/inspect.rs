@@ -12,8 +12,8 @@ use super::slot::{Slot, State};
 /// Totals since the queue was created.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
-    /// The number of adds that made an item wait for a worker. As in client-go, merged adds do not count, and delayed ones
-    /// count when their time comes.
+    /// The number of adds that made an item wait for a worker. As in client-go, merged adds do not count, and delayed
+    /// ones count when their time comes.
     pub adds: u64,
     /// The number of delayed adds.
     pub retries: u64,
@@ -92,8 +92,8 @@ impl<T: Item, C> Queue<T, C> {
         self.closed
     }
 
-    /// The number of waiting items of each priority, as in [`len`](Self::len), the highest priority first. Recently used
-    /// priorities may be listed with 0.
+    /// The number of waiting items of each priority, as in [`len`](Self::len), the highest priority first. Recently
+    /// used priorities may be listed with 0.
     pub fn depth(&self) -> impl Iterator<Item = (i32, usize)> {
         self.bands.depth()
     }
@@ -109,8 +109,8 @@ impl<T: Item, C> Queue<T, C> {
         running.map(|slot| Running { item: &slot.item, since: Duration::from_nanos(slot.started) })
     }
 
-    /// The waiting items, including delayed and held ones: first ready items by age, then items that wait for their own run,
-    /// then held ones, then delayed ones by time.
+    /// The waiting items, including delayed and held ones: first ready items by age, then items that wait for their own
+    /// run, then held ones, then delayed ones by time.
     pub fn waiting(&self) -> impl Iterator<Item = Waiting<'_, T, C>> {
         let ready = self.ready.iter(&self.slots, |slot| slot.in_order);
         let again = self.running.iter(&self.slots, |slot| slot.in_order);

@@ -29,8 +29,8 @@ use crate::Key;
 /// }
 /// ```
 pub trait RateLimiter<T = Key>: Send + 'static {
-    /// The delay before the retry. `failures` is the number of consecutive failures before this one, `now` the time since
-    /// the queue was created.
+    /// The delay before the retry. `failures` is the number of consecutive failures before this one, `now` the time
+    /// since the queue was created.
     fn when(&mut self, item: &T, failures: u32, now: Duration) -> Duration;
 
     /// Called when the item succeeds or is not retried. Limiters with state per item drop it here.

@@ -1,8 +1,8 @@
 //! Prometheus metrics of queues.
 //!
-//! [`QueueMetrics`] has controller-runtime's names, labels and buckets, so that its dashboards and alerts work unchanged.
-//! Durations are observed as they happen; all other values are read from the queues at each scrape, under one lock per
-//! queue, so that they are consistent.
+//! [`QueueMetrics`] has controller-runtime's names, labels and buckets, so that its dashboards and alerts work
+//! unchanged. Durations are observed as they happen; all other values are read from the queues at each scrape, under
+//! one lock per queue, so that they are consistent.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -77,8 +77,8 @@ impl QueueMetrics {
         Self { queue_duration, work_duration, queues }
     }
 
-    /// Creates a queue that is measured until its last clone is dropped. `controller` is its name; a second queue of the
-    /// same name replaces the first in the metrics.
+    /// Creates a queue that is measured until its last clone is dropped. `controller` is its name; a second queue of
+    /// the same name replaces the first in the metrics.
     pub fn queue<T: Item, C: PartialEq + Send + 'static>(
         &self,
         controller: &str,

@@ -1,8 +1,8 @@
 //! The queue shared by many workers.
 //!
-//! [`SharedQueue`] is a lock around the [`Queue`], and a list of waiting workers. No lock is held while a waker is called or
-//! a future waits. A future that is dropped at any point loses neither an item nor a wake-up. The order of items is
-//! decided by [`Queue`] alone.
+//! [`SharedQueue`] is a lock around the [`Queue`], and a list of waiting workers. No lock is held while a waker is
+//! called or a future waits. A future that is dropped at any point loses neither an item nor a wake-up. The order of
+//! items is decided by [`Queue`] alone.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -73,7 +73,8 @@ struct State<T: Item, C> {
 }
 
 impl<T: Item, C: PartialEq + Send + 'static> SharedQueue<T, C> {
-    /// Creates an empty queue without metrics. [`QueueMetrics::queue`](super::QueueMetrics::queue) creates one with metrics.
+    /// Creates an empty queue without metrics. [`QueueMetrics::queue`](super::QueueMetrics::queue) creates one with
+    /// metrics.
     pub fn new(options: Options<T>) -> Self {
         Self::measured(options, None)
     }

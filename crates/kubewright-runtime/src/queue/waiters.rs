@@ -1,10 +1,10 @@
 //! Workers that wait for an item.
 //!
 //! [`WaiterList`] tracks which workers wait, which were woken and have not run yet, and which one sleeps until the next
-//! delayed item (the timer). Invariants after [`settle`](WaiterList::settle): if an item is ready and a worker waits, one
-//! worker has been woken; if an item is delayed and a worker waits, one of them is the timer. A woken worker calls
-//! [`leave`](WaiterList::leave) when it runs or is dropped, so that the next one can be woken. So workers wake one by one,
-//! as many as there are items. It does not know items or locks.
+//! delayed item (the timer). Invariants after [`settle`](WaiterList::settle): if an item is ready and a worker waits,
+//! one worker has been woken; if an item is delayed and a worker waits, one of them is the timer. A woken worker calls
+//! [`leave`](WaiterList::leave) when it runs or is dropped, so that the next one can be woken. So workers wake one by
+//! one, as many as there are items. It does not know items or locks.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -12,8 +12,8 @@ use std::time::Duration;
 
 #[derive(Default)]
 pub(super) struct WaiterList {
-    /// Ordered by ticket, so the longest waiting first. The first is the timer. It is woken for an item only if no other
-    /// worker waits, so that the timer rarely changes.
+    /// Ordered by ticket, so the longest waiting first. The first is the timer. It is woken for an item only if no
+    /// other worker waits, so that the timer rarely changes.
     parked: VecDeque<Parked>,
     /// The number of workers that were woken and have not left yet.
     woken: usize,

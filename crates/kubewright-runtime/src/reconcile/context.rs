@@ -1,7 +1,7 @@
 //! The context of a reconcile: the client, the time, events, and helpers for the reconciled object.
 //!
-//! [`Context`] has no logic of its own: every helper calls the client, the cache or the event recorder with the reconciled
-//! object.
+//! [`Context`] has no logic of its own: every helper calls the client, the cache or the event recorder with the
+//! reconciled object.
 
 use std::sync::{Arc, OnceLock};
 
@@ -127,8 +127,8 @@ impl Context {
 
     /// The objects of a type that the reconciled object controls, from the cache, ordered by key.
     ///
-    /// The controller must declare the type with [`owns`](crate::controller::ControllerBuilder::owns). Objects that were
-    /// created in this reconcile may be missing.
+    /// The controller must declare the type with [`owns`](crate::controller::ControllerBuilder::owns). Objects that
+    /// were created in this reconcile may be missing.
     pub fn owned<K: Object>(&self) -> Result<Vec<Arc<K>>, client::Error> {
         let owner = self.object()?;
         let uid = owner.as_owner().metadata().uid.clone().unwrap_or_default();
@@ -150,7 +150,8 @@ impl Context {
 
     /// Sets the status of the reconciled object. Returns whether a request was sent.
     ///
-    /// See [`Client::set_status`]. A second call in the same reconcile compares with the status that the first one wrote.
+    /// See [`Client::set_status`]. A second call in the same reconcile compares with the status that the first one
+    /// wrote.
     pub async fn set_status(&self, status: impl Serialize) -> Result<bool, client::Error> {
         let object = self.object()?;
         let status = client::encoded_status(&status)?;

@@ -58,7 +58,8 @@ where
     }
 }
 
-/// An async function of an object and a [`Context`]. Implemented for all matching functions; do not implement it yourself.
+/// An async function of an object and a [`Context`]. Implemented for all matching functions; do not implement it
+/// yourself.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be used as a reconciler",
     note = "write `async fn reconcile(object: &{K}, cx: &Context) -> Result<Outcome>`",

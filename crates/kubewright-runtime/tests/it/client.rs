@@ -1,4 +1,5 @@
-//! Tests of the client against the server: all methods, with typed, dynamic and metadata objects, with and without cache.
+//! Tests of the client against the server: all methods, with typed, dynamic and metadata objects, with and without
+//! cache.
 
 mod errors;
 mod patching;

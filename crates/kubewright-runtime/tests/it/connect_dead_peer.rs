@@ -1,8 +1,8 @@
-//! A silent peer: a TCP proxy between the client and a real listener keeps its sockets open but stops forwarding. Requests
-//! and watches must detect it and recover by themselves, with the default options.
+//! A silent peer: a TCP proxy between the client and a real listener keeps its sockets open but stops forwarding.
+//! Requests and watches must detect it and recover by themselves, with the default options.
 //!
-//! Connections are opened on the real clock. During the silence the clock is paused, so that it jumps from timer to timer
-//! until the client opens another connection.
+//! Connections are opened on the real clock. During the silence the clock is paused, so that it jumps from timer to
+//! timer until the client opens another connection.
 
 use std::time::Duration;
 

@@ -240,8 +240,8 @@ async fn a_key_waits_for_the_writes_of_a_failed_run() -> Result<()> {
 
 type Write = fn(Client, bool) -> BoxFuture<'static, Reconciled<()>>;
 
-/// Runs a reconciler that writes twice, with a watch that stalls between the writes. Returns what the runs saw while the
-/// watch stalled, and afterwards.
+/// Runs a reconciler that writes twice, with a watch that stalls between the writes. Returns what the runs saw while
+/// the watch stalled, and afterwards.
 async fn stalled_between(write: Write) -> Result<(Vec<String>, Vec<String>)> {
     let world = world().await?;
     let (manager, notes, gate) = (manager(&world)?, Notes::new(), Arc::new(Notify::new()));

@@ -1,5 +1,5 @@
-//! When a key runs again, and in which order: priorities, rate limiters, jitter, warmup. Times are exact, because the clock
-//! is paused.
+//! When a key runs again, and in which order: priorities, rate limiters, jitter, warmup. Times are exact, because the
+//! clock is paused.
 
 use std::time::Duration;
 

@@ -26,7 +26,8 @@ pub(super) struct Indexer {
 }
 
 impl Informer {
-    /// Adds an index over all objects, unless it exists. Returns false if another function is registered under that name.
+    /// Adds an index over all objects, unless it exists. Returns false if another function is registered under that
+    /// name.
     pub(crate) fn add_index(&self, name: &Arc<str>, function: Option<TypeId>, values: IndexFn) -> bool {
         let mut indexers = self.indexers();
         if let Some(known) = indexers.iter().find(|indexer| indexer.name == *name) {

@@ -1,8 +1,8 @@
 //! Exec plugins: programs that return credentials, such as those of cloud providers.
 //!
 //! Runs plugins by client-go's rules (`client.authentication.k8s.io`, v1 and v1beta1) and caches their credentials.
-//! Invariant: a client runs at most one plugin at a time, even if the request that needs it is dropped, and each run has
-//! a timeout. Credentials are used until shortly before they expire, or until the API server rejects them.
+//! Invariant: a client runs at most one plugin at a time, even if the request that needs it is dropped, and each run
+//! has a timeout. Credentials are used until shortly before they expire, or until the API server rejects them.
 
 use std::io::{IsTerminal as _, Read};
 use std::process::{Command, ExitStatus, Stdio};

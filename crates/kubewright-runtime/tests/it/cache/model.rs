@@ -1,8 +1,8 @@
 //! The cache against the server: after any sequence of writes and failures, they agree.
 //!
-//! Two of three namespaces are watched. Objects start and stop matching the selector, and are transformed and indexed. At
-//! any time an index agrees with the objects, a list by labels with a filter over all objects, and no object goes back to
-//! an older version.
+//! Two of three namespaces are watched. Objects start and stop matching the selector, and are transformed and indexed.
+//! At any time an index agrees with the objects, a list by labels with a filter over all objects, and no object goes
+//! back to an older version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -77,7 +77,8 @@ async fn each_namespace_of_a_kind_may_have_its_own_selectors_and_transform() -> 
             "/api/v1/namespaces/two/configmaps - metadata.name=in",
         ]
     );
-    // An object that no longer matches the selector of its namespace is removed; selectors of other namespaces do not matter.
+    // An object that no longer matches the selector of its namespace is removed; selectors of other namespaces do not
+    // matter.
     let mut follower = informer.follower();
     follower.next().await;
     let patch = Patch::Merge(json!({"metadata": {"labels": {"x": "out"}}}));

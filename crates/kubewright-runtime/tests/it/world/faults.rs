@@ -1,7 +1,7 @@
 //! A connection with fault injection that records all requests.
 //!
-//! Requests can be refused, answered with a given response, delayed or lost. Open watches can be broken, ended, stalled or
-//! expired. Without rules it forwards everything.
+//! Requests can be refused, answered with a given response, delayed or lost. Open watches can be broken, ended, stalled
+//! or expired. Without rules it forwards everything.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
