@@ -204,12 +204,12 @@ impl Client {
     }
 
     /// Returns the client of one reconcile: tracks its writes, and records its requests in the trail, if any.
-    pub(crate) fn noting(&self, writes: WriteTracker, trail: Option<Arc<Trail>>) -> Self {
+    pub(crate) fn for_reconcile(&self, writes: WriteTracker, trail: Option<Arc<Trail>>) -> Self {
         Self { writes: Some(writes), trail, ..self.clone() }
     }
 
     /// Runs the reconcile of this client. Other clients used in it track their writes in the same way.
-    pub(crate) fn during<F: Future>(&self, reconcile: F) -> impl Future<Output = F::Output> {
+    pub(crate) fn run_reconcile<F: Future>(&self, reconcile: F) -> impl Future<Output = F::Output> {
         RECONCILE.scope(self.clone(), reconcile)
     }
 
@@ -254,7 +254,7 @@ impl Client {
     /// Gets one object, from the cache if it watches the type, otherwise from the server.
     pub async fn get<K: Object>(&self, key: &Key) -> Result<Arc<K>, Error> {
         let kind = Kind::of::<K>();
-        let key = self.placed_key(&kind, key)?;
+        let key = self.key_in_namespace(&kind, key)?;
         if let Some(informer) = self.watched(&kind, K::metadata_api(), key.namespace()) {
             informer.readable().await?;
             return match informer.entry(&key) {
@@ -274,7 +274,7 @@ impl Client {
     /// Lists objects of a type, from the cache if it watches the type, otherwise from the server.
     pub async fn list<K: Object>(&self, list: &List) -> Result<Vec<Arc<K>>, Error> {
         let kind = Kind::of::<K>();
-        let list = self.placed_list(&kind, list)?;
+        let list = self.list_in_namespace(&kind, list)?;
         if let Some(informer) = self.watched(&kind, K::metadata_api(), list.namespace.as_deref()) {
             informer.readable().await?;
             return informer.entries(&list)?.iter().map(|entry| informer.decode(entry)).collect();
@@ -293,7 +293,7 @@ impl Client {
     /// Gets one object of a kind that is known only at run time.
     pub async fn get_dynamic(&self, gvk: &Gvk, key: &Key) -> Result<Arc<DynamicObject>, Error> {
         let kind = self.kind(gvk).await?;
-        let key = self.placed_key(&kind, key)?;
+        let key = self.key_in_namespace(&kind, key)?;
         if let Some(informer) = self.watched(&kind, false, key.namespace()) {
             informer.readable().await?;
             return match informer.entry(&key) {
@@ -308,7 +308,7 @@ impl Client {
     /// Lists objects of a kind that is known only at run time.
     pub async fn list_dynamic(&self, gvk: &Gvk, list: &List) -> Result<Vec<Arc<DynamicObject>>, Error> {
         let kind = self.kind(gvk).await?;
-        let list = self.placed_list(&kind, list)?;
+        let list = self.list_in_namespace(&kind, list)?;
         if let Some(informer) = self.watched(&kind, false, list.namespace.as_deref()) {
             informer.readable().await?;
             return informer.entries(&list)?.iter().map(|entry| informer.decode_dynamic(entry)).collect();
@@ -393,7 +393,7 @@ impl Client {
     }
 
     /// The key in the namespace of this client.
-    fn placed_key(&self, kind: &Kind, key: &Key) -> Result<Key, Error> {
+    fn key_in_namespace(&self, kind: &Kind, key: &Key) -> Result<Key, Error> {
         self.place(kind, key.namespace(), key.name())
     }
 
@@ -416,7 +416,7 @@ impl Client {
     }
 
     /// The list in the namespace of this client.
-    fn placed_list(&self, kind: &Kind, list: &List) -> Result<List, Error> {
+    fn list_in_namespace(&self, kind: &Kind, list: &List) -> Result<List, Error> {
         let wanted = list.namespace.as_deref().filter(|namespace| !namespace.is_empty());
         let namespace = match (kind.scope(), wanted, self.settings.namespace.as_deref()) {
             (Scope::Cluster, _, _) => None,

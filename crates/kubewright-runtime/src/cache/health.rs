@@ -27,7 +27,7 @@ pub(crate) struct WatchHealth(Mutex<State>);
 #[derive(Default)]
 struct State {
     /// When the last list completed, or the last event or bookmark arrived.
-    heard: Option<Instant>,
+    received: Option<Instant>,
     /// When the current watch was opened.
     opened: Option<Instant>,
     failure: Option<Failure>,
@@ -56,9 +56,9 @@ impl WatchHealth {
     }
 
     /// Records a complete list, an event or a bookmark.
-    pub(crate) fn heard(&self) {
+    pub(crate) fn received(&self) {
         let mut state = self.state();
-        state.heard = Some(Instant::now());
+        state.received = Some(Instant::now());
         state.failure = None;
     }
 
@@ -90,7 +90,7 @@ impl WatchHealth {
 
     /// The time since the last complete list, event or bookmark. `None` before the first list.
     pub(crate) fn age(&self) -> Option<Duration> {
-        self.state().heard.map(|heard| heard.elapsed())
+        self.state().received.map(|received| received.elapsed())
     }
 
     /// The current failure, if any.

@@ -441,7 +441,7 @@ impl Informer {
             for entry in shared.store.iter(None) {
                 let (old, new) = (Some(entry.clone()), Some(entry.clone()));
                 let same = Change { old, new, occasion: Occasion::Resync, removal: None };
-                shared.tell(same);
+                shared.notify(same);
             }
         }
     }
@@ -468,18 +468,18 @@ impl Informer {
     /// Stores a complete list.
     pub(crate) fn replace(&self, part: &Part, now: Vec<Arc<Entry>>, version: u64) {
         let indexers = self.indexers();
-        let Difference { gone, changed } =
+        let Difference { removed, changed } =
             self.read().store.difference(part.namespace(), &part.scope.except, now);
         let changed = changed.into_iter().map(|entry| self.indexed(&indexers, entry)).collect();
         let mut shared = self.write();
         let initial = !part.progress.borrow().synced;
         // An object missing from a list with a selector may still exist.
         let removal = if part.scope.selection.is_all() { Removal::Deleted } else { Removal::Unknown };
-        for mut change in shared.store.apply(&gone, removal, changed) {
+        for mut change in shared.store.apply(&removed, removal, changed) {
             if initial {
                 change.occasion = Occasion::Initial;
             }
-            shared.tell(change);
+            shared.notify(change);
         }
         part.progress.send_modify(|progress| {
             progress.synced = true;
@@ -502,7 +502,7 @@ impl Informer {
             let indexed = self.indexed(&indexers, entry);
             let mut shared = self.write();
             if let Some(change) = shared.store.put(indexed) {
-                shared.tell(change);
+                shared.notify(change);
             }
         }
         drop(indexers);
@@ -516,7 +516,7 @@ impl Informer {
         let mut shared = self.write();
         let key = last.key().clone();
         if let Some(change) = shared.store.remove(&key, Some(last), removal) {
-            shared.tell(change);
+            shared.notify(change);
         }
         drop(shared);
         drop(indexers);
@@ -535,7 +535,7 @@ impl Informer {
 }
 
 impl Shared {
-    fn tell(&self, change: Change) {
+    fn notify(&self, change: Change) {
         let mut followers = self.followers.iter().filter_map(Weak::upgrade);
         let Some(mut last) = followers.next() else { return };
         for follower in followers {

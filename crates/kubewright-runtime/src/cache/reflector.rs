@@ -104,14 +104,14 @@ impl<'a> Line<'a> {
             object: &'a RawValue,
         }
 
-        Self::as_servers_write(line).map_or_else(
+        Self::parse_compact(line).map_or_else(
             || serde_json::from_str(line).map(|Any { what, object }| Self { what, object: object.get() }),
             Ok,
         )
     }
 
     /// Parses a line in the form that all known servers write, without parsing the object: [`Entry::read`] does that.
-    fn as_servers_write(line: &'a str) -> Option<Self> {
+    fn parse_compact(line: &'a str) -> Option<Self> {
         let (what, rest) = line.strip_prefix(r#"{"type":""#)?.split_once(r#"","object":{"#)?;
         let object = &line[line.len() - rest.len() - 1..line.len() - 1];
         (line.ends_with("}}") && !what.contains('"')).then_some(Self { what, object })
@@ -243,7 +243,7 @@ impl<'a> Reflector<'a> {
             if token.is_empty() {
                 let version = self.known(page.metadata.resource_version)?;
                 self.informer.replace(self.part, entries, number(&version));
-                self.part.health.heard();
+                self.part.health.received();
                 *from = version;
                 return Ok(());
             }
@@ -272,7 +272,7 @@ impl<'a> Reflector<'a> {
                     if bookmark.annotations.get("k8s.io/initial-events-end").is_some_and(|it| it == "true") {
                         let version = self.known(bookmark.resource_version)?;
                         self.informer.replace(self.part, entries, number(&version));
-                        self.part.health.heard();
+                        self.part.health.received();
                         *from = version;
                         return self.follow(lines, deadline, from).await;
                     }
@@ -310,10 +310,10 @@ impl<'a> Reflector<'a> {
                 "BOOKMARK" => {
                     *from = self.known(self.bookmark(line.object)?.resource_version)?;
                     self.part.reached(number(from));
-                    self.part.health.heard();
+                    self.part.health.received();
                 }
                 "ADDED" | "MODIFIED" | "DELETED" => {
-                    self.part.health.heard();
+                    self.part.health.received();
                     let Some(entry) = self.entry(line.object) else { continue };
                     if entry.version() != 0 {
                         *from = entry.version().to_string();

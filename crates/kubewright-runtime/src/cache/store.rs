@@ -27,7 +27,7 @@ pub(crate) struct Indexed {
 #[derive(Default)]
 pub(crate) struct Difference {
     /// Objects that are missing from the list.
-    pub(crate) gone: Vec<Key>,
+    pub(crate) removed: Vec<Key>,
     /// Objects that are new or have a different resourceVersion.
     pub(crate) changed: Vec<Arc<Entry>>,
 }
@@ -230,17 +230,17 @@ impl Store {
     ) -> Difference {
         let keys: BTreeSet<&Key> = now.iter().map(|entry| entry.key()).collect();
         let excepted = |key: &Key| except.iter().any(|it| key.namespace() == Some(it));
-        let gone = self.iter(namespace).map(|entry| entry.key());
-        let gone = gone.filter(|key| !keys.contains(key) && !excepted(key)).cloned().collect();
+        let removed = self.iter(namespace).map(|entry| entry.key());
+        let removed = removed.filter(|key| !keys.contains(key) && !excepted(key)).cloned().collect();
         drop(keys);
-        Difference { gone, changed: now.into_iter().filter(|entry| !self.has(entry)).collect() }
+        Difference { removed, changed: now.into_iter().filter(|entry| !self.has(entry)).collect() }
     }
 
     /// Applies the difference to a new list; `removal` is the reason of missing objects. Returns the changes ordered by
     /// key: removed objects first, then the others.
-    pub(crate) fn apply(&mut self, gone: &[Key], removal: Removal, changed: Vec<Indexed>) -> Vec<Change> {
-        let gone = gone.iter();
-        let mut changes: Vec<Change> = gone.filter_map(|key| self.remove(key, None, removal)).collect();
+    pub(crate) fn apply(&mut self, removed: &[Key], removal: Removal, changed: Vec<Indexed>) -> Vec<Change> {
+        let removed = removed.iter();
+        let mut changes: Vec<Change> = removed.filter_map(|key| self.remove(key, None, removal)).collect();
         for indexed in changed {
             let entry = &indexed.entry;
             if self.objects.get(entry.key()).is_some_and(|old| old.uid() != entry.uid()) {

@@ -12,7 +12,7 @@ use crate::Gvk;
 #[non_exhaustive]
 pub enum Error {
     /// The server returned an error.
-    #[error("{}", said(.0))]
+    #[error("{}", status_message(.0))]
     Status(Box<Status>),
     /// The server could not be reached, or the connection broke.
     #[error("no response from the API server")]
@@ -156,7 +156,7 @@ const REASONS: [&str; 19] = [
 ];
 
 /// The server's message, followed by the RBAC attribute that grants a missing permission.
-fn said(status: &Status) -> String {
+fn status_message(status: &Status) -> String {
     match (status.message.is_empty(), status.reason.is_empty()) {
         (false, _) => match Permission::refused(&status.message).filter(|_| status.code == 403) {
             Some(missing) => {
@@ -308,12 +308,12 @@ mod tests {
             "deployments.apps \"web\" is forbidden: User \"system:serviceaccount:a:b\" cannot patch resource \
              \"deployments\" in API group \"apps\" in the namespace \"a\"",
         );
-        let told = error.to_string();
+        let text = error.to_string();
         assert!(
-            told.ends_with(
+            text.ends_with(
                 r#"; to grant this, add #[rbac(groups = "apps", resources = "deployments", verbs = "patch")] to the operator"#
             ),
-            "{told}"
+            "{text}"
         );
         assert_eq!(error.missing_permission(), Some(Permission::new("apps", "deployments", "patch")));
     }

@@ -119,7 +119,7 @@ impl Subresource<'_> {
 
     fn path<K: Object>(&self, key: &Key) -> Result<(Kind, Key, String), Error> {
         let kind = Kind::of::<K>();
-        let key = self.client.placed_key(&kind, key)?;
+        let key = self.client.key_in_namespace(&kind, key)?;
         let path = path(&kind, &key, Some(self.name));
         Ok((kind, key, path))
     }

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use tracing::{debug, warn};
 
 use super::write::AnswerMeta;
-use super::write_tracker::{PendingWrite, WriteTracker, Wrote, reports};
+use super::write_tracker::{PendingWrite, WriteResult, WriteTracker, reports};
 use super::{Client, Error, path};
 use crate::cache::{Cache, Informer};
 use crate::connect::retry::was_not_sent;
@@ -187,9 +187,11 @@ impl Unknown {
         };
         let pending = self.informers().filter_map(|informer| {
             let wrote = match &found {
-                Some(found) if reports(&informer, key, Some(&found.labels)) => Wrote::Version(found.version),
+                Some(found) if reports(&informer, key, Some(&found.labels)) => {
+                    WriteResult::Version(found.version)
+                }
                 Some(_) => return None,
-                None => Wrote::Gone(informer.entry(key)?.uid().clone()),
+                None => WriteResult::Gone(informer.entry(key)?.uid().clone()),
             };
             Some(PendingWrite::new(informer, key, &wrote))
         });
@@ -226,14 +228,14 @@ impl Unknown {
                 pending.push(PendingWrite::new(
                     informer.clone(),
                     &newest.key,
-                    &Wrote::Version(newest.version),
+                    &WriteResult::Version(newest.version),
                 ));
             }
             let there: BTreeSet<&Key> = found.iter().map(|it| &it.key).collect();
             let list = namespace.map_or_else(List::all, List::namespace);
             for entry in informer.entries(&list)? {
                 if !there.contains(entry.key()) && entry.version() <= version {
-                    let gone = Wrote::Gone(entry.uid().clone());
+                    let gone = WriteResult::Gone(entry.uid().clone());
                     pending.push(PendingWrite::new(informer.clone(), entry.key(), &gone));
                 }
             }

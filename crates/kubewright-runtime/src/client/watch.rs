@@ -83,7 +83,7 @@ impl Client {
         metadata_only: bool,
         list: &List,
     ) -> Result<WatchStream<K>, Error> {
-        let list = self.placed_list(&kind, list)?;
+        let list = self.list_in_namespace(&kind, list)?;
         // Parse the selectors now, so that the caller gets the error.
         selection(&kind, &list)?;
         let accept = if metadata_only { wire::METADATA } else { "application/json" };

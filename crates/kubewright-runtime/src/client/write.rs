@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::applied::ApplyIntent;
 use super::unknown::{InFlight, Target, is_unknown};
-use super::write_tracker::Wrote;
+use super::write_tracker::WriteResult;
 use super::{Client, Delete, Error, Patch, Writable, path, read, selection};
 use crate::query::Query;
 use crate::{Gvk, Key, Kind, List, Object};
@@ -127,7 +127,7 @@ impl Client {
     /// Deletes an object by key.
     pub async fn delete_key<K: Object>(&self, key: &Key, how: &Delete) -> Result<(), Error> {
         let kind = Kind::of::<K>();
-        let key = self.placed_key(&kind, key)?;
+        let key = self.key_in_namespace(&kind, key)?;
         self.remove(&kind, &key, how).await
     }
 
@@ -138,7 +138,7 @@ impl Client {
         let answer: Answer = self.answer(kind, &target, &body)?;
         match (answer.kind.as_str(), answer.details) {
             ("Status", Some(details)) if !details.uid.is_empty() => {
-                self.wrote(kind, key, None, &Wrote::Gone(details.uid));
+                self.wrote(kind, key, None, &WriteResult::Gone(details.uid));
             }
             ("Status", _) => {}
             _ => self.note_answer(kind, key, &answer.metadata),
@@ -157,7 +157,7 @@ impl Client {
     }
 
     async fn remove_all(&self, kind: &Kind, list: &List, how: &Delete) -> Result<(), Error> {
-        let list = self.placed_list(kind, list)?;
+        let list = self.list_in_namespace(kind, list)?;
         if kind.scope() == crate::Scope::Namespaced && list.namespace.is_none() {
             return Err(Error::NamespaceMissing { kind: kind.name().to_owned(), name: "*".to_owned() });
         }
@@ -172,7 +172,12 @@ impl Client {
                 (true, _) => self.note_answer(kind, &key, &metadata),
                 // The response has the objects before their deletion, without their next version.
                 (false, Ok(version)) => {
-                    self.wrote(kind, &key, metadata.labels.as_ref(), &Wrote::Deleted(metadata.uid, version));
+                    self.wrote(
+                        kind,
+                        &key,
+                        metadata.labels.as_ref(),
+                        &WriteResult::Deleted(metadata.uid, version),
+                    );
                 }
                 (false, Err(_)) => {}
             }
@@ -273,17 +278,17 @@ impl Client {
         // A missing map means that the object has no labels.
         let none = BTreeMap::new();
         let labels = meta.labels.as_ref().unwrap_or(&none);
-        self.wrote(kind, &key, Some(labels), &Wrote::Version(version(written)));
+        self.wrote(kind, &key, Some(labels), &WriteResult::Version(version(written)));
     }
 
     /// Tracks the version in the response to a write of an object or a subresource.
     pub(super) fn note_answer(&self, kind: &Kind, key: &Key, metadata: &AnswerMeta) {
         if let Ok(version) = metadata.resource_version.parse() {
-            self.wrote(kind, key, metadata.labels.as_ref(), &Wrote::Version(version));
+            self.wrote(kind, key, metadata.labels.as_ref(), &WriteResult::Version(version));
         }
     }
 
-    fn wrote(&self, kind: &Kind, key: &Key, labels: Option<&BTreeMap<String, String>>, wrote: &Wrote) {
+    fn wrote(&self, kind: &Kind, key: &Key, labels: Option<&BTreeMap<String, String>>, wrote: &WriteResult) {
         if let (Some(writes), Some(cache), false) = (self.writes(), &self.shared.cache, self.settings.dry_run)
         {
             writes.note(cache, kind, key, wrote, labels);

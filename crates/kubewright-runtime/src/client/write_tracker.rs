@@ -15,7 +15,7 @@ use crate::{Gvk, Key, Kind, LabelSelector};
 
 /// The result of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Wrote {
+pub(crate) enum WriteResult {
     /// The object now has this version.
     Version(u64),
     /// The object with this uid no longer exists.
@@ -34,7 +34,7 @@ struct Writes {
     pending: BTreeMap<Key, Vec<PendingWrite>>,
     unknown: Vec<Unknown>,
     /// All writes with a response. Events that they explain are the reconcile's own.
-    done: Vec<(Kind, Key, Wrote)>,
+    done: Vec<(Kind, Key, WriteResult)>,
 }
 
 /// A write that the cache may not have seen yet.
@@ -79,7 +79,7 @@ impl WriteTracker {
         cache: &Cache,
         kind: &Kind,
         key: &Key,
-        wrote: &Wrote,
+        wrote: &WriteResult,
         labels: Option<&BTreeMap<String, String>>,
     ) {
         let Writes { pending, done, .. } = &mut *self.lock();
@@ -117,8 +117,8 @@ impl WriteTracker {
             key == latest.key()
                 && is_of(kind.gvk())
                 && match (wrote, &change.new) {
-                    (Wrote::Version(version), Some(new)) => new.version() == *version,
-                    (Wrote::Gone(uid), None) => latest.uid() == *uid,
+                    (WriteResult::Version(version), Some(new)) => new.version() == *version,
+                    (WriteResult::Gone(uid), None) => latest.uid() == *uid,
                     _ => false,
                 }
         })
@@ -151,21 +151,21 @@ pub(super) fn reports(informer: &Informer, key: &Key, labels: Option<&BTreeMap<S
 }
 
 impl PendingWrite {
-    pub(super) fn new(informer: Arc<Informer>, key: &Key, wrote: &Wrote) -> Self {
+    pub(super) fn new(informer: Arc<Informer>, key: &Key, wrote: &WriteResult) -> Self {
         let mut write = Self { informer, key: key.clone(), version: 0, deleted: None };
         write.add(wrote);
         write
     }
 
     /// Records a write. A deletion keeps `version`: the cache may not have seen the creation yet.
-    fn add(&mut self, wrote: &Wrote) {
+    fn add(&mut self, wrote: &WriteResult) {
         match wrote {
-            Wrote::Version(version) => {
+            WriteResult::Version(version) => {
                 self.version = *version;
                 self.deleted = None;
             }
-            Wrote::Gone(uid) => self.deleted = Some((uid.clone(), u64::MAX)),
-            Wrote::Deleted(uid, version) => {
+            WriteResult::Gone(uid) => self.deleted = Some((uid.clone(), u64::MAX)),
+            WriteResult::Deleted(uid, version) => {
                 self.version = self.version.max(*version);
                 self.deleted = Some((uid.clone(), *version));
             }

@@ -80,9 +80,9 @@ pub(super) fn client_config(
 ) -> Result<ClientConfig, TlsError> {
     let provider = provider();
     let verifier: Arc<dyn ServerCertVerifier> = if config.accept_invalid_certs {
-        Arc::new(Unchecked(provider.clone()))
+        Arc::new(InsecureVerifier(provider.clone()))
     } else if let Some(path) = &config.root_cert_file {
-        Arc::new(Reread::new(path.clone(), provider.clone())?)
+        Arc::new(ReloadedRoots::new(path.clone(), provider.clone())?)
     } else if let Some(certificates) = &config.root_cert {
         let certificates = certificates.iter().map(|der| CertificateDer::from(der.clone())).collect();
         trusting(certificates, provider.clone()).map_err(TlsError::Authority)?
@@ -279,13 +279,13 @@ impl ResolvesClientCert for Identity {
 
 /// Trusts the CAs in a file, which is read again every minute. If that fails, the last CAs are kept.
 #[derive(Debug)]
-struct Reread {
+struct ReloadedRoots {
     path: PathBuf,
     provider: Arc<CryptoProvider>,
     last: Mutex<(Arc<WebPkiServerVerifier>, Instant)>,
 }
 
-impl Reread {
+impl ReloadedRoots {
     fn new(path: PathBuf, provider: Arc<CryptoProvider>) -> Result<Self, TlsError> {
         let first = Self::read(&path, provider.clone())?;
         Ok(Self { path, provider, last: Mutex::new((first, Instant::now())) })
@@ -322,7 +322,7 @@ impl Reread {
     }
 }
 
-impl ServerCertVerifier for Reread {
+impl ServerCertVerifier for ReloadedRoots {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -359,9 +359,9 @@ impl ServerCertVerifier for Reread {
 
 /// `insecure-skip-tls-verify`: accepts any server certificate.
 #[derive(Debug)]
-struct Unchecked(Arc<CryptoProvider>);
+struct InsecureVerifier(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Unchecked {
+impl ServerCertVerifier for InsecureVerifier {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -412,7 +412,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ca.crt");
         std::fs::write(&path, pem().0).unwrap();
-        let trusted = Reread::new(path.clone(), provider()).unwrap();
+        let trusted = ReloadedRoots::new(path.clone(), provider()).unwrap();
         let first = trusted.now();
         std::fs::write(&path, pem().0).unwrap();
         tokio::time::advance(Duration::from_secs(59)).await;
@@ -423,7 +423,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         tokio::time::advance(REREAD).await;
         assert!(Arc::ptr_eq(&trusted.now(), &second), "an invalid file is ignored");
-        assert!(matches!(Reread::new(path, provider()), Err(TlsError::AuthorityFile { .. })));
+        assert!(matches!(ReloadedRoots::new(path, provider()), Err(TlsError::AuthorityFile { .. })));
     }
 
     #[test]

@@ -28,25 +28,25 @@ pub(super) enum Content {
 
 /// A syntax error.
 #[derive(Debug, PartialEq)]
-pub(super) struct Mistake {
+pub(super) struct SyntaxError {
     pub(super) line: usize,
     pub(super) what: String,
 }
 
-impl Mistake {
+impl SyntaxError {
     fn at(place: &Marker, what: impl Into<String>) -> Self {
         Self { line: place.line(), what: what.into() }
     }
 }
 
-impl From<ScanError> for Mistake {
+impl From<ScanError> for SyntaxError {
     fn from(error: ScanError) -> Self {
         Self::at(error.marker(), error.info())
     }
 }
 
 /// Parses all documents of a text.
-pub(super) fn documents(text: &str) -> Result<Vec<Node>, Mistake> {
+pub(super) fn documents(text: &str) -> Result<Vec<Node>, SyntaxError> {
     let mut reader = Reader { open: Vec::new(), anchors: HashMap::new(), documents: Vec::new() };
     for event in Parser::new_from_str(text) {
         let (event, span) = event?;
@@ -70,7 +70,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn take(&mut self, event: Event<'_>, place: &Marker) -> Result<(), Mistake> {
+    fn take(&mut self, event: Event<'_>, place: &Marker) -> Result<(), SyntaxError> {
         let line = place.line();
         let begin = |content, anchor| Open { node: Node { line, content }, anchor, key: None };
         match event {
@@ -80,7 +80,7 @@ impl Reader {
             }
             Event::Alias(anchor) => match self.anchors.get(&anchor).cloned() {
                 Some(node) => self.ended(node, 0, place),
-                None => Err(Mistake::at(place, "an alias refers to a node that contains it")),
+                None => Err(SyntaxError::at(place, "an alias refers to a node that contains it")),
             },
             Event::SequenceStart(_, anchor, _) => {
                 self.open.push(begin(Content::List(Vec::new()), anchor));
@@ -102,7 +102,7 @@ impl Reader {
     }
 
     /// Adds a finished node to its parent.
-    fn ended(&mut self, node: Node, anchor: usize, place: &Marker) -> Result<(), Mistake> {
+    fn ended(&mut self, node: Node, anchor: usize, place: &Marker) -> Result<(), SyntaxError> {
         if anchor > 0 {
             self.anchors.insert(anchor, node.clone());
         }
@@ -115,10 +115,10 @@ impl Reader {
             (Content::Map(entries), Some(key)) => entries.push((key, node)),
             (Content::Map(entries), None) => match node.content {
                 Content::Scalar(key, _) if entries.iter().any(|(other, _)| *other == key) => {
-                    return Err(Mistake::at(place, format!("duplicate key {key:?}")));
+                    return Err(SyntaxError::at(place, format!("duplicate key {key:?}")));
                 }
                 Content::Scalar(key, _) => open.key = Some(key),
-                _ => return Err(Mistake::at(place, "a key must be text, not a list or a map")),
+                _ => return Err(SyntaxError::at(place, "a key must be text, not a list or a map")),
             },
             (Content::Scalar(..), _) => {}
         }

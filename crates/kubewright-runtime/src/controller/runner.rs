@@ -350,7 +350,7 @@ impl Shared {
         self.requests.begin(&key, writes.clone());
         let removal = self.requests.take_removal(&key);
         let cx = Context::from(ContextParts {
-            client: self.client.noting(writes.clone(), trail.clone()),
+            client: self.client.for_reconcile(writes.clone(), trail.clone()),
             key: taken.item,
             informer: self.informer.clone(),
             owned: self.owned.clone(),
@@ -365,7 +365,7 @@ impl Shared {
         });
         let started = Instant::now();
         self.counts.active.inc();
-        let end = cx.client().during(self.contained(&key, &cx)).instrument(span.clone()).await;
+        let end = cx.client().run_reconcile(self.contained(&key, &cx)).instrument(span.clone()).await;
         self.counts.active.dec();
         self.counts.time.observe(started.elapsed().as_secs_f64());
         self.pending.put(&key, writes.unseen());

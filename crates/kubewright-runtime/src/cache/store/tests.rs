@@ -27,8 +27,8 @@ fn put(store: &mut Store, entry: Arc<Entry>) -> Option<Change> {
 }
 
 fn replace(store: &mut Store, namespace: Option<&str>, now: Vec<Arc<Entry>>) -> Vec<Change> {
-    let Difference { gone, changed } = store.difference(namespace, &[], now);
-    store.apply(&gone, Removal::Deleted, changed.into_iter().map(indexed).collect())
+    let Difference { removed, changed } = store.difference(namespace, &[], now);
+    store.apply(&removed, Removal::Deleted, changed.into_iter().map(indexed).collect())
 }
 
 fn names<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>) -> Vec<String> {

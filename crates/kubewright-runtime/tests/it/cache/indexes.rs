@@ -67,7 +67,7 @@ async fn an_index_finds_objects_by_a_field() -> Result<()> {
     world.api::<Pod>().delete("a", &DeleteParams::default().grace_period(0)).await?;
     eventually("the event", || informer.len() == 2).await;
     assert_eq!(names(&client.list::<Pod>(&on("node-1")).await?), ["b"]);
-    assert_eq!(world.faults.count(|_| true), 1, "nothing was asked of the server");
+    assert_eq!(world.faults.count(|_| true), 1, "no further requests");
     Ok(())
 }
 

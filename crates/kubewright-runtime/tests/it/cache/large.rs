@@ -57,7 +57,7 @@ async fn a_follower_that_never_reads_delays_no_other() -> Result<()> {
         informer.entries(&kubewright_runtime::List::all().labels("x=99")).unwrap().len() == 1
     })
     .await;
-    assert!(heard > 50, "the reader heard only {heard} changes");
+    assert!(heard > 50, "the reader got only {heard} changes");
     assert_eq!(names(&informer), ["a", "b", "c"]);
     // Three hundred changes are merged into one per object.
     assert_eq!(sleeper.waiting(), 3);
