@@ -115,7 +115,7 @@ pub enum Error {
     NotOwned(String),
     /// A helper needs the reconciled object, but it does not exist.
     #[error(
-        "{0} is reconciled without an object: it was deleted, or the controller is for keys; use the client"
+        "{0} is reconciled without an object: it was deleted, or this is a key controller; use the client"
     )]
     NoObject(String),
     /// The kind has no status subresource.
