@@ -1,10 +1,10 @@
-//! Typed server-side apply: objects of which a manager says only what it means, and what it said before.
+//! Typed server-side apply: partial objects with only the fields that a field manager sets.
 //!
-//! Owns the form of such objects ([`Configuration`]) and how one is found again in what the server has ([`extract`]).
-//! What was not said is never sent: a zero is a wish, an absence is none. `#[derive(ApplyConfiguration)]` of the crate
-//! `kubewright` makes the types.
+//! Owns the type of such objects ([`Configuration`]), and the extraction of the fields that a field manager applied
+//! before ([`extract`]). Fields that are not set are never sent; a field that is set to zero is.
+//! `#[derive(ApplyConfiguration)]` of the crate `kubewright` generates the types.
 //!
-//! Kinds of k8s-openapi need none of this. Their own structs leave out what is `None`, and `Client::apply` takes them.
+//! Kinds of k8s-openapi do not need this. Their structs omit fields that are `None`, and `Client::apply` accepts them.
 //!
 //! ```
 //! # use kube::{CustomResource, KubeSchema};
@@ -50,18 +50,18 @@ use serde::{Deserialize, Serialize};
 pub use self::owned::{ExtractError, extract};
 use crate::{Object, client};
 
-/// A struct that has a twin whose fields may all be left out. Derive it.
+/// A struct with a partial form, in which all fields are optional. Derive it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no apply configuration",
-    label = "this is to be applied field by field",
+    label = "needs a partial form",
     note = "write `#[derive(ApplyConfiguration)]` on the struct `{Self}`"
 )]
 pub trait ApplyConfiguration {
-    /// The twin.
+    /// The partial form.
     type Partial: Partial;
 }
 
-/// A struct whose fields may all be left out. Nothing to implement.
+/// A struct whose fields are all optional. Implemented automatically.
 pub trait Partial:
     Serialize + DeserializeOwned + Default + Clone + PartialEq + fmt::Debug + Send + Sync + 'static
 {
@@ -72,23 +72,23 @@ impl<P> Partial for P where
 {
 }
 
-/// A kind whose objects can be applied in part. `#[derive(ApplyConfiguration)]` on its spec implements it.
+/// A kind with apply configurations. `#[derive(ApplyConfiguration)]` on its spec implements it.
 pub trait Configured: Object {
-    /// What may be said of `spec`.
+    /// The partial form of `spec`.
     type Spec: Partial;
-    /// What may be said of `status`.
+    /// The partial form of `status`.
     type Status: Partial;
 }
 
-/// Of kinds without a status.
+/// The status of kinds without one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoStatus {}
 
-/// What one manager means of an object.
+/// An apply configuration: the fields of an object that one field manager sets.
 ///
-/// It is an [`Object`] of its kind itself: [`Client::apply`](crate::Client::apply) takes it, and
-/// [`Subresource::apply`](client::Subresource::apply) for the status. What these return is the object as the server has
-/// it then; [`Configuration::complete`] makes the whole of it.
+/// It is an [`Object`] of its kind: [`Client::apply`](crate::Client::apply) accepts it, and
+/// [`Subresource::apply`](client::Subresource::apply) for the status. They return the stored object as a configuration;
+/// [`Configuration::complete`] converts it to the full type.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", bound = "")]
 pub struct Configuration<K: Configured> {
@@ -96,24 +96,24 @@ pub struct Configuration<K: Configured> {
     api_version: String,
     #[serde(default = "kind::<K>")]
     kind: String,
-    /// Name, labels and the like: what is `None` is not sent.
+    /// Name, labels and so on. Fields that are `None` are not sent.
     pub metadata: ObjectMeta,
-    /// What the object is to be.
+    /// The desired state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<K::Spec>,
-    /// What it was found to be. Servers take it from [`Client::status`](crate::Client::status) only.
+    /// The observed state. The server accepts it only through [`Client::status`](crate::Client::status).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<K::Status>,
 }
 
 impl<K: Configured> Configuration<K> {
-    /// Says nothing yet of the object of this name.
+    /// An empty configuration for the object of this name.
     pub fn new(name: impl Into<String>) -> Self {
         let metadata = ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };
         Self { api_version: api_version::<K>(), kind: kind::<K>(), metadata, spec: None, status: None }
     }
 
-    /// Says nothing yet of this object.
+    /// An empty configuration for this object.
     pub fn of(object: &K) -> Self {
         let ObjectMeta { name, namespace, .. } = object.meta();
         let mut configuration = Self::new(name.clone().unwrap_or_default());
@@ -121,66 +121,66 @@ impl<K: Configured> Configuration<K> {
         configuration
     }
 
-    /// The object is in this namespace.
+    /// Sets the namespace.
     #[must_use]
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.metadata.namespace = Some(namespace.into());
         self
     }
 
-    /// The object has this label.
+    /// Sets a label.
     #[must_use]
     pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.metadata.labels.get_or_insert_with(BTreeMap::new).insert(key.into(), value.into());
         self
     }
 
-    /// The object has this annotation.
+    /// Sets an annotation.
     #[must_use]
     pub fn annotation(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.metadata.annotations.get_or_insert_with(BTreeMap::new).insert(key.into(), value.into());
         self
     }
 
-    /// The object belongs to this one.
+    /// Adds an owner reference.
     #[must_use]
     pub fn owner(mut self, owner: OwnerReference) -> Self {
         self.metadata.owner_references.get_or_insert_with(Vec::new).push(owner);
         self
     }
 
-    /// The object is not to go before this finalizer does.
+    /// Adds a finalizer.
     #[must_use]
     pub fn finalizer(mut self, finalizer: impl Into<String>) -> Self {
         self.metadata.finalizers.get_or_insert_with(Vec::new).push(finalizer.into());
         self
     }
 
-    /// What the object is to be.
+    /// Sets the desired state.
     #[must_use]
     pub fn spec(mut self, spec: impl Into<K::Spec>) -> Self {
         self.spec = Some(spec.into());
         self
     }
 
-    /// What the object was found to be.
+    /// Sets the observed state.
     #[must_use]
     pub fn status(mut self, status: impl Into<K::Status>) -> Self {
         self.status = Some(status.into());
         self
     }
 
-    /// What a manager applied of an object before: see [`extract`].
+    /// The fields that a field manager applied before: see [`extract`].
     pub fn extract(object: &K, manager: &str) -> Result<Self, ExtractError> {
         extract(object, manager, None)
     }
 
-    /// What a manager applied of the status of an object before: see [`extract`].
+    /// The status fields that a field manager applied before: see [`extract`].
     pub fn extract_status(object: &K, manager: &str) -> Result<Self, ExtractError> {
         extract(object, manager, Some("status"))
     }
 
-    /// The whole object, if everything that its type must have is said: as it is in what a server answers.
+    /// Converts to the full type. Succeeds if all required fields are set, as in a response of the server.
     pub fn complete(&self) -> Result<K, client::Error> {
         let what = || format!("{} {}", self.kind, self.metadata.name.as_deref().unwrap_or_default());
         let value =

@@ -1,16 +1,18 @@
-//! The shared cache: what controllers read, kept up to date by watches.
+//! The shared cache that controllers read from. Watches keep it up to date.
 //!
-//! One [`Informer`] per kind and selection, created when it is first needed and shared by all users. Objects are kept as
-//! JSON and decoded when they are read ([`Entry`]); typed, dynamic and metadata readers of one kind share one watch.
+//! There is one [`Informer`] per kind and selection. It is created on first use and shared by all users. Objects are
+//! stored as JSON and decoded when they are read ([`Entry`]); typed, dynamic and metadata readers of one kind share
+//! one watch.
 //!
-//! - Reads never wait for the network and copy no object.
-//! - A read of a kind that is not watched, not listed yet, or whose informer has stopped, is an error, never an empty
-//!   answer.
-//! - Followers get each change with the old and the new object. Objects that vanished while a watch was down are
-//!   reported as gone. Why an object is gone is its [`Removal`].
+//! - Reads never wait for the network and do not copy objects.
+//! - Reading a kind that is not watched, not listed yet, or whose informer has stopped is an error, never an empty
+//!   result.
+//! - Followers get each change with the old and the new object. Objects that disappeared while a watch was down are
+//!   reported as deleted. [`Removal`] is the reason.
 //! - A slow follower delays neither the watch nor the other followers.
-//! - An informer knows how far its watch has come, so that a controller can wait for its own writes.
-//! - A panic of an index function or a transform affects one object only.
+//! - An informer tracks the resourceVersion that its watch has reached, so that a controller can wait for its own
+//!   writes.
+//! - A panic in an index function or a transform affects only one object.
 
 mod entry;
 mod follower;
@@ -63,10 +65,10 @@ struct Inner {
     options: CacheOptions,
     common: Arc<Common>,
     informers: Mutex<BTreeMap<Id, Running>>,
-    /// The informers that were registered when the cache was started.
+    /// The informers that were registered when the cache started.
     initial: OnceLock<Vec<Arc<Informer>>>,
     starts: mpsc::UnboundedSender<Running>,
-    /// Informers to start; taken by [`Cache::run`].
+    /// Informers to start. [`Cache::run`] takes the queue.
     queue: Mutex<Option<Queue>>,
 }
 
@@ -81,12 +83,12 @@ struct Running {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Id {
     kind: Kind,
-    /// The selectors of the caller.
+    /// The selectors that the caller requested.
     requested: Selection,
 }
 
 impl Cache {
-    /// A cache that watches nothing yet.
+    /// Creates a cache that watches nothing yet.
     pub fn new(options: CacheOptions) -> Result<Self, CacheOptionsError> {
         options.check()?;
         let (starts, queue) = mpsc::unbounded_channel();
@@ -112,12 +114,12 @@ impl Cache {
         self.informer_of(&Kind::of::<K>(), K::metadata_api())
     }
 
-    /// The informer of a kind, of whole objects or of their metadata alone.
+    /// The informer of a kind, either of whole objects or of metadata only.
     pub fn informer_of(&self, kind: &Kind, metadata_only: bool) -> Arc<Informer> {
         self.select(kind, "", "", metadata_only)
     }
 
-    /// The informer of the objects of a kind that match these selectors and those of the cache's options.
+    /// The informer of the objects that match both these selectors and those of the cache options.
     pub(crate) fn select(
         &self,
         kind: &Kind,
@@ -139,14 +141,14 @@ impl Cache {
         let running = Running { informer: informer.clone(), cancel: CancellationToken::new() };
         informers.insert(id, running.clone());
         drop(informers);
-        // The cache has ended: without this, callers would wait for ever for the first list.
+        // The cache has stopped. Without this, callers would wait forever for the first list.
         if self.inner.starts.send(running).is_err() {
             informer.stop();
         }
         informer
     }
 
-    /// The informer that can answer for a kind, if there is one. Reading creates none.
+    /// The informer that serves reads of a kind, if one exists. Reads never create an informer.
     pub fn watching(&self, kind: &Kind, metadata_only: bool) -> Option<Arc<Informer>> {
         let id = |metadata_only| Id {
             kind: kind.clone(),
@@ -160,22 +162,22 @@ impl Cache {
         found.map(|running| running.informer.clone())
     }
 
-    /// The bytes of JSON of the objects that are kept decoded within [`CacheOptions::decoded_budget`].
+    /// The JSON size of the objects that are kept decoded within [`CacheOptions::decoded_budget`], in bytes.
     pub fn decoded_bytes(&self) -> usize {
         self.inner.common.hot.bytes()
     }
 
-    /// All informers, in the order of their kinds.
+    /// All informers, ordered by kind.
     pub(crate) fn all(&self) -> Vec<Arc<Informer>> {
         self.informers().values().map(|running| running.informer.clone()).collect()
     }
 
-    /// The informer that reads of a type are answered from. Fails if there is none.
+    /// The informer that serves reads of a type. Fails if there is none.
     fn read<K: Object>(&self) -> Result<Arc<Informer>, Error> {
         let kind = Kind::of::<K>();
         self.watching(&kind, K::metadata_api()).ok_or_else(|| {
             let kind = kind.gvk().to_string();
-            // Before the start, the kinds that controllers watch are not registered.
+            // Controllers register the kinds they watch when the cache starts.
             if *self.inner.common.started.borrow() {
                 Error::NotCached(kind)
             } else {
@@ -184,7 +186,8 @@ impl Cache {
         })
     }
 
-    /// Every informer of a kind in any of its versions, with any selection. A write in one version is an event in all.
+    /// All informers of a kind, in any version and with any selection. A write in one version is an event in all of
+    /// them.
     pub(crate) fn all_of(&self, kind: &Kind) -> Vec<Arc<Informer>> {
         let Gvk { group, kind, .. } = kind.gvk();
         let informers = self.informers();
@@ -208,21 +211,21 @@ impl Cache {
         });
     }
 
-    /// One object, or `None` if it does not exist. Never waits: fails if the type is not watched, its first list is not
-    /// complete, or its informer has stopped.
+    /// Gets one object, or `None` if it does not exist. Never waits: fails if the type is not watched, its first list
+    /// is not complete, or its informer has stopped.
     pub fn get<K: Object>(&self, key: &Key) -> Result<Option<Arc<K>>, Error> {
         let informer = self.read::<K>()?;
         informer.get(key)?.map(|entry| informer.decode(&entry)).transpose()
     }
 
-    /// The objects of a type. Never waits: fails if the type is not watched, its first list is not complete, or its
-    /// informer has stopped.
+    /// Lists the objects of a type. Never waits: fails if the type is not watched, its first list is not complete, or
+    /// its informer has stopped.
     pub fn list<K: Object>(&self, list: &List) -> Result<Vec<Arc<K>>, Error> {
         let informer = self.read::<K>()?;
         informer.entries(list)?.iter().map(|entry| informer.decode(entry)).collect()
     }
 
-    /// Waits until the cache is started, and then until the first list of every informer is complete.
+    /// Waits until the cache has started and the first list of every informer is complete.
     pub async fn synced(&self) -> Result<(), Error> {
         // The sender lives in `self`, so the channel is not closed.
         let _ = self.inner.common.started.subscribe().wait_for(|started| *started).await;
@@ -232,7 +235,7 @@ impl Cache {
         Ok(())
     }
 
-    /// The informers that were registered when the cache was started and have not been removed.
+    /// The informers that were registered when the cache started and have not been removed.
     pub(crate) fn initial(&self) -> Vec<Arc<Informer>> {
         let informers = self.informers();
         let registered =
@@ -245,11 +248,11 @@ impl Cache {
         self.kinds(|informer| !informer.is_synced() && !informer.is_missing())
     }
 
-    /// Whether the cache answers for every kind that is watched, and is kept up to date; otherwise the reasons. This is
-    /// the readiness check `informer-sync` of the manager.
+    /// Checks that all watched kinds are synced and their watches work; otherwise returns the reasons. This is the
+    /// manager's readiness check `informer-sync`.
     ///
-    /// It fails if an informer has stopped, if a first list is not complete, if a list or watch is forbidden, or if it
-    /// has failed for longer than [`WATCH_FAILURE`].
+    /// It fails if an informer has stopped, if a first list is not complete, if a list or watch is forbidden, or if a
+    /// list or watch has been failing for longer than [`WATCH_FAILURE`].
     pub fn health(&self) -> Result<(), String> {
         let named = |what: &str, kinds: Vec<Gvk>| {
             let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
@@ -263,7 +266,7 @@ impl Cache {
         if reasons.is_empty() { Ok(()) } else { Err(reasons.join("; ")) }
     }
 
-    /// The watches that have failed for too long, and why.
+    /// The watches that have been failing for too long, with their errors.
     fn failing(&self) -> Vec<String> {
         let all = self.all();
         let parts = all
@@ -296,7 +299,7 @@ impl Cache {
         cancel: CancellationToken,
     ) -> impl Future<Output = ()> + Send + use<> {
         let queue = self.inner.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut run = Run { cache: self.clone(), queue: queue.expect("a cache is run once") };
+        let mut run = Run { cache: self.clone(), queue: queue.expect("Cache::run is called once") };
         let initial = self.informers().values().map(|running| running.informer.clone()).collect();
         let _ = self.inner.initial.set(initial);
         self.inner.common.started.send_modify(|started| *started = true);
@@ -334,15 +337,15 @@ async fn follow(
     let kind = stop.0.kind().gvk();
     match run.catch_unwind().await {
         Ok(None) => {}
-        Ok(Some(())) => error!(%kind, "informer ended; reads of this kind fail from now on"),
+        Ok(Some(())) => error!(%kind, "informer stopped; reads of this kind now fail"),
         Err(panic) => {
             let panic = panic_message(&*panic);
-            error!(%kind, panic, "informer panicked; reads of this kind fail from now on");
+            error!(%kind, panic, "informer panicked; reads of this kind now fail");
         }
     }
 }
 
-/// A cache that runs. Dropping it stops all informers, so that no caller waits for ever.
+/// A running cache. Dropping it stops all informers, so that no caller waits forever.
 struct Run {
     cache: Cache,
     queue: Queue,
@@ -350,7 +353,8 @@ struct Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        // In this order: an informer that is created now is stopped below, or by its creator, which cannot queue it.
+        // Close the queue first: an informer created from now on is stopped by its creator, because it cannot be
+        // queued.
         self.queue.close();
         for running in self.cache.informers().values() {
             running.informer.stop();

@@ -1,7 +1,7 @@
-//! The client: reads from the cache where it watches, from the server otherwise, and writes.
+//! The client: reads watched kinds from the cache and everything else from the server, and writes to the server.
 //!
-//! [`Client`] is what reconcilers get. It is generic only at its surface: inside, a request is a kind, a key and
-//! JSON. It takes and gives kube's types, and [`Client::kube`] is the client below.
+//! Reconcilers use [`Client`]. Only its methods are generic: internally a request is a kind, a key and JSON. It uses
+//! kube's types, and [`Client::kube`] returns the underlying client.
 
 mod applied;
 mod delete;
@@ -57,26 +57,26 @@ tokio::task_local! {
 ///
 /// # In a reconcile
 ///
-/// Writes in a reconcile are tracked, so that its key does not run again before the cache has seen them. This holds for
-/// every client with a cache, such as a stored clone of [`Manager::client`](crate::Manager::client) or of the client
-/// of an earlier reconcile. In a task that the reconcile spawned, it holds for clones of this reconcile's own client
-/// only, and as long as the reconcile runs.
+/// Writes in a reconcile are tracked, so that its key does not run again before the cache has seen them. This applies
+/// to every client with a cache, such as a stored clone of [`Manager::client`](crate::Manager::client) or the client of
+/// an earlier reconcile. In a task that the reconcile spawned, it applies only to clones of this reconcile's own
+/// client, and only while the reconcile runs.
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
     settings: Settings,
     /// Set by [`Client::fenced`].
     fence: Option<Fence>,
-    /// Of the reconcile that this client was made for.
+    /// The tracker of the reconcile that this client was created for.
     writes: Option<WriteTracker>,
-    /// Of the reconcile that this client was made for, if the journal is on.
+    /// The trail of the reconcile that this client was created for, if the journal is enabled.
     trail: Option<Arc<Trail>>,
 }
 
 struct Shared {
     kube: kube::Client,
     cache: Option<Cache>,
-    /// The fence of clients that have none of their own, outside of a reconcile.
+    /// The default fence of clients outside a reconcile.
     fence: Fence,
     mapper: Mapper,
     applied: Applied,
@@ -91,21 +91,21 @@ struct Settings {
     namespace: Option<Arc<str>>,
 }
 
-/// How a server treats fields that a kind does not have.
+/// How the server treats unknown fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldValidation {
-    /// They are dropped in silence.
+    /// Drops them silently.
     Ignore,
-    /// They are dropped, with a warning.
+    /// Drops them with a warning.
     Warn,
-    /// The request fails.
+    /// Rejects the request.
     Strict,
 }
 
-/// What can be written: every [`Object`], [`DynamicObject`], and
+/// Objects that can be written: every [`Object`], [`DynamicObject`], and
 /// [`ApplyObject`](crate::object::ApplyObject).
 ///
-/// Implemented for all of them; there is nothing to write.
+/// Implemented for all of them; do not implement it yourself.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes object that can be written",
     note = "use a type of k8s-openapi, a type with `#[derive(CustomResource)]`, or `DynamicObject`",
@@ -124,17 +124,17 @@ where
 }
 
 impl Client {
-    /// A client without a cache: everything is asked of the server.
+    /// Creates a client without a cache. All reads go to the server.
     pub fn new(kube: kube::Client) -> Self {
         Self::on(kube, None, Fence::open())
     }
 
-    /// A client that reads from a cache what the cache watches.
+    /// Creates a client that reads the watched kinds from a cache.
     pub fn cached(kube: kube::Client, cache: Cache) -> Self {
         Self::on(kube, Some(cache), Fence::open())
     }
 
-    /// A client, and the fence of all its clones that get no other.
+    /// Creates a client with a default fence for its clones.
     pub(crate) fn on(kube: kube::Client, cache: Option<Cache>, fence: Fence) -> Self {
         let shared = Shared { kube, cache, fence, mapper: Mapper::default(), applied: Applied::default() };
         Self {
@@ -146,41 +146,41 @@ impl Client {
         }
     }
 
-    /// The same client, whose writes are sent only while this fence is open.
+    /// Returns a client that sends writes only while this fence is open.
     #[must_use]
     pub fn fenced(&self, fence: Fence) -> Self {
         Self { fence: Some(fence), ..self.clone() }
     }
 
-    /// kube's client below.
+    /// The underlying kube client.
     pub fn kube(&self) -> &kube::Client {
         &self.shared.kube
     }
 
-    /// The cache that is read from.
+    /// The cache that this client reads from.
     pub fn cache(&self) -> Option<&Cache> {
         self.shared.cache.as_ref()
     }
 
-    /// The same client, reading from the server always.
+    /// Returns a client that always reads from the server.
     #[must_use]
     pub fn uncached(&self) -> Self {
         self.but(|settings| settings.uncached = true)
     }
 
-    /// The same client, whose writes are checked by the server and not done.
+    /// Returns a client that sends writes as dry run: the server checks them and does not persist them.
     #[must_use]
     pub fn dry_run(&self) -> Self {
         self.but(|settings| settings.dry_run = true)
     }
 
-    /// The same client, writing under this name.
+    /// Returns a client that writes with this field manager.
     #[must_use]
     pub fn field_owner(&self, owner: &str) -> Self {
         self.but(|settings| settings.field_owner = Some(owner.into()))
     }
 
-    /// The same client, with its way to treat unknown fields.
+    /// Returns a client with this validation of unknown fields.
     #[must_use]
     pub fn field_validation(&self, validation: FieldValidation) -> Self {
         self.but(|settings| {
@@ -192,7 +192,7 @@ impl Client {
         })
     }
 
-    /// The same client for one namespace: objects without one are put there, and others are refused.
+    /// Returns a client for one namespace. It sets the namespace of objects without one, and rejects other namespaces.
     #[must_use]
     pub fn namespaced(&self, namespace: &str) -> Self {
         self.but(|settings| settings.namespace = Some(namespace.into()))
@@ -204,36 +204,36 @@ impl Client {
         other
     }
 
-    /// The same client for one reconcile: its writes are noted, and its requests leave a trail if there is one.
-    pub(crate) fn noting(&self, writes: WriteTracker, trail: Option<Arc<Trail>>) -> Self {
+    /// Returns the client of one reconcile: tracks its writes, and records its requests in the trail, if any.
+    pub(crate) fn for_reconcile(&self, writes: WriteTracker, trail: Option<Arc<Trail>>) -> Self {
         Self { writes: Some(writes), trail, ..self.clone() }
     }
 
-    /// Runs the reconcile that this client was made for. Other clients that it uses write as this one does.
-    pub(crate) fn during<F: Future>(&self, reconcile: F) -> impl Future<Output = F::Output> {
+    /// Runs the reconcile of this client. Other clients used in it track their writes in the same way.
+    pub(crate) fn run_reconcile<F: Future>(&self, reconcile: F) -> impl Future<Output = F::Output> {
         RECONCILE.scope(self.clone(), reconcile)
     }
 
-    /// Something of the reconcile that runs, if this client is a clone of the same client.
+    /// A property of the running reconcile, if this client is a clone of the same client.
     fn of_reconcile<T>(&self, get: impl FnOnce(&Self) -> Option<T>) -> Option<T> {
         let same =
             |running: &Self| Arc::ptr_eq(&running.shared, &self.shared).then(|| get(running)).flatten();
         RECONCILE.try_with(same).ok().flatten()
     }
 
-    /// Where writes are noted. The reconcile that runs comes first: a stored client is of another one, which ended.
+    /// The tracker of writes. The running reconcile takes precedence: a stored client may belong to one that has ended.
     fn writes(&self) -> Option<WriteTracker> {
         let running = RECONCILE.try_with(|running| running.writes.clone()).ok().flatten();
         running.or_else(|| self.writes.clone())
     }
 
-    /// The fence of writes: the client's own, or that of the controller that runs, or that of the manager.
+    /// The fence of writes: that of this client, else of the running controller, else of the manager.
     fn fence(&self) -> Fence {
         let own = self.fence.clone().or_else(|| self.of_reconcile(|running| running.fence.clone()));
         own.unwrap_or_else(|| self.shared.fence.clone())
     }
 
-    /// Sends a request and reads the whole answer. Everything that a client asks goes through here.
+    /// Sends a request and reads the whole response. All requests of a client go through here.
     pub(crate) fn send(
         &self,
         mut request: Request<Vec<u8>>,
@@ -243,7 +243,7 @@ impl Client {
         let trail = self.of_reconcile(|running| running.trail.clone()).or_else(|| self.trail.clone());
         let sent = match &trail {
             None => Either::Left(wire::send(kube, request)),
-            // Boxed: hardly any request is followed, and every future would have to have room for it.
+            // Boxed, because few requests are recorded and every future would reserve space for it.
             Some(trail) => {
                 let asking = trail.asks(&request);
                 Either::Right(Box::pin(wire::send_followed(kube, request, asking)))
@@ -252,10 +252,10 @@ impl Client {
         traces::follow(span, sent)
     }
 
-    /// One object. From the cache if it watches the type, else from the server.
+    /// Gets one object, from the cache if it watches the type, otherwise from the server.
     pub async fn get<K: Object>(&self, key: &Key) -> Result<Arc<K>, Error> {
         let kind = Kind::of::<K>();
-        let key = self.placed_key(&kind, key)?;
+        let key = self.key_in_namespace(&kind, key)?;
         if let Some(informer) = self.watched(&kind, K::metadata_api(), key.namespace()) {
             informer.readable().await?;
             return match informer.entry(&key) {
@@ -267,15 +267,15 @@ impl Client {
         read(&kind, &body).map(Arc::new)
     }
 
-    /// One object, or none if it is not there.
+    /// Gets one object, or `None` if it does not exist.
     pub async fn get_opt<K: Object>(&self, key: &Key) -> Result<Option<Arc<K>>, Error> {
         ignore_not_found(self.get(key).await)
     }
 
-    /// Objects of a type. From the cache if it watches the type, else from the server.
+    /// Lists objects of a type, from the cache if it watches the type, otherwise from the server.
     pub async fn list<K: Object>(&self, list: &List) -> Result<Vec<Arc<K>>, Error> {
         let kind = Kind::of::<K>();
-        let list = self.placed_list(&kind, list)?;
+        let list = self.list_in_namespace(&kind, list)?;
         if let Some(informer) = self.watched(&kind, K::metadata_api(), list.namespace.as_deref()) {
             informer.readable().await?;
             return informer.entries(&list)?.iter().map(|entry| informer.decode(entry)).collect();
@@ -285,15 +285,15 @@ impl Client {
         self.fetch_all(&kind, &list, K::metadata_api(), read).await
     }
 
-    /// Where a kind that is known at run time only is served.
+    /// Looks up the resource of a kind that is known only at run time.
     pub async fn kind(&self, gvk: &Gvk) -> Result<Kind, Error> {
         self.shared.mapper.kind(self, gvk).await
     }
 
-    /// One object of a kind that is known at run time only.
+    /// Gets one object of a kind that is known only at run time.
     pub async fn get_dynamic(&self, gvk: &Gvk, key: &Key) -> Result<Arc<DynamicObject>, Error> {
         let kind = self.kind(gvk).await?;
-        let key = self.placed_key(&kind, key)?;
+        let key = self.key_in_namespace(&kind, key)?;
         if let Some(informer) = self.watched(&kind, false, key.namespace()) {
             informer.readable().await?;
             return match informer.entry(&key) {
@@ -305,10 +305,10 @@ impl Client {
         read(&kind, &body).map(Arc::new)
     }
 
-    /// Objects of a kind that is known at run time only.
+    /// Lists objects of a kind that is known only at run time.
     pub async fn list_dynamic(&self, gvk: &Gvk, list: &List) -> Result<Vec<Arc<DynamicObject>>, Error> {
         let kind = self.kind(gvk).await?;
-        let list = self.placed_list(&kind, list)?;
+        let list = self.list_in_namespace(&kind, list)?;
         if let Some(informer) = self.watched(&kind, false, list.namespace.as_deref()) {
             informer.readable().await?;
             return informer.entries(&list)?.iter().map(|entry| informer.decode_dynamic(entry)).collect();
@@ -322,7 +322,7 @@ impl Client {
         self.fetch_all(&kind, &list, false, read).await
     }
 
-    /// An object as the server has it now, whatever the cache says.
+    /// Gets an object from the server, bypassing the cache.
     pub(crate) async fn fresh<K: Writable>(&self, object: &K) -> Result<Option<K>, Error> {
         let (kind, key) = self.locate(object).await?;
         match ignore_not_found(self.fetch(&kind, &key, false).await)? {
@@ -339,7 +339,7 @@ impl Client {
     ) -> Option<Arc<crate::cache::Informer>> {
         let cache = self.shared.cache.as_ref().filter(|_| !self.settings.uncached)?;
         let informer = cache.watching(kind, metadata_only).filter(|informer| !informer.is_missing())?;
-        // A cache of some namespaces knows nothing of the others. A list of all is a list of all that is watched.
+        // A cache of some namespaces cannot answer for others. Listing all namespaces lists all that are watched.
         (namespace.is_none() || informer.covers(namespace)).then_some(informer)
     }
 
@@ -360,7 +360,7 @@ impl Client {
         let most = list.limit.unwrap_or(usize::MAX);
         let (mut found, mut token, mut in_pages) = (Vec::new(), String::new(), true);
         if most == 0 {
-            // A server takes a limit of zero for none.
+            // The server treats a limit of zero as no limit.
             return Ok(found);
         }
         loop {
@@ -373,7 +373,7 @@ impl Client {
             }
             let request = Request::get(query.as_str()).header(header::ACCEPT, accept).body(Vec::new());
             let body = match self.send(request.map_err(Error::Build)?).await {
-                // The rest of the list is forgotten: all of it in one piece, which cannot be.
+                // The continue token has expired: list everything in one request, which cannot expire.
                 Err(error) if error.is_expired() && !token.is_empty() => {
                     (found, token, in_pages) = (Vec::new(), String::new(), false);
                     continue;
@@ -392,8 +392,8 @@ impl Client {
         }
     }
 
-    /// The key within the namespace of this client.
-    fn placed_key(&self, kind: &Kind, key: &Key) -> Result<Key, Error> {
+    /// The key in the namespace of this client.
+    fn key_in_namespace(&self, kind: &Kind, key: &Key) -> Result<Key, Error> {
         self.place(kind, key.namespace(), key.name())
     }
 
@@ -415,8 +415,8 @@ impl Client {
         }
     }
 
-    /// The list within the namespace of this client.
-    fn placed_list(&self, kind: &Kind, list: &List) -> Result<List, Error> {
+    /// The list in the namespace of this client.
+    fn list_in_namespace(&self, kind: &Kind, list: &List) -> Result<List, Error> {
         let wanted = list.namespace.as_deref().filter(|namespace| !namespace.is_empty());
         let namespace = match (kind.scope(), wanted, self.settings.namespace.as_deref()) {
             (Scope::Cluster, _, _) => None,
@@ -448,11 +448,11 @@ struct PageMeta {
     r#continue: String,
 }
 
-/// The path of one object, or of a part of it.
+/// The path of an object or a subresource.
 fn path(kind: &Kind, key: &Key, subresource: Option<&str>) -> String {
     let mut path = kind.path(key.namespace());
     path.push('/');
-    // Names of roles may have any letters.
+    // Names of RBAC objects may contain any characters.
     query::encode(&mut path, key.name());
     if let Some(subresource) = subresource {
         path.push('/');
@@ -461,7 +461,7 @@ fn path(kind: &Kind, key: &Key, subresource: Option<&str>) -> String {
     path
 }
 
-/// The path of a list.
+/// The path and query of a list.
 fn selection(kind: &Kind, list: &List) -> Result<Query, Error> {
     let mut query = Query::new(kind.path(list.namespace.as_deref()));
     let labels = list.label_selector()?;

@@ -1,12 +1,12 @@
 //! Status conditions: set, find, compare.
 //!
-//! The one invariant: `lastTransitionTime` changes when, and only when, the status does. Order is kept, so that
-//! setting a condition to what it was leaves the object as it was, and the reconciler has nothing to write.
+//! Invariant: `lastTransitionTime` changes exactly when the status changes. The order is kept, so that setting an
+//! unchanged condition leaves the object unchanged and nothing needs to be written.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-/// A condition as it shall be.
+/// The desired state of a condition.
 ///
 /// ```
 /// use jiff::Timestamp;
@@ -29,8 +29,8 @@ pub struct ConditionUpdate {
 }
 
 impl ConditionUpdate {
-    /// A condition of a type and a status. The reason is one CamelCase word for programs, the message a sentence for
-    /// people.
+    /// A condition with a type and a status. The reason is a CamelCase identifier for programs, the message is for
+    /// users.
     pub fn new(
         type_: impl Into<String>,
         status: ConditionStatus,
@@ -61,8 +61,8 @@ impl ConditionUpdate {
         Self::new(type_, ConditionStatus::Unknown, reason, message)
     }
 
-    /// For which `metadata.generation` of the object this was found out, so that a reader can tell what is outdated.
-    /// Takes the field of the metadata as it is.
+    /// The `metadata.generation` that the condition was computed from, so that readers can detect outdated conditions.
+    /// Accepts the metadata field directly.
     #[must_use]
     pub fn observed(mut self, generation: impl Into<Option<i64>>) -> Self {
         self.observed_generation = generation.into();
@@ -70,19 +70,19 @@ impl ConditionUpdate {
     }
 }
 
-/// Whether a condition holds.
+/// The status of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConditionStatus {
-    /// It holds.
+    /// True.
     True,
-    /// It does not.
+    /// False.
     False,
-    /// It is not known.
+    /// Unknown.
     Unknown,
 }
 
 impl ConditionStatus {
-    /// As the API spells it.
+    /// The value in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -104,9 +104,9 @@ impl std::fmt::Display for ConditionStatus {
     }
 }
 
-/// Sets the condition of the update's type, or adds it at the end. Whether anything changed.
+/// Sets the condition of the update's type, or appends it. Returns whether anything changed.
 ///
-/// `now` becomes the transition time if the status changes. It is cut to the second, as the API server keeps it.
+/// `now` becomes the transition time if the status changes. It is truncated to seconds, as in the API.
 pub fn set_condition(conditions: &mut Vec<Condition>, update: ConditionUpdate, now: Timestamp) -> bool {
     let ConditionUpdate { type_, status, reason, message, observed_generation } = update;
     let Some(existing) = conditions.iter_mut().find(|condition| condition.type_ == type_) else {
@@ -132,7 +132,7 @@ pub fn set_condition(conditions: &mut Vec<Condition>, update: ConditionUpdate, n
     changed
 }
 
-/// Takes the condition of a type away. Whether there was one.
+/// Removes the condition of a type. Returns whether it existed.
 pub fn remove_condition(conditions: &mut Vec<Condition>, type_: &str) -> bool {
     let before = conditions.len();
     conditions.retain(|condition| condition.type_ != type_);
@@ -144,17 +144,17 @@ pub fn find_condition<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'
     conditions.iter().find(|condition| condition.type_ == type_)
 }
 
-/// Whether the condition is there and holds.
+/// Whether the condition exists with status True.
 pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
     is_present_and_equal(conditions, type_, ConditionStatus::True)
 }
 
-/// Whether the condition is there and does not hold. One that is not there is neither true nor false.
+/// Whether the condition exists with status False. A missing condition is neither true nor false.
 pub fn is_false(conditions: &[Condition], type_: &str) -> bool {
     is_present_and_equal(conditions, type_, ConditionStatus::False)
 }
 
-/// Whether the condition is there and has this status.
+/// Whether the condition exists with this status.
 pub fn is_present_and_equal(conditions: &[Condition], type_: &str, status: ConditionStatus) -> bool {
     find_condition(conditions, type_).is_some_and(|condition| condition.status == status.as_str())
 }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn each_field_alone_is_a_change_and_none_is_no_change() {
+    fn a_change_of_any_field_is_detected() {
         let base = || available(true).observed(1);
         let mut conditions = Vec::new();
         set_condition(&mut conditions, base(), at(1));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_that_is_missing_or_unknown_is_neither_true_nor_false() {
+    fn a_missing_or_unknown_condition_is_neither_true_nor_false() {
         let mut conditions = Vec::new();
         assert!(!is_true(&conditions, "Available") && !is_false(&conditions, "Available"));
         set_condition(&mut conditions, ConditionUpdate::unknown("Available", "R", ""), at(1));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_transition_time_is_what_the_server_will_answer() {
+    fn the_transition_time_equals_the_value_that_the_server_returns() {
         for moment in [1_500_000_000, 0] {
             let moment = Timestamp::from_nanosecond(moment).unwrap();
             let mut conditions = Vec::new();

@@ -1,40 +1,40 @@
 //! The connection to the API server.
 //!
-//! [`client`] makes a [`kube::Client`] over a transport of our own. kube's is HTTP/1.1 only: one connection for each
-//! watch, and a peer that died in silence is noticed by nobody. Here requests and watches share one HTTP/2 connection,
-//! or one for every hundred that run at once, which is what kube-apiserver allows. While the first is being made there
-//! may be more for a moment, as with Go's client. The invariant: **a dead peer is noticed within 15 s, a quiet one is
-//! left alone.**
+//! [`client`] creates a [`kube::Client`] over our own transport. kube's default transport uses HTTP/1.1 only: each
+//! watch has its own connection, and a peer that dies silently goes unnoticed. Here requests and watches share one
+//! HTTP/2 connection per hundred concurrent requests, which is kube-apiserver's limit. While the first connection is
+//! being established there may briefly be more, as with Go's client. Invariant: **a dead peer is detected within 15 s,
+//! an idle one is kept.**
 //!
-//! - HTTP/2: a ping after 5 s without a byte, 10 s for its answer, while nothing is asked as well. A ping that is not
-//!   answered ends the connection, and with it every watch on it.
-//! - HTTP/1.1, where the server or a proxy speaks no HTTP/2: TCP keepalive (5 s idle, then 3 probes 3 s apart), and
-//!   `TCP_USER_TIMEOUT` for what was sent and not acknowledged.
-//! - A request has a deadline ([`Options::request_timeout`]), up to the last byte of its answer. A watch has none: it may
-//!   be quiet for as long as nothing changes.
+//! - HTTP/2: a ping after 5 s without data, also without requests, with a timeout of 10 s. An unanswered ping closes
+//!   the connection and all its watches.
+//! - HTTP/1.1, if the server or a proxy does not support HTTP/2: TCP keepalive (5 s idle, then 3 probes 3 s apart), and
+//!   `TCP_USER_TIMEOUT` for unacknowledged data.
+//! - A request has a deadline ([`Options::request_timeout`]) for its whole response. A watch has none: it may be idle
+//!   for as long as nothing changes.
 //!
-//! What kube's stack does is kept: base URI, tokens that are refreshed, extra and impersonation headers, CA files that
-//! are read again, the server's name for TLS, tunnels through HTTP proxies. Retries follow client-go instead: kube's
-//! policy sends any request again after 429, 503 and 504, so that one `create` can be two POSTs. A
-//! [`kube::Config`] without `default_retry` has no retries.
+//! Kept from kube's stack: base URI, token refresh, extra and impersonation headers, reloading of CA files, the TLS
+//! server name, tunnels through HTTP proxies. Retries follow client-go instead: kube's policy retries any request after
+//! 429, 503 and 504, so that one `create` can become two POSTs. A [`kube::Config`] without `default_retry` disables
+//! retries.
 //!
-//! Requests that upgrade the connection (`exec`, `attach`) go over HTTP/1.1, which alone can. Two things are refused:
-//! SOCKS proxies, and the `auth-provider` of old kubeconfigs, which kubectl 1.26 dropped for exec plugins.
+//! Requests that upgrade the connection (`exec`, `attach`) use HTTP/1.1. Not supported are SOCKS proxies and the
+//! `auth-provider` of old kubeconfigs, which kubectl 1.26 removed in favor of exec plugins.
 //!
-//! Nothing of kube's own stack or of its kubeconfig is called: what is not reached is not linked, and they are a fifth
-//! of a program.
+//! This module calls neither kube's client stack nor its kubeconfig loader, so that the linker drops them; they would
+//! be a fifth of the binary.
 //!
-//! Where the cluster is, [`infer`] finds out. Of kube's settings two mean something else here: `read_timeout` bounds
-//! the wait for the head of an answer, not a watch's silence, and `write_timeout` is left to pings and the kernel.
-//! [`kube::Client::valid_until`] is not set.
+//! [`infer`] finds the cluster. Two settings of kube have a different meaning here: `read_timeout` limits the wait for
+//! the response headers, not the idle time of a watch, and `write_timeout` is ignored in favor of pings and TCP
+//! options. [`kube::Client::valid_until`] is not set.
 
 mod agent;
 mod auth;
 pub(crate) mod deadline;
 mod infer;
 mod kubeconfig;
-mod lanes;
 mod observe;
+mod pool;
 mod proxy;
 pub(crate) mod retry;
 pub(crate) mod stream;
@@ -67,7 +67,7 @@ use transport::Transport;
 
 use crate::SystemClock;
 
-/// What a client is made with, besides where the cluster is.
+/// Options of a client, in addition to the [`kube::Config`].
 ///
 /// ```
 /// use kubewright_runtime::connect::{Options, user_agent};
@@ -77,28 +77,28 @@ use crate::SystemClock;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Who asks, as the API server's audit log shows it. See [`user_agent`]. A `User-Agent` among the headers of the
-    /// [`kube::Config`] wins.
+    /// The user agent, which appears in the API server's audit log. See [`user_agent`]. A `User-Agent` in the headers
+    /// of the [`kube::Config`] takes precedence.
     pub user_agent: String,
-    /// Where requests are counted, if anywhere.
+    /// The request metrics, if enabled.
     pub metrics: Option<ClientMetrics>,
-    /// The deadline of a request, with all its retries and its whole answer; none if there is none. Watches, streamed
-    /// lists, logs, `exec` and the like have no deadline.
+    /// The deadline of a request, including retries and the whole response; `None` for no deadline. Watches, streamed
+    /// lists, logs, `exec` and other streams have no deadline.
     pub request_timeout: Option<Duration>,
-    /// Is HTTP/2 offered? Off, each watch has a connection of its own.
+    /// Whether to use HTTP/2. Without it, each watch has its own connection.
     pub http2: bool,
-    /// How many requests, watches among them, share a connection. It must not be more than the server allows on one:
-    /// those above would wait for a watch to end.
+    /// The maximum number of concurrent requests and watches per connection. It must not exceed the server's limit:
+    /// excess requests would wait for a watch to end.
     pub requests_per_connection: usize,
-    /// When an HTTP/2 connection without a byte is asked whether it is alive.
+    /// The idle time after which an HTTP/2 connection is pinged.
     pub ping_interval: Duration,
-    /// How long that may take to answer.
+    /// The timeout of a ping.
     pub ping_timeout: Duration,
-    /// When the kernel asks a TCP connection without a byte.
+    /// The idle time before the first TCP keepalive probe.
     pub keepalive_idle: Duration,
-    /// How long it waits to ask again.
+    /// The time between keepalive probes.
     pub keepalive_interval: Duration,
-    /// How often it asks before the connection is dead.
+    /// The number of unanswered probes after which the connection is dead.
     pub keepalive_probes: u32,
 }
 
@@ -120,45 +120,45 @@ impl Default for Options {
 }
 
 impl Options {
-    /// When what was sent and not acknowledged ends a connection.
+    /// How long sent data may stay unacknowledged.
     ///
-    /// Linux lets this override the number of keepalive probes, and compares at each probe. Half an interval less
-    /// than the last probe's time makes that probe the one that decides.
+    /// On Linux this overrides the number of keepalive probes and is checked at each probe. Half an interval less than
+    /// the time of the last probe closes the connection at exactly that probe.
     fn tcp_user_timeout(&self) -> Duration {
         let last_probe = self.keepalive_idle + self.keepalive_interval * self.keepalive_probes;
         last_probe.saturating_sub(self.keepalive_interval / 2)
     }
 }
 
-/// A client could not be made.
+/// A client could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The user agent cannot be sent.
-    #[error("the user agent {0:?} cannot be a header; use printable ASCII")]
+    /// The user agent is not a valid header.
+    #[error("the user agent {0:?} is not a valid header; use printable ASCII")]
     UserAgent(String, #[source] http::header::InvalidHeaderValue),
-    /// The name that the server's certificate is for is none.
+    /// The TLS server name is invalid.
     #[error("tls-server-name {0:?} is neither a DNS name nor an address; correct the kubeconfig")]
     ServerName(String, #[source] rustls_pki_types::InvalidDnsNameError),
-    /// The proxy is of a kind that is not known.
+    /// The proxy is not supported.
     #[error(
-        "the proxy {0} cannot be used; it must know CONNECT and be written as http://HOST:PORT or https://HOST:PORT"
+        "the proxy {0} is not supported; use an HTTP proxy in the form http://HOST:PORT or https://HOST:PORT"
     )]
     Proxy(String),
-    /// Certificates or keys cannot be used.
-    #[error("TLS cannot be spoken with the cluster")]
+    /// Certificates or keys are invalid.
+    #[error("invalid TLS configuration of the cluster")]
     Tls(#[from] TlsError),
-    /// There are no credentials.
-    #[error("there are no credentials for the cluster")]
+    /// The credentials are missing or invalid.
+    #[error("failed to load the credentials for the cluster")]
     Auth(#[from] AuthError),
-    /// Headers of the configuration cannot be sent.
-    #[error("the cluster's configuration cannot be used to connect")]
+    /// A header of the configuration is invalid.
+    #[error("invalid client configuration")]
     Config(#[source] kube::Error),
 }
 
-/// The tower service below a client: takes requests with a path, and answers from the cluster.
+/// The tower service below a client. It takes requests with a path and sends them to the cluster.
 pub type ApiService = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>;
 
-/// Makes a client. Nothing is sent yet: the first request connects. An exec plugin runs once, and is waited for. Must be
+/// Creates a client. The first request opens the connection. An exec plugin runs once before this returns. Must be
 /// called within a tokio runtime.
 ///
 /// ```no_run
@@ -175,7 +175,7 @@ pub fn client(config: kube::Config, options: Options) -> Result<kube::Client, Co
     Ok(builder(config, options)?.build())
 }
 
-/// As [`client`], for those who put layers of their own on top.
+/// Like [`client`], but returns the builder, for callers that add their own layers.
 pub fn builder(
     mut config: kube::Config,
     options: Options,

@@ -1,4 +1,4 @@
-//! Controllers: which objects one is for, what else concerns them, and how it runs.
+//! Controllers: the reconciled kind, further watches, and options.
 //!
 //! ```no_run
 //! # use k8s_openapi::api::{apps::v1::Deployment, core::v1::{ConfigMap, Secret}};
@@ -58,23 +58,23 @@ use crate::queue;
 use crate::reconcile::{Context, Error, KeyReconciler, Outcome, Reconciler};
 use crate::{Gvk, Key, Kind, Object};
 
-/// How a controller runs. [`ManagerOptions::controllers`](crate::ManagerOptions) has the defaults of all controllers of a
-/// manager; the methods of [`ControllerBuilder`] change them for one.
+/// Options of a controller. [`ManagerOptions::controllers`](crate::ManagerOptions) has the defaults of all controllers
+/// of a manager; the methods of [`ControllerBuilder`] change them for one.
 #[derive(Debug, Clone)]
 pub struct ControllerOptions {
-    /// How many keys are reconciled at once. 1 by default.
+    /// The maximum number of concurrent reconciles. 1 by default.
     pub concurrency: usize,
-    /// How long a reconcile may take. No limit by default.
+    /// The timeout of a reconcile. None by default.
     pub timeout: Option<Duration>,
-    /// How long the first lists may take before the manager fails. Two minutes by default.
+    /// The timeout of the first lists, after which the manager fails. Two minutes by default.
     pub sync_timeout: Duration,
-    /// Whether the controller runs on the leader only. True by default.
+    /// Whether the controller runs only on the leader. True by default.
     pub needs_leader: bool,
-    /// Whether the sources fill the queue before this replica leads, so that the workers of a new leader start at once.
-    /// False by default, as in controller-runtime.
+    /// Whether to start the sources before this replica becomes the leader, so that the workers of a new leader start
+    /// immediately. False by default, as in controller-runtime.
     pub warmup: bool,
-    /// Adds up to this fraction to the time of [`Outcome::requeue_after`], so that objects that were created together
-    /// do not run together for ever. 0 by default.
+    /// Adds up to this fraction to the delay of [`Outcome::requeue_after`], so that objects that were created together
+    /// do not stay synchronized. 0 by default.
     pub requeue_jitter: f64,
     /// The work queue: backoff, rate limit and jitter of retries.
     pub queue: queue::Options,
@@ -94,33 +94,33 @@ impl Default for ControllerOptions {
     }
 }
 
-/// Why a controller ended.
+/// Why a controller failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControllerError {
-    /// What is watched did not become known in time.
+    /// The first list of a watched kind did not complete in time.
     #[error(
-        "controller {controller}: {kind} was not listed within {after:?}; is its CRD installed, and may the operator list and watch it?"
+        "controller {controller}: {kind} was not listed within {after:?}; check that its CRD is installed and that the operator may list and watch it"
     )]
     NotSynced {
         /// The controller.
         controller: String,
-        /// What could not be listed.
+        /// The kind that was not listed.
         kind: Gvk,
-        /// How long it waited.
+        /// The timeout.
         after: Duration,
     },
-    /// The cache ended before the controller had started.
-    #[error("controller {controller}: the cache ended before {kind} was listed")]
+    /// The cache stopped before the controller started.
+    #[error("controller {controller}: the cache stopped before {kind} was listed")]
     Stopped {
         /// The controller.
         controller: String,
-        /// What was to be listed.
+        /// The kind that was not listed.
         kind: Gvk,
     },
 }
 
-/// A controller in the making. Nothing happens before [`ControllerBuilder::register`].
+/// Builds a controller. It takes effect with [`ControllerBuilder::register`].
 #[must_use = "a controller runs only after register()"]
 pub struct ControllerBuilder {
     manager: Manager,
@@ -136,13 +136,13 @@ pub struct ControllerBuilder {
 }
 
 impl Manager {
-    /// A controller for the objects of a reconciler: each is reconciled when it changes.
+    /// Builds a controller that reconciles each object of the reconciler's type when it changes.
     pub fn controller<R: Reconciler<Object: Object>>(&self, reconciler: R) -> ControllerBuilder {
         self.controller_of(reconciler, Watch::new())
     }
 
-    /// A controller for a kind that is known at run time only. [`Client::kind`](crate::Client::kind) finds a kind by its
-    /// group, version and kind.
+    /// Builds a controller for a kind that is known only at run time. [`Client::kind`](crate::Client::kind) finds a
+    /// kind by its group, version and kind.
     ///
     /// ```no_run
     /// # use kube::api::DynamicObject;
@@ -178,7 +178,7 @@ impl Manager {
         }
     }
 
-    /// The same for some of the objects, or some of their changes.
+    /// Like [`Manager::controller`], for a selection of objects or events.
     pub fn controller_of<R: Reconciler<Object: Object>>(
         &self,
         reconciler: R,
@@ -193,10 +193,10 @@ impl Manager {
         }
     }
 
-    /// Runs a reconciler once, by hand: the object is read from the server, and nothing is queued. For tests.
+    /// Runs a reconciler once, for tests. The object is read from the server, and nothing is queued.
     ///
-    /// What controllers registered, and indexes, are listed into a cache of this call's own, which the reconciler reads
-    /// from. Without any, it reads from the server.
+    /// The reconciler reads from a temporary cache with the registered kinds and indexes. Without any, it reads from
+    /// the server.
     pub async fn reconcile_once<R: Reconciler<Object: Object>>(
         &self,
         reconciler: &R,
@@ -215,7 +215,8 @@ impl Manager {
         .await
     }
 
-    /// A controller of keys that come from [`ControllerBuilder::watches`] and [`ControllerBuilder::channel`] only.
+    /// Builds a controller without objects. Its keys come from [`ControllerBuilder::watches`] and
+    /// [`ControllerBuilder::channel`].
     pub fn key_controller<R: KeyReconciler>(&self, name: &str, reconciler: R) -> ControllerBuilder {
         ControllerBuilder::new(self.clone(), Arc::new(ByKey(reconciler))).named(name)
     }
@@ -238,41 +239,41 @@ impl ControllerBuilder {
         }
     }
 
-    /// The name in metrics and logs; the kind in small letters otherwise. No two controllers share one.
+    /// The name in metrics and logs, the lowercase kind by default. It must be unique.
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Reconciles an object when something that it controls changes.
+    /// Reconciles an object when an object that it controls changes.
     pub fn owns<K: Object>(self) -> Self {
         self.owns_with::<K>(Watch::new())
     }
 
-    /// The same for some of what it owns, or some of the changes.
+    /// Like [`ControllerBuilder::owns`], for a selection of objects or events.
     ///
     /// # Panics
     ///
-    /// If the controller is for keys: they own nothing.
+    /// If the controller was built with [`Manager::key_controller`]: keys own nothing.
     pub fn owns_with<K: Object>(mut self, watch: Watch<K>) -> Self {
-        let owner = self.kind.clone().expect("a controller of keys owns nothing; use watches()");
+        let owner = self.kind.clone().expect("a key controller owns no objects; use watches()");
         self.sources.push(KindSource::owner(Kind::of::<K>(), K::metadata_api(), watch, owner));
         self
     }
 
-    /// As [`ControllerBuilder::owns_with`], for a kind that is known at run time only.
+    /// Like [`ControllerBuilder::owns_with`], for a kind that is known only at run time.
     ///
     /// # Panics
     ///
-    /// If the controller is for keys, which own nothing.
+    /// If the controller was built with [`Manager::key_controller`]: keys own nothing.
     pub fn owns_kind(mut self, kind: Kind, watch: Watch<DynamicObject>) -> Self {
-        let owner = self.kind.clone().expect("a controller of keys owns nothing; use watches_kind()");
+        let owner = self.kind.clone().expect("a key controller owns no objects; use watches_kind()");
         self.sources.push(KindSource::owner(kind, false, watch, owner));
         self
     }
 
-    /// Reconciles the keys that a function returns when an object of another type changes. The function is called with
-    /// the object before and after the change, so that what it no longer points at is reconciled as well.
+    /// Reconciles the keys that a map function returns when an object of another type changes. The function is called
+    /// with the object before and after the change, so that keys it no longer refers to are reconciled, too.
     ///
     /// The function may read the cache: no event is delivered before every type that any controller of the manager
     /// watches or [reads](Self::reads) is listed.
@@ -280,7 +281,7 @@ impl ControllerBuilder {
         self.watches_with(Watch::new(), map)
     }
 
-    /// The same for some of the objects, or some of their changes.
+    /// Like [`ControllerBuilder::watches`], for a selection of objects or events.
     pub fn watches_with<K: Object>(
         mut self,
         watch: Watch<K>,
@@ -290,7 +291,7 @@ impl ControllerBuilder {
         self
     }
 
-    /// As [`ControllerBuilder::watches_with`], for a kind that is known at run time only.
+    /// Like [`ControllerBuilder::watches_with`], for a kind that is known only at run time.
     pub fn watches_kind(
         mut self,
         kind: Kind,
@@ -301,8 +302,8 @@ impl ControllerBuilder {
         self
     }
 
-    /// As [`ControllerBuilder::watches_with`], for the objects of another [`Cluster`]. The function gets the cache of the
-    /// manager's own cluster.
+    /// Like [`ControllerBuilder::watches_with`], for objects of another [`Cluster`]. The map function gets the cache of
+    /// the manager's own cluster.
     pub fn watches_in<K: Object>(
         mut self,
         cluster: &Cluster,
@@ -314,32 +315,32 @@ impl ControllerBuilder {
         self
     }
 
-    /// Caches a type that the reconciler or a mapping function reads. Its events reconcile nothing.
+    /// Caches a type that the reconciler or a map function reads. Its events do not trigger reconciles.
     ///
-    /// The controller starts when the type is listed, and the generated RBAC rules let the operator get, list and watch
-    /// it. Reading a type that is neither declared here nor watched is an error in [`Cache::get`] and [`Cache::list`].
+    /// The controller starts after the type is listed, and the generated RBAC rules allow to get, list and watch it.
+    /// Reading a type from [`Cache::get`] or [`Cache::list`] that is neither declared here nor watched is an error.
     pub fn reads<K: Object>(mut self) -> Self {
         self.sources.push(KindSource::read::<K>());
         self
     }
 
     /// Declares a finalizer that the reconciler adds to its objects, with [`finalizer::run`](crate::finalizer::run) or
-    /// otherwise: the generated RBAC rules let the operator patch them.
+    /// otherwise. The generated RBAC rules then allow to patch them.
     pub fn finalizer(mut self, name: impl Into<String>) -> Self {
         self.finalizers.push(name.into());
         self
     }
 
-    /// Declares that the reconciler does not write the status of its objects: the generated RBAC rules leave it out.
+    /// Declares that the reconciler does not write the status of its objects. The generated RBAC rules omit it.
     pub fn without_status(mut self) -> Self {
         self.without_status = true;
         self
     }
 
-    /// Drops changes that do not pass, of every type that the controller watches. Of several filters, all must pass.
+    /// Drops events that do not pass the predicate, of all watched types. With several filters, an event must pass all.
     ///
-    /// The object is a [`DynamicObject`], since the types differ; [`Watch::filter`] has predicates for one type. Filters
-    /// apply to watches that are added to a running controller as well, and not to channels.
+    /// The object is a [`DynamicObject`], because the types differ; [`Watch::filter`] has typed predicates. Filters
+    /// also apply to watches that are added to a running controller, but not to channels.
     pub fn filter(mut self, predicate: Predicate<DynamicObject>) -> Self {
         self.filters.push(predicate);
         self
@@ -351,74 +352,73 @@ impl ControllerBuilder {
         self
     }
 
-    /// How many keys are reconciled at once; 1 otherwise.
+    /// The maximum number of concurrent reconciles; 1 by default.
     pub fn concurrency(mut self, workers: usize) -> Self {
         self.options.concurrency = workers;
         self
     }
 
-    /// Ends a reconcile that takes longer. Its future is dropped where it waits, so nothing of it goes on.
+    /// The timeout of a reconcile. The future of the reconcile is dropped at its current await point.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = Some(timeout);
         self
     }
 
-    /// How long the first lists may take before the manager fails; two minutes otherwise. The controller waits for
-    /// all types that are cached when the manager starts, those of other controllers as well.
+    /// The timeout of the first lists, after which the manager fails; two minutes by default. The controller waits for
+    /// all types that are cached when the manager starts, including those of other controllers.
     pub fn sync_timeout(mut self, timeout: Duration) -> Self {
         self.options.sync_timeout = timeout;
         self
     }
 
-    /// Limits how many retries leave the queue per second, over all keys.
+    /// Limits the retries per second, over all keys.
     pub fn rate_limit(mut self, limit: queue::RateLimit) -> Self {
         self.options.queue.rate_limit = Some(limit);
         self
     }
 
-    /// How long a key waits by how often it failed; 5 ms to 1000 s otherwise.
+    /// The delay of a retry by the number of failures; 5 ms to 1000 s by default.
     pub fn backoff(mut self, backoff: queue::Backoff) -> Self {
         self.options.queue.backoff = backoff;
         self
     }
 
-    /// Decides how long a key that failed waits, instead of [`backoff`](Self::backoff) and
-    /// [`rate_limit`](Self::rate_limit).
+    /// Computes the delay of retries, instead of [`backoff`](Self::backoff) and [`rate_limit`](Self::rate_limit).
     pub fn rate_limiter(mut self, limiter: impl queue::RateLimiter + Clone + Sync) -> Self {
         self.options.queue.rate_limiter = Some(queue::Limiter::new(limiter));
         self
     }
 
-    /// Adds up to this fraction to the delay of each retry; 0 otherwise.
+    /// Adds up to this fraction to the delay of each retry; 0 by default.
     pub fn backoff_jitter(mut self, fraction: f64) -> Self {
         self.options.queue.jitter = fraction;
         self
     }
 
-    /// Adds up to this fraction to the time of [`Outcome::requeue_after`]; 0 otherwise.
+    /// Adds up to this fraction to the delay of [`Outcome::requeue_after`]; 0 by default.
     pub fn requeue_jitter(mut self, fraction: f64) -> Self {
         self.options.requeue_jitter = fraction;
         self
     }
 
-    /// Fills the queue before this replica leads; see [`ControllerOptions::warmup`].
+    /// Starts the sources before this replica becomes the leader; see [`ControllerOptions::warmup`].
     pub fn warmup(mut self) -> Self {
         self.options.warmup = true;
         self
     }
 
-    /// Runs on every replica, not only on the one that leads.
+    /// Runs on every replica, not only on the leader.
     pub fn without_leader(mut self) -> Self {
         self.options.needs_leader = false;
         self
     }
 
-    /// Registers the controller. It starts with the manager, or now if the manager runs.
+    /// Registers the controller. It starts with the manager, or now if the manager is running.
     pub fn register(self) -> Result<(), RegisterError> {
         self.build().map(drop)
     }
 
-    /// As [`ControllerBuilder::register`], and returns what changes and removes the controller later.
+    /// Like [`ControllerBuilder::register`], and returns a handle that changes or removes the controller.
     pub fn build(self) -> Result<ControllerHandle, RegisterError> {
         let Self {
             manager,
@@ -458,7 +458,7 @@ struct ByObject<R>(R);
 impl<R: Reconciler> Reconcile for ByObject<R> {
     fn run<'a>(&'a self, key: &'a Key, cx: &'a Context) -> BoxFuture<'a, Result<Outcome, Error>> {
         Box::pin(async move {
-            let informer = cx.informer().expect("a controller of objects watches them");
+            let informer = cx.informer().expect("an object controller has an informer");
             match (informer.get(key)?, cx.removal()) {
                 (Some(entry), _) => {
                     let object: Arc<R::Object> = informer.object(&entry)?;
@@ -467,11 +467,11 @@ impl<R: Reconciler> Reconcile for ByObject<R> {
                 }
                 (None, Some(Removal::Deselected)) => self.0.deselected(key, cx).await,
                 (None, Some(Removal::Deleted)) => self.0.deleted(key, cx).await,
-                // Without a selector, what is not in the cache does not exist.
+                // Without a selector, an object that is not in the cache does not exist.
                 (None, _) if informer.settings().is_all() => self.0.deleted(key, cx).await,
                 // It is not known whether the object exists.
                 (None, Some(Removal::Unknown)) => self.0.deselected(key, cx).await,
-                // An object outside of the selector, for which a watch of another kind asked.
+                // A watch of another kind queued an object that the selector does not match.
                 (None, None) => Ok(Outcome::done()),
             }
         })

@@ -1,11 +1,11 @@
-//! Finalizers: cleaning up before an object is gone.
+//! Finalizers: cleanup before an object is deleted.
 //!
-//! An object with a finalizer is not deleted but marked, until the finalizer is removed. [`run`] is the whole flow:
-//! the finalizer is there before anything is done that must be cleaned up, and goes only when that was cleaned up.
-//! [`ensure`] and [`release`] are its two ends, for cleanups that take several reconciles.
+//! The API server keeps a deleted object until its finalizers are removed. [`run`] implements the whole flow: it adds
+//! the finalizer before anything is applied, and removes it after the cleanup. [`ensure`] and [`release`] are its two
+//! parts, for cleanups that take several reconciles.
 //!
-//! Writes touch nothing but the one finalizer, and nothing at all if the object, or the finalizers of others, are not
-//! what they were when they were read.
+//! Writes change only the one finalizer, and fail if the object was recreated or its finalizers changed since it was
+//! read.
 
 use std::borrow::Cow;
 
@@ -14,15 +14,15 @@ use serde_json::{Value, json};
 use crate::client::{self, Client, Patch, Writable};
 use crate::reconcile;
 
-/// How often a finalizer is written at most while others change the list.
+/// The maximum number of writes while other clients change the finalizers.
 const TRIES: u32 = 5;
 
-/// What there is to do for an object.
+/// The step that an object needs.
 #[derive(Debug)]
 pub enum Event<'a, K> {
     /// The object has the finalizer and is not being deleted: reconcile it.
     Apply(&'a K),
-    /// The object is being deleted: clean up. The finalizer is removed when that succeeds.
+    /// The object is being deleted: clean up. The finalizer is removed after success.
     Cleanup(&'a K),
 }
 
@@ -35,30 +35,30 @@ impl<'a, K> Event<'a, K> {
     }
 }
 
-/// Why a finalizer could not be kept.
+/// Why a finalizer could not be added or removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server would refuse the name.
+    /// The name is invalid.
     #[error(
-        "{0:?} is no name of a finalizer: write a domain, a slash and a name, such as example.com/cleanup"
+        "{0:?} is not a valid finalizer name: use a domain, a slash and a name, such as example.com/cleanup"
     )]
     Name(String),
-    /// It could not be added; nothing was applied.
-    #[error("the finalizer {name} cannot be added")]
+    /// The finalizer could not be added; nothing was applied.
+    #[error("failed to add the finalizer {name}")]
     Add {
         /// The finalizer.
         name: String,
-        /// What the API server said.
+        /// The error of the API server.
         #[source]
         source: client::Error,
     },
-    /// It could not be removed, though everything is cleaned up; the cleanup will run again.
-    #[error("the finalizer {name} cannot be removed")]
+    /// The finalizer could not be removed after the cleanup; the cleanup will run again.
+    #[error("failed to remove the finalizer {name}")]
     Remove {
         /// The finalizer.
         name: String,
-        /// What the API server said.
+        /// The error of the API server.
         #[source]
         source: client::Error,
     },
@@ -69,7 +69,7 @@ pub fn contains<K: Writable>(object: &K, name: &str) -> bool {
     finalizers(object).iter().any(|finalizer| finalizer == name)
 }
 
-/// Adds a finalizer to an object that is yet to be written. Says whether it was missing.
+/// Adds a finalizer to an object in memory. Returns whether it was missing.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -89,7 +89,7 @@ pub fn add<K: Writable>(object: &mut K, name: &str) -> bool {
     missing
 }
 
-/// Removes a finalizer from an object that is yet to be written. Says whether it was there.
+/// Removes a finalizer from an object in memory. Returns whether it existed.
 pub fn remove<K: Writable>(object: &mut K, name: &str) -> bool {
     let there = contains(object, name);
     let finalizers = &mut object.metadata_mut().finalizers;
@@ -102,18 +102,17 @@ pub fn remove<K: Writable>(object: &mut K, name: &str) -> bool {
     there
 }
 
-/// Reconciles an object that must be cleaned up before it goes.
+/// Reconciles an object that needs cleanup before it is deleted.
 ///
-/// - The object has no finalizer `name` yet: it is added, and then `reconcile` gets [`Event::Apply`] with the object
-///   as the server stored it, in the same call. That is safe, since the finalizer is stored before anything is
-///   applied, and needed, since the new finalizer does not change the generation: a controller that looks at
-///   generations would not be called again for it.
-/// - It has the finalizer: [`Event::Apply`].
-/// - It is being deleted: [`Event::Cleanup`]. Once that succeeds, the finalizer is removed, and the object may go.
-///   If it fails, the finalizer stays, and the error makes the controller try again. It may run more than once.
-/// - It is being deleted without the finalizer, or is gone: nothing, and the default of `T`.
+/// - Without the finalizer `name`: adds it, and then calls `reconcile` with [`Event::Apply`] and the stored object, in
+///   the same call. That is safe, because the finalizer is stored before anything is applied. It is necessary, because
+///   adding a finalizer does not change the generation: a controller with a generation predicate would not run again.
+/// - With the finalizer: [`Event::Apply`].
+/// - Being deleted: [`Event::Cleanup`]. After success the finalizer is removed. After a failure it stays, and the error
+///   makes the controller retry, so the cleanup may run more than once.
+/// - Being deleted without the finalizer, or already deleted: does nothing and returns the default of `T`.
 ///
-/// Errors of `reconcile` come back as they are; those of the finalizer itself as [`Error`].
+/// Errors of `reconcile` are returned unchanged; those of the finalizer itself as [`Error`].
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -154,9 +153,10 @@ pub async fn run<K: Writable, T: Default>(
     Ok(done)
 }
 
-/// Makes sure that an object has a finalizer, and returns the object with it; none if it is being deleted or gone.
+/// Ensures that an object has a finalizer, and returns the object with it; `None` if it is being deleted or was
+/// deleted.
 ///
-/// What the object has already is not sent. If others changed its finalizers meanwhile, it is read again.
+/// Nothing is sent if the finalizer exists. If other clients changed the finalizers, the object is read again.
 pub async fn ensure<'a, K: Writable>(
     client: &Client,
     object: &'a K,
@@ -180,12 +180,12 @@ pub async fn ensure<'a, K: Writable>(
             },
         }
     }
-    unreachable!("the tries are counted")
+    unreachable!("the last attempt returns")
 }
 
-/// Removes a finalizer from an object, unless it has none or is gone.
+/// Removes a finalizer from an object, if both exist.
 ///
-/// If others changed its finalizers meanwhile, the object is read again.
+/// If other clients changed the finalizers, the object is read again.
 pub async fn release<K: Writable>(client: &Client, object: &K, name: &str) -> Result<(), Error> {
     let failed = |source| Error::Remove { name: name.to_owned(), source };
     let mut object = Cow::Borrowed(object);
@@ -201,14 +201,14 @@ pub async fn release<K: Writable>(client: &Client, object: &K, name: &str) -> Re
             },
         }
     }
-    unreachable!("the tries are counted")
+    unreachable!("the last attempt returns")
 }
 
 async fn write<K: Writable>(client: &Client, object: &K, operations: Value) -> Result<K, client::Error> {
     client.patch(object, &Patch::json(operations)).await
 }
 
-/// The object as it is now, if that explains why it could not be written; none if it is gone.
+/// Reads the object again if a concurrent change explains why the write failed; `None` if the object was deleted.
 async fn again<K: Writable>(
     client: &Client,
     before: &K,
@@ -218,13 +218,13 @@ async fn again<K: Writable>(
     if error.is_not_found() {
         return Ok(None);
     }
-    // A test that fails is answered as an invalid request, and so is much else.
+    // The server returns "invalid" for a failed test operation, and for other errors, too.
     if !(error.is_invalid() || error.is_conflict()) || tried >= TRIES {
         return Err(error);
     }
     let Some(now) = client.fresh(before).await? else { return Ok(None) };
     if now.metadata().uid != before.metadata().uid {
-        // A namesake: it has an event of its own.
+        // A recreated object: its own event reconciles it.
         return Ok(None);
     }
     let known = error.is_invalid()
@@ -233,10 +233,10 @@ async fn again<K: Writable>(
     if known { Err(error) } else { Ok(Some(now)) }
 }
 
-/// Adds a finalizer to the list as it was read.
+/// A patch that adds a finalizer to the list as it was read.
 fn adding<K: Writable>(object: &K, name: &str) -> Value {
     let there = finalizers(object);
-    // A list that is not there tests as null, and cannot be appended to.
+    // A missing list tests as null and cannot be appended to.
     let (list, add) = if there.is_empty() {
         (Value::Null, json!({"op": "add", "path": "/metadata/finalizers", "value": [name]}))
     } else {
@@ -245,10 +245,10 @@ fn adding<K: Writable>(object: &K, name: &str) -> Value {
     json!([same(object), {"op": "test", "path": "/metadata/finalizers", "value": list}, add])
 }
 
-/// Removes a finalizer from where it was read, each time that it is there.
+/// A patch that removes all occurrences of a finalizer from the list as it was read.
 fn removing<K: Writable>(object: &K, name: &str) -> Value {
     let mut operations = vec![same(object)];
-    // From the end, so that the places before do not move.
+    // From the end, so that earlier indexes stay valid.
     for (at, finalizer) in finalizers(object).iter().enumerate().rev() {
         if finalizer == name {
             let path = format!("/metadata/finalizers/{at}");
@@ -259,7 +259,7 @@ fn removing<K: Writable>(object: &K, name: &str) -> Value {
     Value::Array(operations)
 }
 
-/// The object is the one that was read, and no namesake.
+/// Tests that the object has the same uid, so it was not recreated.
 fn same<K: Writable>(object: &K) -> Value {
     json!({"op": "test", "path": "/metadata/uid", "value": object.metadata().uid})
 }
@@ -272,7 +272,7 @@ fn is_deleting<K: Writable>(object: &K) -> bool {
     object.metadata().deletion_timestamp.is_some()
 }
 
-/// As the server checks names: a subdomain, a slash, and up to 63 letters.
+/// The server's rule for names: a subdomain, a slash, and up to 63 characters.
 fn checked(name: &str) -> Result<(), Error> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let ends = |part: &str, is: &dyn Fn(u8) -> bool| {
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_checked_as_the_server_does() {
+    fn names_are_validated_as_in_the_server() {
         for good in ["example.com/cleanup", "a/B_c.d-e", "my-domain.example/x"] {
             assert!(checked(good).is_ok(), "{good} was refused");
         }
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_empty_is_no_list() {
+    fn an_empty_list_is_removed() {
         let mut map = object(&["a/x"]);
         assert!(remove(&mut map, "a/x") && !remove(&mut map, "a/x"));
         assert_eq!(map.metadata.finalizers, None);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_test_what_was_read() {
+    fn patches_test_the_uid_and_the_finalizers_that_were_read() {
         let uid = json!({"op": "test", "path": "/metadata/uid", "value": "u"});
         let list = "/metadata/finalizers";
         assert_eq!(

@@ -1,7 +1,7 @@
-//! The name of an object within its kind.
+//! Object keys: namespace and name.
 //!
-//! Keys are in every queue, every index and every log line, so a [`Key`] is one shared text, and copying one copies
-//! no text. They sort as `namespace/name` does, which keeps a namespace together.
+//! Keys are in every queue, index and log line, so a [`Key`] is one shared string and cheap to clone. Keys are ordered
+//! as `namespace/name`, which keeps a namespace together.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use std::sync::Arc;
 pub struct Key(Arc<str>);
 
 impl Key {
-    /// The key of an object in a namespace.
+    /// The key of a namespaced object.
     pub fn namespaced(namespace: &str, name: &str) -> Self {
         Self(format!("{namespace}/{name}").into())
     }
 
-    /// The key of an object outside of namespaces.
+    /// The key of a cluster-scoped object.
     pub fn cluster(name: &str) -> Self {
         Self(name.into())
     }
 
-    /// The key of an object in a namespace, or outside of all if there is none.
+    /// The key of an object, cluster-scoped if `namespace` is `None`.
     pub fn new(namespace: Option<&str>, name: &str) -> Self {
         match namespace {
             Some(namespace) if !namespace.is_empty() => Self::namespaced(namespace, name),
@@ -44,7 +44,7 @@ impl Key {
         Self::new(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default())
     }
 
-    /// The namespace, if the kind has any.
+    /// The namespace; `None` for cluster-scoped objects.
     pub fn namespace(&self) -> Option<&str> {
         self.0.split_once('/').map(|(namespace, _)| namespace)
     }
@@ -54,7 +54,7 @@ impl Key {
         self.0.split_once('/').map_or(&*self.0, |(_, name)| name)
     }
 
-    /// `namespace/name`, or the name alone.
+    /// `namespace/name`, or the name of a cluster-scoped object.
     pub fn as_str(&self) -> &str {
         &self.0
     }

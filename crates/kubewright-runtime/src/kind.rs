@@ -1,4 +1,4 @@
-//! Kinds: what the API server calls a type, and where it serves it.
+//! Kinds and their resources.
 
 use std::any::TypeId;
 use std::fmt;
@@ -21,18 +21,18 @@ pub struct Gvk {
 }
 
 impl Gvk {
-    /// Group, version and kind.
+    /// Creates it from group, version and kind.
     pub fn new(group: impl Into<String>, version: impl Into<String>, kind: impl Into<String>) -> Self {
         Self { group: group.into(), version: version.into(), kind: kind.into() }
     }
 
-    /// From `apiVersion` and `kind` of an object.
+    /// Parses `apiVersion` and `kind` of an object.
     pub fn of(api_version: &str, kind: &str) -> Self {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         Self::new(group, version, kind)
     }
 
-    /// `group/version`, or the version alone in the core group.
+    /// `group/version`, or the version in the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
@@ -44,30 +44,30 @@ impl fmt::Display for Gvk {
     }
 }
 
-/// Whether the objects of a kind live in namespaces.
+/// Whether a kind is namespaced or cluster-scoped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
-    /// They do.
+    /// Namespaced.
     Namespaced,
-    /// They do not.
+    /// Cluster-scoped.
     Cluster,
 }
 
-/// A kind and its place in the API. Cheap to clone.
+/// A kind and its REST resource. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Kind(Arc<Place>);
+pub struct Kind(Arc<RestResource>);
 
 #[derive(PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Place {
+struct RestResource {
     gvk: Gvk,
     plural: String,
     scope: Scope,
 }
 
 impl Kind {
-    /// A kind that is served as `plural`.
+    /// Creates a kind with the resource name `plural`.
     pub fn new(gvk: Gvk, plural: impl Into<String>, scope: Scope) -> Self {
-        Self(Arc::new(Place { gvk, plural: plural.into(), scope }))
+        Self(Arc::new(RestResource { gvk, plural: plural.into(), scope }))
     }
 
     /// The kind of a Rust type.
@@ -81,12 +81,12 @@ impl Kind {
         &self.0.gvk
     }
 
-    /// The name of the resource in paths and rules.
+    /// The resource name in paths and RBAC rules.
     pub fn plural(&self) -> &str {
         &self.0.plural
     }
 
-    /// Whether objects live in namespaces.
+    /// Whether the kind is namespaced.
     pub fn scope(&self) -> Scope {
         self.0.scope
     }
@@ -96,12 +96,12 @@ impl Kind {
         &self.0.gvk.kind
     }
 
-    /// What objects of this kind say about themselves.
+    /// The `apiVersion` and `kind` fields of objects of this kind.
     pub fn type_meta(&self) -> TypeMeta {
         TypeMeta { api_version: self.0.gvk.api_version(), kind: self.0.gvk.kind.clone() }
     }
 
-    /// The path of all objects, in a namespace or in all.
+    /// The path of the collection, in a namespace or in all.
     pub fn path(&self, namespace: Option<&str>) -> String {
         let Gvk { group, version, .. } = &self.0.gvk;
         let root =
@@ -121,10 +121,10 @@ impl fmt::Debug for Kind {
     }
 }
 
-/// A Rust type whose objects the API server keeps: every type of k8s-openapi and every derived `CustomResource`.
+/// A Rust type of a Kubernetes kind: every type of k8s-openapi and every derived `CustomResource`.
 ///
-/// Implemented for all of them; there is nothing to write. Kinds that are known at run time only have
-/// [`DynamicObject`](kube::api::DynamicObject) instead.
+/// Implemented for all of them; do not implement it yourself. For kinds that are known only at run time, use
+/// [`DynamicObject`](kube::api::DynamicObject).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the Rust type of a Kubernetes kind",
     note = "use a type of k8s-openapi, or derive `CustomResource` on the spec",
@@ -140,12 +140,12 @@ pub trait Object:
     + Sync
     + 'static
 {
-    /// Whether objects live in namespaces.
+    /// Whether the kind is namespaced.
     fn scope() -> Scope {
         let scope = TypeId::of::<Self::Scope>();
         debug_assert!(
             scope == TypeId::of::<NamespaceResourceScope>() || scope == TypeId::of::<ClusterResourceScope>(),
-            "{} is neither in namespaces nor outside of them",
+            "{} is neither namespaced nor cluster-scoped",
             Self::kind(&()),
         );
         if scope == TypeId::of::<ClusterResourceScope>() { Scope::Cluster } else { Scope::Namespaced }

@@ -1,8 +1,8 @@
-//! Which objects a list is of.
+//! Options of a list.
 
 use crate::selector::{LabelSelector, ParseError};
 
-/// Which objects to list, or to delete together.
+/// Selects the objects to list or to delete.
 ///
 /// ```
 /// use kubewright_runtime::List;
@@ -23,12 +23,12 @@ impl List {
         Self::default()
     }
 
-    /// The objects of one namespace.
+    /// All objects in one namespace.
     pub fn namespace(namespace: impl Into<String>) -> Self {
         Self { namespace: Some(namespace.into()), ..Self::default() }
     }
 
-    /// Only those whose labels a selector such as `app=web,tier in (a,b)` selects.
+    /// Only objects that match a label selector such as `app=web,tier in (a,b)`.
     #[must_use]
     pub fn labels(mut self, selector: impl AsRef<str>) -> Self {
         if !self.labels.is_empty() {
@@ -38,21 +38,21 @@ impl List {
         self
     }
 
-    /// Only those that a [`LabelSelector`] selects.
+    /// Only objects that match a [`LabelSelector`].
     #[must_use]
     pub fn matching(self, selector: &LabelSelector) -> Self {
         if selector.is_empty() { self } else { self.labels(selector.to_string()) }
     }
 
-    /// Only those that have a value in a field. From the cache this asks the index of that name; the server has its
-    /// own list of fields that it selects by.
+    /// Only objects with this value of a field. The cache uses the index of that name; the server supports a fixed set
+    /// of fields.
     #[must_use]
     pub fn field(mut self, field: impl Into<String>, value: impl Into<String>) -> Self {
         self.fields.push((field.into(), value.into()));
         self
     }
 
-    /// At most so many.
+    /// At most this many objects.
     #[must_use]
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = Some(limit);
@@ -70,7 +70,7 @@ impl List {
     }
 }
 
-/// A value as field selectors write it.
+/// Escapes a value for a field selector.
 fn escaped(value: &str) -> String {
     value.replace('\\', r"\\").replace(',', r"\,").replace('=', r"\=")
 }

@@ -1,8 +1,8 @@
-//! Kubernetes objects as JSON whose fields are checked: for the children that a reconciler applies.
+//! Kubernetes objects as validated JSON, for the children that a reconciler applies.
 //!
-//! Owns [`ApplyObject`], which holds exactly the fields that were written, so that server-side apply owns these and no
-//! others. The macro `object!` of the crate `kubewright` makes one and checks it at compile time; [`object()`] makes
-//! one of JSON and checks it at run time. An unknown field is never dropped: it is an error.
+//! [`ApplyObject`] has exactly the fields that were written, so that server-side apply owns these and no others. The
+//! macro `object!` of the crate `kubewright` builds one and validates it at compile time; [`object()`] builds one from
+//! JSON and validates it at run time. An unknown field is an error.
 
 pub mod shape;
 mod strict;
@@ -28,74 +28,75 @@ use crate::{Gvk, Kind, Object, Scope};
 /// An object of the kind `K` with exactly the fields that were written.
 ///
 /// [`Client::apply`](crate::Client::apply) sends it and returns a `K`. It has metadata like every object, so that
-/// [`owner::set_controller_reference`](crate::owner::set_controller_reference) and [`Key::of`](crate::Key::of) take it.
+/// [`owner::set_controller_reference`](crate::owner::set_controller_reference) and [`Key::of`](crate::Key::of) accept
+/// it.
 ///
-/// If a value did not fit its field and rustc could not see it, the object holds the error. [`ApplyObject::check`]
-/// returns it, and so do writing the object and [`ApplyObject::complete`].
+/// If a value does not fit its field and the compiler could not detect it, the object stores the error.
+/// [`ApplyObject::check`], [`ApplyObject::complete`] and sending the object return it.
 pub struct ApplyObject<K> {
     /// Name, labels and so on. Fields that are `None` are not sent.
     pub metadata: ObjectMeta,
-    /// Every other field but `apiVersion` and `kind`.
+    /// All fields except `apiVersion`, `kind` and `metadata`.
     fields: Map<String, Value>,
     error: Option<Box<ObjectError>>,
     kind: PhantomData<fn() -> K>,
 }
 
-/// A value that serializes to the JSON of its field, although its type does not show it. It is checked at run time.
+/// A value of a type that serializes to the JSON of its field. It is validated at run time.
 ///
-/// For enums and newtypes of your own in `object!`: `imagePullPolicy: Checked(policy)`.
+/// Use it for your own enums and newtypes in `object!`: `imagePullPolicy: Checked(policy)`.
 #[derive(Debug, Clone, Copy)]
 pub struct Checked<T>(pub T);
 
-/// Why JSON is not an object of its kind.
+/// Why JSON is not a valid object of its kind.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ObjectError {
-    /// Fields are unknown, or hold values of another type.
+    /// Fields are unknown or have values of another type.
     #[error("{object}: {}", joined(mismatches))]
     Fields {
         /// The kind and the name of the object.
         object: String,
-        /// What does not fit, with its path.
+        /// The invalid fields, with their paths.
         mismatches: Vec<Mismatch>,
     },
-    /// The Rust type cannot be read from it.
+    /// The object does not match its Rust type.
     #[error("{object}: {path} does not fit its Rust type")]
     Decode {
         /// The kind and the name of the object.
         object: String,
-        /// Where it does not fit.
+        /// The path of the field.
         path: String,
-        /// Why.
+        /// The error of the decoder.
         #[source]
         source: Arc<serde_json::Error>,
     },
-    /// A value cannot be written as JSON.
-    #[error("{path} cannot be written as JSON")]
+    /// A value could not be serialized as JSON.
+    #[error("failed to encode {path} as JSON")]
     Encode {
         /// The field.
         path: String,
-        /// Why.
+        /// The error of the encoder.
         #[source]
         source: Arc<serde_json::Error>,
     },
-    /// The object says that it is of another kind.
-    #[error("{field} is {found}, and {expected} was expected")]
+    /// `apiVersion` or `kind` does not match the type.
+    #[error("{field} is {found}, expected {expected}")]
     Kind {
         /// `apiVersion` or `kind`.
         field: &'static str,
-        /// What the object says.
+        /// The value in the object.
         found: Value,
-        /// What its type says.
+        /// The value of the type.
         expected: String,
     },
 }
 
-/// Makes an object of JSON, and checks every field.
+/// Builds an object from JSON and validates every field.
 ///
-/// Built-in kinds are compared with the fields, types and enums of Kubernetes. For a custom resource, every field must
-/// be read by the Rust type, and the object must be whole. `apiVersion` and `kind` may be left out. In built-in kinds,
-/// null counts as absent.
+/// Built-in kinds are validated against the fields, types and enums of Kubernetes. A custom resource must be complete,
+/// and its Rust type must have every field. `apiVersion` and `kind` are optional. In built-in kinds, null counts as
+/// absent.
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
@@ -126,18 +127,18 @@ pub fn object<K: Object>(value: impl Serialize) -> Result<ApplyObject<K>, Object
     ApplyObject::new(members, None, check::<K>).check()
 }
 
-/// Compares the members of an object with its kind.
+/// Validates the members of an object of a kind.
 type Check = fn(&Gvk, &mut Map<String, Value>) -> Result<(), ObjectError>;
 
 impl<K: Object> ApplyObject<K> {
-    /// An object of these members, without `apiVersion` and `kind`. What is wrong with it is kept.
+    /// Builds an object from its members, without `apiVersion` and `kind`. Stores the first error.
     fn new(mut members: Map<String, Value>, error: Option<ObjectError>, check: Check) -> Self {
         let gvk = Gvk::new(K::group(&()), K::version(&()), K::kind(&()));
         let (metadata, error) = checked(&gvk, &mut members, error, check);
         Self { metadata, fields: members, error: error.map(Box::new), kind: PhantomData }
     }
 
-    /// The object, or the error that it holds.
+    /// Returns the object, or its stored error.
     pub fn check(self) -> Result<Self, ObjectError> {
         match self.error {
             Some(error) => Err(*error),
@@ -145,12 +146,12 @@ impl<K: Object> ApplyObject<K> {
         }
     }
 
-    /// The fields beside `apiVersion`, `kind` and `metadata`.
+    /// All fields except `apiVersion`, `kind` and `metadata`.
     pub fn fields(&self) -> &Map<String, Value> {
         &self.fields
     }
 
-    /// The object as its Rust type. Fields that were not written have their defaults there.
+    /// Converts to the Rust type. Fields that were not written get their defaults.
     pub fn complete(&self) -> Result<K, client::Error> {
         let what = || format!("{} {}", K::kind(&()), self.metadata.name.as_deref().unwrap_or_default());
         let value =
@@ -158,7 +159,7 @@ impl<K: Object> ApplyObject<K> {
         serde_json::from_value(value).map_err(|source| client::Error::Decode { what: what(), source })
     }
 
-    /// The fields that a field manager applied before, with the values that the object has now: see [`extract`].
+    /// The fields that a field manager applied before, with the current values of the object: see [`extract`].
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;
@@ -173,7 +174,7 @@ impl<K: Object> ApplyObject<K> {
         extract(object, field_manager, None)
     }
 
-    /// The fields of the status that a field manager applied before: see [`extract`].
+    /// The status fields that a field manager applied before: see [`extract`].
     pub fn extract_status(object: &K, field_manager: &str) -> Result<Self, ExtractError> {
         extract(object, field_manager, Some("status"))
     }
@@ -227,7 +228,7 @@ impl<K: Object> Serialize for ApplyObject<K> {
 }
 
 impl<'de, K> Deserialize<'de> for ApplyObject<K> {
-    /// Takes every field as it is: what a server answers may have fields that are newer than the facts.
+    /// Accepts all fields: the server may return fields that are newer than this version of the table.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut members: Map<String, Value> = Map::deserialize(deserializer)?;
         members.retain(|name, _| !matches!(name.as_str(), "apiVersion" | "kind"));
@@ -238,7 +239,7 @@ impl<'de, K> Deserialize<'de> for ApplyObject<K> {
     }
 }
 
-/// What kube needs to know at run time of an [`ApplyObject`]: nothing, since `K` says it.
+/// The dynamic type of an [`ApplyObject`] for kube. It is empty, because `K` determines the kind.
 #[derive(Debug)]
 pub struct Applies<K>(PhantomData<fn() -> K>);
 
@@ -293,7 +294,7 @@ impl<K: Object> KindOf<ApplyObject<K>> for Applies<K> {
     }
 }
 
-/// The metadata of an object, which is taken out of its members, and what is wrong with the object.
+/// Splits off the metadata and validates the object.
 fn checked(
     gvk: &Gvk,
     members: &mut Map<String, Value>,
@@ -308,7 +309,7 @@ fn checked(
     (metadata, error.or(wrong))
 }
 
-/// Takes the metadata out of an object. If it cannot be read, the name and the namespace are all that is left of it.
+/// Removes the metadata from an object. If it cannot be decoded, only name and namespace are kept.
 fn split(members: &mut Map<String, Value>) -> (ObjectMeta, Option<serde_json::Error>) {
     let value = members.remove("metadata").unwrap_or_else(|| Value::Object(Map::new()));
     match ObjectMeta::deserialize(&value) {
@@ -321,7 +322,7 @@ fn split(members: &mut Map<String, Value>) -> (ObjectMeta, Option<serde_json::Er
     }
 }
 
-/// Compares an object with the facts if its kind is built-in, else with its Rust type.
+/// Validates an object against the API of Kubernetes if its kind is built-in, otherwise against its Rust type.
 fn check<K: Object>(gvk: &Gvk, members: &mut Map<String, Value>) -> Result<(), ObjectError> {
     if let Some(checked) = check_facts(gvk, members) {
         return checked;
@@ -330,10 +331,10 @@ fn check<K: Object>(gvk: &Gvk, members: &mut Map<String, Value>) -> Result<(), O
     whole.insert("apiVersion".to_owned(), Value::from(gvk.api_version()));
     whole.insert("kind".to_owned(), Value::from(&*gvk.kind));
     let (read, mut found) = strict::read::<K>(&Value::Object(whole));
-    // Types that know their kind need not read these two.
+    // Types with a fixed kind need not have these two fields.
     found.unknown.retain(|mismatch| !matches!(&*mismatch.path, "apiVersion" | "kind"));
     match read {
-        // First, since a misspelt field is probably why another is missing.
+        // Report unknown fields first: a misspelt field is probably why another one is missing.
         _ if !found.unknown.is_empty() => {
             Err(ObjectError::Fields { object: described(gvk, members), mismatches: found.unknown })
         }
@@ -346,9 +347,9 @@ fn check<K: Object>(gvk: &Gvk, members: &mut Map<String, Value>) -> Result<(), O
     }
 }
 
-/// Compares an object with the facts. None if its kind is not built-in.
+/// Validates an object against the API of Kubernetes. `None` if its kind is not built-in.
 fn check_facts(gvk: &Gvk, members: &mut Map<String, Value>) -> Option<Result<(), ObjectError>> {
-    // The table has one package for all groups that start alike, such as those of a custom resource.
+    // The table merges groups with the same first label into one package, so compare the whole group.
     let of_group = |ty: &&facts::Type| ty.kind_of == Some(&*format!("{}/{}", gvk.group, gvk.version));
     let ty = facts::type_of_kind(&gvk.group, &gvk.version, &gvk.kind).filter(of_group)?;
     drop_nulls(ty, members);
@@ -361,7 +362,7 @@ fn check_facts(gvk: &Gvk, members: &mut Map<String, Value>) -> Option<Result<(),
     Some(if mismatches.is_empty() { Ok(()) } else { Err(ObjectError::Fields { object, mismatches }) })
 }
 
-/// Drops fields that are null, where the type has fields: to an API server they are absent.
+/// Drops null fields of known types: the API server treats them as absent.
 fn drop_nulls(ty: &'static facts::Type, members: &mut Map<String, Value>) {
     if ty.any {
         return;

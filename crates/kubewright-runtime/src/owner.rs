@@ -1,9 +1,9 @@
-//! Who owns an object: owner references, by controllerutil's rules.
+//! Owner references, by controllerutil's rules.
 //!
-//! An owner reference makes the garbage collector delete an object after its owner, and the one that is marked as
-//! controller tells a controller which object to reconcile. References are compared by group, kind and name, as the
-//! owner is one object whatever version it is read in and however often it was created anew. Nothing here talks to
-//! the API server: the object is written by whoever sets the reference.
+//! The garbage collector deletes an object after its owners. The reference that is marked as controller determines
+//! which object a controller reconciles. References are compared by group, kind and name, so that an owner in another
+//! version, or a recreated owner, is the same owner. This module does not call the API server: the caller writes the
+//! object.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::{ApiResource, DynamicObject};
@@ -11,9 +11,9 @@ use kube::api::{ApiResource, DynamicObject};
 use crate::client::Writable;
 use crate::{Gvk, Key, Kind, Object, Scope};
 
-/// An object that others can refer to: it knows its kind and has metadata.
+/// An object that can be an owner or have owners.
 ///
-/// Implemented for every [`Object`] and for [`DynamicObject`]; there is nothing to write.
+/// Implemented for every [`Object`] and for [`DynamicObject`]; do not implement it yourself.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes object",
     note = "use a type of k8s-openapi, a type with `#[derive(CustomResource)]`, or `DynamicObject`",
@@ -24,13 +24,13 @@ pub trait Referable {
     fn known_kind() -> Option<Kind>
     where
         Self: Sized;
-    /// Group, version and kind. `None` for a dynamic object that does not say what it is.
+    /// Group, version and kind. `None` for a dynamic object without `apiVersion` and `kind`.
     fn gvk(&self) -> Option<Gvk>;
-    /// Whether such objects live in namespaces. `None` where only the API server knows.
+    /// Whether the kind is namespaced. `None` if only the API server knows.
     fn scope(&self) -> Option<Scope>;
     /// The metadata.
     fn metadata(&self) -> &ObjectMeta;
-    /// The metadata, to change it.
+    /// The metadata, mutable.
     fn metadata_mut(&mut self) -> &mut ObjectMeta;
 }
 
@@ -56,9 +56,9 @@ impl<K: kube::Resource<DynamicType: KindOf<K>>> Referable for K {
     }
 }
 
-/// How objects of type `K` tell their kind.
+/// How the kind of an object of type `K` is determined.
 ///
-/// Implemented for kube's dynamic types rather than for the objects, because the compiler takes
+/// Implemented for kube's dynamic types instead of the objects, because the compiler considers
 /// `impl<K: Object> Referable for K` and `impl Referable for DynamicObject` to overlap.
 #[diagnostic::on_unimplemented(
     message = "`{K}` is not a Kubernetes object",
@@ -67,11 +67,11 @@ impl<K: kube::Resource<DynamicType: KindOf<K>>> Referable for K {
 pub trait KindOf<K> {
     /// The type of the whole object, as the server returns it.
     type Stored: Writable;
-    /// The kind, if the type knows it.
+    /// The kind, if the type determines it.
     fn known() -> Option<Kind>;
     /// Group, version and kind of an object.
     fn gvk(object: &K) -> Option<Gvk>;
-    /// Whether such objects live in namespaces.
+    /// Whether the kind is namespaced.
     fn scope() -> Option<Scope>;
 }
 
@@ -109,11 +109,11 @@ impl KindOf<DynamicObject> for ApiResource {
     }
 }
 
-/// Why an object cannot be given an owner.
+/// Why an owner reference cannot be set.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OwnerError {
-    /// Another object controls it already.
+    /// Another object already controls it.
     #[error(
         "{object} is already controlled by {} {} and cannot also be controlled by {owner}; \
          give the object another name, or use set_owner_reference",
@@ -123,15 +123,15 @@ pub enum OwnerError {
     AlreadyOwned {
         /// The object.
         object: String,
-        /// Who was to control it.
+        /// The owner that was to be set.
         owner: String,
-        /// Who controls it.
+        /// The existing controller reference.
         existing: Box<OwnerReference>,
     },
     /// Owner and object are in different namespaces.
     #[error(
-        "{owner} cannot own {object}: an owner must be in the namespace of what it owns. \
-         To watch an object of another namespace, map it with a label or an annotation"
+        "{owner} cannot own {object}: cross-namespace owner references are not allowed. \
+         To reconcile for an object in another namespace, use watches() with a label or an annotation"
     )]
     CrossNamespace {
         /// The owner.
@@ -139,10 +139,10 @@ pub enum OwnerError {
         /// The object.
         object: String,
     },
-    /// The object is outside of namespaces, the owner in one.
+    /// The object is cluster-scoped, but the owner is namespaced.
     #[error(
-        "{owner} cannot own {object}: an owner within a namespace cannot own an object outside of namespaces. \
-         Delete such an object by a finalizer on its owner"
+        "{owner} cannot own {object}: a namespaced owner cannot own a cluster-scoped object. \
+         Use a finalizer on the owner to delete the object"
     )]
     ClusterScoped {
         /// The owner.
@@ -150,8 +150,8 @@ pub enum OwnerError {
         /// The object.
         object: String,
     },
-    /// The object's kind lives in namespaces, but the object does not say in which.
-    #[error("{object} has no namespace yet: set it to {namespace:?}, the namespace of its owner, first")]
+    /// The object is namespaced but has no namespace.
+    #[error("{object} has no namespace: set it to {namespace:?}, the namespace of its owner")]
     NoNamespace {
         /// The object.
         object: String,
@@ -159,24 +159,22 @@ pub enum OwnerError {
         namespace: String,
     },
     /// The owner has no name, no uid or no namespace.
-    #[error(
-        "{owner} has no {missing}: an owner must have been created first, use the object that the server answered"
-    )]
+    #[error("{owner} has no {missing}: create the owner first, and use the object that the server returned")]
     OwnerNotCreated {
         /// The owner.
         owner: String,
-        /// What it lacks.
+        /// The missing field.
         missing: &'static str,
     },
     /// The owner is a dynamic object without `apiVersion` and `kind`.
-    #[error("{owner} cannot be an owner: it does not say its apiVersion and kind")]
+    #[error("{owner} cannot be an owner: it has no apiVersion and kind")]
     OwnerWithoutKind {
         /// The owner.
         owner: String,
     },
 }
 
-/// What an owner reference says beside who the owner is.
+/// Options of an owner reference.
 ///
 /// ```
 /// use kubewright_runtime::owner::OwnerOptions;
@@ -186,8 +184,8 @@ pub enum OwnerError {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OwnerOptions {
-    /// Whether deleting the owner in the foreground waits for the object. If `None`, an existing reference keeps its
-    /// own, a new one says nothing, and a controller's says yes.
+    /// Whether foreground deletion of the owner waits for the object. If `None`, an existing reference is unchanged, a
+    /// new controller reference has `true`, and any other new reference does not set it.
     pub block_owner_deletion: Option<bool>,
 }
 
@@ -200,9 +198,10 @@ impl OwnerOptions {
     }
 }
 
-/// Makes `owner` the controller of `object`: it is deleted with its owner, and its changes reconcile the owner.
+/// Sets `owner` as the controller of `object`: the garbage collector deletes the object after its owner, and changes of
+/// the object reconcile the owner.
 ///
-/// An object has at most one controller. A reference to the same owner is brought up to date.
+/// An object has at most one controller. An existing reference to the same owner is updated.
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
@@ -227,7 +226,7 @@ pub fn set_controller_reference(
     set_controller_reference_with(owner, object, OwnerOptions::default())
 }
 
-/// [`set_controller_reference`], with options.
+/// Like [`set_controller_reference`], with options.
 pub fn set_controller_reference_with(
     owner: &(impl Referable + ?Sized),
     object: &mut impl Referable,
@@ -249,9 +248,9 @@ pub fn set_controller_reference_with(
     Ok(())
 }
 
-/// Makes `owner` one of the owners of `object`, which is deleted after the last of them.
+/// Adds `owner` to the owners of `object`, which is deleted after the last of them.
 ///
-/// A reference to the same owner is brought up to date, and stays the controller's if it was.
+/// An existing reference to the same owner is updated, and stays the controller reference if it was.
 pub fn set_owner_reference(
     owner: &(impl Referable + ?Sized),
     object: &mut impl Referable,
@@ -266,7 +265,7 @@ pub fn set_owner_reference(
     Ok(())
 }
 
-/// Takes the reference to `owner` away. Whether there was one.
+/// Removes the reference to `owner`. Returns whether there was one.
 pub fn remove_owner_reference(owner: &(impl Referable + ?Sized), object: &mut impl Referable) -> bool {
     let Some(identity) = identity(owner) else { return false };
     let meta = object.metadata_mut();
@@ -280,19 +279,19 @@ pub fn remove_owner_reference(owner: &(impl Referable + ?Sized), object: &mut im
     removed
 }
 
-/// Whether `object` refers to `owner`, by group, kind and name.
+/// Whether `object` has a reference to `owner`, by group, kind and name.
 pub fn has_owner_reference(owner: &(impl Referable + ?Sized), object: &impl Referable) -> bool {
     identity(owner).is_some_and(|identity| {
         owner_references(object).iter().any(|reference| same_owner(reference, &identity))
     })
 }
 
-/// The reference to the object's controller.
+/// The controller reference of the object.
 pub fn controller_of(object: &impl Referable) -> Option<&OwnerReference> {
     owner_references(object).iter().find(|reference| reference.controller == Some(true))
 }
 
-/// Whether `owner` itself, not a namesake of before, controls `object`: compared by uid.
+/// Whether `owner` controls `object`, compared by uid: a recreated owner does not.
 pub fn is_controlled_by(object: &impl Referable, owner: &(impl Referable + ?Sized)) -> bool {
     controller_of(object).is_some_and(|reference| owner.metadata().uid.as_deref() == Some(&reference.uid))
 }
@@ -301,7 +300,7 @@ fn owner_references(object: &impl Referable) -> &[OwnerReference] {
     object.metadata().owner_references.as_deref().unwrap_or_default()
 }
 
-/// A reference to `owner` that `object` may carry.
+/// Creates a reference from `object` to `owner`, if the rules allow it.
 fn reference_to(
     owner: &(impl Referable + ?Sized),
     object: &impl Referable,
@@ -336,7 +335,7 @@ fn reference_to(
     }
 }
 
-/// What tells `owner` from other objects, as a reference.
+/// The reference that identifies `owner`.
 fn identity(owner: &(impl Referable + ?Sized)) -> Option<OwnerReference> {
     let gvk = owner.gvk()?;
     let meta = owner.metadata();
@@ -357,7 +356,7 @@ fn group(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
-/// Replaces the reference to the same owner in its place, or adds one at the end.
+/// Replaces the reference to the same owner, or appends it.
 fn upsert(meta: &mut ObjectMeta, reference: OwnerReference) {
     let references = meta.owner_references.get_or_insert_default();
     match references.iter_mut().find(|existing| same_owner(existing, &reference)) {

@@ -1,8 +1,8 @@
-//! Paths with parameters.
+//! URL paths with query parameters.
 
 use std::fmt::{Display, Write as _};
 
-/// A path that grows parameters.
+/// A URL path with query parameters.
 pub(crate) struct Query {
     text: String,
     empty: bool,
@@ -25,9 +25,9 @@ impl Query {
     }
 }
 
-/// Writes what is neither a letter nor a digit nor one of five marks as its bytes.
+/// Percent-encodes everything but letters, digits and five unreserved characters.
 pub(crate) fn encode(text: &mut String, value: impl Display) {
-    write!(Encoded(text), "{value}").expect("a text takes everything");
+    write!(Encoded(text), "{value}").expect("writing to a string does not fail");
 }
 
 struct Encoded<'a>(&'a mut String);
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_is_no_plain_letter_is_encoded() {
+    fn reserved_and_non_ascii_characters_are_encoded() {
         let mut query = Query::new("/api/v1/pods".to_owned());
         query.push("labelSelector", "app in (a,b),x/y=ü");
         query.push("limit", 500);

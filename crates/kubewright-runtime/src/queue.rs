@@ -1,35 +1,34 @@
 //! The work queue of a controller.
 //!
-//! [`Queue`] is the state machine: no clock, no lock, no task. Every call is told what time it is, as the time since
-//! a moment of the caller's choice that never runs backwards. [`SharedQueue`] is the same for many workers, by
-//! tokio's clock. [`QueueMetrics`] has the names that dashboards for controller-runtime ask for.
+//! [`Queue`] is the state machine: no clock, no lock, no task. The caller passes the time to every call, as the
+//! duration since a fixed start. [`SharedQueue`] wraps it for concurrent workers and uses tokio's clock.
+//! [`QueueMetrics`] exports controller-runtime's metrics.
 //!
 //! # Properties
 //!
-//! - **One at a time.** An item that was handed out is not handed out again before [`done`](Queue::done).
-//! - **Nothing is lost.** An item that is added while it runs runs once more after it is done.
-//! - **Stingy.** An item that is added often while it waits is handed out once. The highest priority, the earliest
-//!   time and the first few [`Causes`] of these adds win.
-//! - **Delays.** An add can be for later ([`add_after`](Queue::add_after)). An immediate add pulls it forward.
-//! - **Backoff.** [`add_rate_limited`](Queue::add_rate_limited) waits for the [`Backoff`] of the item by the number
-//!   of its failures, or for the [`RateLimit`] of the queue if that is longer. A [`RateLimiter`] replaces both.
-//!   [`forget`](Queue::forget) starts the item anew.
-//! - **Priorities.** Higher ones are handed out first. What nobody waits for, such as the first list of a watch and
-//!   resyncs, is added with [`LOW_PRIORITY`].
-//! - **Fair.** Within a priority the groups of items, for a [`Key`] the namespaces, take turns; within
-//!   a group it is first come, first served. A namespace with 100,000 keys delays the only key of another by one
-//!   hand-out.
-//! - **No starvation.** Every 64th hand-out is the item that has been ready for longest, whatever its priority and
-//!   group. So an item with *n* items ready before it is handed out after 64 (*n* + 1) others at the latest, however
-//!   many come with a higher priority. [`Options::oldest_every`] changes or ends that.
-//! - **Holding.** An item that was handed out too early can be given back ([`hold`](Queue::hold)). It counts as
-//!   handed out, takes up no worker, and is at the front of its group after [`release`](Queue::release).
-//! - **Fast.** Every operation takes constant time, but for the logarithm of the number of delayed items and of
+//! - **No concurrency per item.** An item that was handed out is not handed out again before [`done`](Queue::done).
+//! - **No lost adds.** An item that is added while it runs, runs once more after it is done.
+//! - **Deduplicated.** An item that is added several times while it waits is handed out once, with the highest
+//!   priority, the earliest time and the first few [`Causes`] of these adds.
+//! - **Delays.** [`add_after`](Queue::add_after) adds an item for later. An immediate add pulls it forward.
+//! - **Backoff.** [`add_rate_limited`](Queue::add_rate_limited) delays an item by its [`Backoff`], which depends on the
+//!   number of its failures, or by the [`RateLimit`] of the queue if that is longer. A [`RateLimiter`] replaces both.
+//!   [`forget`](Queue::forget) resets the failures.
+//! - **Priorities.** Higher priorities are handed out first. The first list of a watch and resyncs are added with
+//!   [`LOW_PRIORITY`].
+//! - **Fair.** Within a priority the groups of items take turns (for a [`Key`] its namespace); within a group items are
+//!   first in, first out. A namespace with 100,000 keys delays the only key of another by one item.
+//! - **No starvation.** Every 64th item is the one that has been ready for longest, regardless of priority and group.
+//!   So an item with *n* items ready before it is handed out after at most 64 (*n* + 1) others.
+//!   [`Options::oldest_every`] changes or disables this.
+//! - **Holding.** An item that was handed out too early can be given back ([`hold`](Queue::hold)). It counts as handed
+//!   out, occupies no worker, and goes to the front of its group after [`release`](Queue::release).
+//! - **Fast.** Every operation takes constant time, except for the logarithm of the number of delayed items and of
 //!   priorities.
-//! - **Deterministic.** The same calls give the same answers, down to every order.
+//! - **Deterministic.** The same calls give the same results, in the same order.
 //!
-//! Two things are not promised: that priorities hold for every single hand-out (see starvation), and that an item
-//! keeps its place when its priority rises: it joins its group there as the last.
+//! Not promised: strict priorities (see starvation), and that an item keeps its position when its priority rises: it
+//! goes to the end of its group at the new priority.
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
@@ -71,30 +70,30 @@ use bands::{End, PriorityBands};
 use list::{List, number};
 use slot::{Due, Slot, State};
 
-/// How many places an empty queue keeps.
+/// The number of slots that an empty queue keeps allocated.
 const SPARE: usize = 4096;
 
-/// The priority of what has none.
+/// The default priority.
 pub const DEFAULT_PRIORITY: i32 = 0;
 
-/// The priority of what nobody waits for: the first list of a watch, and resyncs.
+/// The priority of the first list of a watch and of resyncs.
 pub const LOW_PRIORITY: i32 = -100;
 
-/// How a queue behaves.
+/// Options of a queue.
 #[derive(Debug, Clone)]
 pub struct Options<T = Key> {
-    /// The delay of an item by its failures.
+    /// The delay of an item by the number of its failures.
     pub backoff: Backoff,
-    /// A limit of the retries of all items together. None by default, as in controller-runtime with priorities.
+    /// Limits the retries of all items together. None by default, as in controller-runtime's priority queue.
     pub rate_limit: Option<RateLimit>,
-    /// Decides the delay of retries instead of `backoff` and `rate_limit`. None by default.
+    /// Computes the delay of retries instead of `backoff` and `rate_limit`. None by default.
     pub rate_limiter: Option<Limiter<T>>,
     /// Adds up to this fraction to the delay of each retry: 0.1 makes 10 s at most 11 s. 0 by default, as in client-go.
     pub jitter: f64,
     /// The seed of the jitter.
     pub seed: u64,
-    /// Every so many hand-outs the item that has been ready for longest is next, so that nothing waits for ever.
-    /// 64 by default; `None` for priorities without exception.
+    /// How often the item that has been ready for longest is handed out next, to prevent starvation. Every 64th time by
+    /// default; `None` for strict priorities.
     pub oldest_every: Option<NonZeroU32>,
 }
 
@@ -111,24 +110,24 @@ impl<T> Default for Options<T> {
     }
 }
 
-/// An item that was handed out. It is the caller's until [`Queue::done`].
+/// An item that was handed out. It runs until [`Queue::done`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken<T, C = ()> {
     /// The item.
     pub item: T,
-    /// The highest priority with which it was added.
+    /// The highest priority of its adds.
     pub priority: i32,
-    /// How long after its time it was handed out: since the add, or since the end of its delay.
+    /// How long it was ready: since the add, or since the end of its delay.
     pub waited: Duration,
-    /// How often it failed since it was last forgotten.
+    /// The number of failures since it was last forgotten.
     pub retries: u32,
     /// Why it was added.
     pub causes: Causes<C>,
 }
 
-/// The queue, as a state machine. See the [module](self) for what it promises.
+/// The queue as a state machine. See the [module](self) for its properties.
 ///
-/// `C` is why an item was added; the queue only keeps it.
+/// `C` is the cause of an add; the queue only stores it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -143,7 +142,7 @@ pub struct Taken<T, C = ()> {
 ///
 /// let first = queue.next(now).unwrap();
 /// assert_eq!(first.item, db);
-/// // It changes again while it runs, and so runs once more.
+/// // The item is added while it runs, so it runs once more.
 /// queue.add(db.clone(), DEFAULT_PRIORITY, "changed", now);
 /// assert_eq!(queue.next(now).unwrap().item, web);
 /// assert_eq!(queue.next(now), None);
@@ -155,30 +154,30 @@ pub struct Queue<T: Item, C = ()> {
     bucket: Option<Bucket>,
     limiter: Option<Box<dyn RateLimiter<T>>>,
     rng: fastrand::Rng,
-    /// Every item of which anything is known.
+    /// The items that wait, run, are held or have failures.
     slots: Slab<Slot<T, C>>,
-    /// The slots by the hashes of their items. Its order never shows.
+    /// The slots by the hashes of their items. Its order is never visible.
     index: HashTable<u32>,
     hasher: DefaultHashBuilder,
     bands: PriorityBands<T::Group>,
-    /// The slots in line, the one that became ready first in front.
+    /// The ready slots, the longest ready first.
     ready: List,
-    /// The slots that were handed out, the longest running in front.
+    /// The running slots, the longest running first.
     running: List,
     running_count: usize,
     held: List,
     held_count: usize,
     delayed: BTreeMap<Due, u32>,
-    /// The number of the next delayed item.
+    /// The sequence number of the next delayed item.
     next_number: u64,
-    /// How many were handed out since it was last the turn of the oldest.
+    /// The number of items handed out since the last one that was chosen by age.
     turns: u32,
     counts: Counts,
     closed: bool,
 }
 
 impl<T: Item, C: PartialEq> Queue<T, C> {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(options: Options<T>) -> Self {
         Self {
             bucket: options.rate_limit.map(Bucket::new),
@@ -202,18 +201,18 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         }
     }
 
-    /// Adds an item that is to run as soon as possible.
+    /// Adds an item to run as soon as possible.
     pub fn add(&mut self, item: T, priority: i32, cause: C, now: Duration) {
         self.add_at(item, priority, cause, nanos(now), nanos(now));
     }
 
-    /// Adds an item that is to run after a delay. An item that waits already runs at the earlier of both times.
+    /// Adds an item to run after a delay. An item that already waits runs at the earlier of both times.
     pub fn add_after(&mut self, item: T, priority: i32, cause: C, delay: Duration, now: Duration) {
         let at = nanos(now.saturating_add(delay));
         self.add_at(item, priority, cause, at, nanos(now));
     }
 
-    /// Adds an item that failed, counts the failure, and returns after which delay it is to run.
+    /// Adds a failed item, counts the failure, and returns the delay.
     pub fn add_rate_limited(&mut self, item: T, priority: i32, cause: C, now: Duration) -> Duration {
         if self.closed {
             return Duration::ZERO;
@@ -232,8 +231,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         delay
     }
 
-    /// Forgets the failures of an item: it works again, or is not to be tried again. Does not take it out of the
-    /// queue.
+    /// Resets the failures of an item after it succeeded or is not retried. Does not remove it from the queue.
     pub fn forget(&mut self, item: &T) {
         if let Some(limiter) = &mut self.limiter {
             limiter.forget(item);
@@ -244,7 +242,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         }
     }
 
-    /// How often an item failed since it was last forgotten.
+    /// The number of failures of an item since it was last forgotten.
     pub fn retries(&self, item: &T) -> u32 {
         self.find(item).map_or(0, |at| self.slots[at as usize].failures)
     }
@@ -282,7 +280,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         self.delayed.first_key_value().map(|(due, _)| Duration::from_nanos(due.at))
     }
 
-    /// Makes the delayed items ready whose time has come. Every operation that is told the time does this itself.
+    /// Makes delayed items ready whose time has come. Every method with `now` does this itself.
     pub fn advance(&mut self, now: Duration) {
         let now = nanos(now);
         while let Some(due) = self.delayed.first_entry().filter(|due| due.key().at <= now) {
@@ -291,8 +289,8 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         }
     }
 
-    /// Ends the run of an item that was handed out, and tells how long it ran. If it was added meanwhile, it waits
-    /// again. Nothing happens if the item does not run.
+    /// Ends the run of an item, and returns how long it ran. If it was added during the run, it waits again. Does
+    /// nothing if the item does not run.
     pub fn done(&mut self, item: &T, now: Duration) -> Option<Duration> {
         self.advance(now);
         let at = self.find(item)?;
@@ -314,8 +312,8 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         Some(Duration::from_nanos(ran))
     }
 
-    /// Takes back the adds since an item was handed out, but keeps their causes. Another add must follow before
-    /// [`done`](Self::done). `false` if the item does not run, or would not run again at once.
+    /// Reverts the adds since an item was handed out, but keeps their causes. Another add must follow before
+    /// [`done`](Self::done). Returns false if the item does not run, or would not run again immediately.
     pub fn retract(&mut self, item: &T) -> bool {
         let Some(at) = self.find(item) else { return false };
         let slot = &mut self.slots[at as usize];
@@ -327,9 +325,8 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         true
     }
 
-    /// Gives back an item that was handed out too early. It is not handed out again before
-    /// [`release`](Self::release), which must follow; adds are merged into it until then. `false` if the item does
-    /// not run.
+    /// Gives back an item that was handed out too early. It is not handed out again before [`release`](Self::release),
+    /// which must follow; adds are merged into it until then. Returns false if the item does not run.
     pub fn hold(&mut self, taken: Taken<T, C>) -> bool {
         let Some(at) = self.find(&taken.item) else { return false };
         let slot = &mut self.slots[at as usize];
@@ -364,7 +361,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         true
     }
 
-    /// Makes an item that is held ready, at the front of its group. `false` if it is not held.
+    /// Makes a held item ready, at the front of its group. Returns false if it is not held.
     pub fn release(&mut self, item: &T, now: Duration) -> bool {
         self.advance(now);
         let Some(at) = self.find(item) else { return false };
@@ -380,8 +377,8 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         true
     }
 
-    /// Ends the queue: what waits, is delayed or held is dropped, failures are forgotten, and nothing is accepted or
-    /// handed out any more. What runs can still be [`done`](Self::done).
+    /// Closes the queue: drops waiting, delayed and held items and all failures, and accepts and hands out nothing
+    /// more. Running items can still be [`done`](Self::done).
     pub fn close(&mut self) {
         if std::mem::replace(&mut self.closed, true) {
             return;
@@ -415,7 +412,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         }
         let at = self.find_or_insert(item);
         let slot = &mut self.slots[at as usize];
-        // What waits already keeps its priority unless this one is higher. A state that waits for nothing has none.
+        // A waiting item keeps its priority unless the new one is higher. Nothing waits in `Known` and `Running`.
         let raised = slot.priority.max(priority);
         let (priority, waits_until) = match slot.state {
             State::Known | State::Running => (priority, None),
@@ -461,7 +458,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         self.index.find(hash, |&at| self.slots[at as usize].item == *item).copied()
     }
 
-    /// The slot of an item, a new one if nothing is known of it.
+    /// The slot of an item, created if needed.
     fn find_or_insert(&mut self, item: T) -> u32 {
         let Self { slots, index, hasher, .. } = self;
         let hash = hasher.hash_one(&item);
@@ -471,7 +468,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         }
     }
 
-    /// The time of an add has come: the item is ready, or runs again after it is done.
+    /// Makes an item ready, or marks it to run again if it runs.
     fn now_due(&mut self, at: u32, since: u64) {
         self.counts.adds += 1;
         let slot = &mut self.slots[at as usize];
@@ -492,7 +489,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         self.ready.push_back(&mut self.slots, at, Slot::in_order);
     }
 
-    /// Moves a slot that is in line to a higher priority. Its age stays.
+    /// Moves a ready slot to a higher priority. It keeps its age.
     fn raise(&mut self, at: u32, priority: i32) {
         self.bands.remove(&mut self.slots, at);
         let slot = &mut self.slots[at as usize];
@@ -503,7 +500,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         self.bands.push(&mut self.slots, at, group, End::Back);
     }
 
-    /// Frees the slot of an item that neither waits nor runs nor failed.
+    /// Frees the slot of an item that neither waits nor runs nor has failures.
     fn drop_if_unknown(&mut self, at: u32) {
         let slot = &self.slots[at as usize];
         if slot.state == State::Known && slot.failures == 0 {
@@ -513,7 +510,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
         }
     }
 
-    /// What a large burst took, such as all objects at the start, is not kept for the next one.
+    /// Frees the memory of a large burst, such as the first list.
     fn give_back(&mut self) {
         if self.slots.is_empty() && self.slots.capacity() > SPARE {
             self.slots = Slab::new();
@@ -522,7 +519,7 @@ impl<T: Item, C: PartialEq> Queue<T, C> {
     }
 }
 
-/// Takes a slot out of the index.
+/// Removes a slot from the index.
 fn unlist(index: &mut HashTable<u32>, hash: u64, at: u32) {
     if let Ok(listed) = index.find_entry(hash, |&other| other == at) {
         listed.remove();

@@ -1,7 +1,7 @@
-//! What an operator's author writes: a [`Reconciler`], and what it gets and returns.
+//! The API of reconcilers: [`Reconciler`], its arguments and its results.
 //!
-//! Owns the traits of reconcilers, [`Outcome`], and which errors are terminal. It runs nothing: the work queue decides
-//! when a reconciler runs, and the controller what follows from its result.
+//! Owns the traits of reconcilers, [`Outcome`], and terminal errors. The work queue decides when a reconciler runs, and
+//! the controller handles its result.
 
 mod context;
 mod function;
@@ -10,11 +10,11 @@ mod object;
 use std::fmt;
 use std::time::Duration;
 
-/// The error of a reconcile: any error at all, with context.
+/// The error of a reconcile.
 ///
-/// This is [`anyhow::Error`], because a reconciler is application code: `?` takes every [`std::error::Error`] and every
-/// [`anyhow::Result`], and `bail!` and `.context()` work. The error is logged with its chain, and the key runs again
-/// with backoff. [`terminal`] is for errors that a retry cannot fix.
+/// This is [`anyhow::Error`], because a reconciler is application code: `?` accepts every [`std::error::Error`] and
+/// every [`anyhow::Result`], and `bail!` and `.context()` work. The error is logged with its chain, and the key is
+/// retried with backoff. Use [`terminal`] for errors that a retry cannot fix.
 pub use anyhow::Error;
 
 pub use self::context::Context;
@@ -26,7 +26,7 @@ use crate::client::{self, Writable};
 /// The result of a reconcile. The same type as [`anyhow::Result`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// When a key runs again after a reconcile that did not fail.
+/// When a key runs again after a successful reconcile.
 ///
 /// ```
 /// use std::time::Duration;
@@ -41,7 +41,7 @@ pub struct Outcome {
     pub(crate) priority: Option<i32>,
 }
 
-/// What follows from an [`Outcome`].
+/// The next run after an [`Outcome`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Next {
     #[default]
@@ -56,29 +56,29 @@ impl Outcome {
         Self { next, priority: None }
     }
 
-    /// The key runs again when something changes.
+    /// Runs the key again only when something changes.
     pub fn done() -> Self {
         Self::of(Next::Done)
     }
 
-    /// The key runs again after this time, or earlier if something changes.
+    /// Runs the key again after this time, or earlier if something changes.
     pub fn requeue_after(time: Duration) -> Self {
         Self::of(Next::After(time))
     }
 
-    /// The key runs again with backoff, as after an error but without one.
+    /// Runs the key again with backoff, as after an error but without one.
     pub fn requeue() -> Self {
         Self::of(Next::Backoff)
     }
 
-    /// The reconcile failed, and a retry cannot help. It counts as an error, and the key runs again when something
+    /// The reconcile failed, and a retry cannot help. It counts as an error, and the key runs again only when something
     /// changes.
     pub fn terminal() -> Self {
         Self::of(Next::Terminal)
     }
 
-    /// The priority of the run that was asked for. Higher priorities run first; without this, the run has the priority
-    /// of the run that ends.
+    /// The priority of the requested run. Higher priorities run first. By default, it is the priority of the current
+    /// run.
     #[must_use]
     pub fn priority(mut self, priority: i32) -> Self {
         self.priority = Some(priority);
@@ -121,7 +121,7 @@ pub fn is_terminal(error: &Error) -> bool {
     error.is::<Terminal>()
 }
 
-/// The error of the API server, or of the client, that an error was caused by.
+/// The client error in the chain of an error, if any.
 pub(crate) fn client_error(error: &Error) -> Option<&client::Error> {
     error.downcast_ref().or_else(|| error.chain().find_map(|cause| cause.downcast_ref()))
 }
@@ -153,7 +153,7 @@ pub(crate) fn client_error(error: &Error) -> Option<&client::Error> {
     note = "an async function `fn(&Object, &Context) -> Result<Outcome>` becomes one with `reconcile_fn(function)`"
 )]
 pub trait Reconciler: Send + Sync + 'static {
-    /// The type that the reconciler is for: one of k8s-openapi, a derived `CustomResource`, or
+    /// The reconciled type: one of k8s-openapi, a derived `CustomResource`, or
     /// [`DynamicObject`](kube::api::DynamicObject) with
     /// [`Manager::dynamic_controller`](crate::Manager::dynamic_controller).
     type Object: Writable;
@@ -163,18 +163,18 @@ pub trait Reconciler: Send + Sync + 'static {
     /// The object comes from the cache and is shared; [`Context::object_arc`] returns it as an `Arc`.
     fn reconcile(&self, object: &Self::Object, cx: &Context) -> impl Future<Output = Result<Outcome>> + Send;
 
-    /// Called instead of [`reconcile`](Self::reconcile) when the object was deleted. For cleanup that needs no
+    /// Called instead of [`reconcile`](Self::reconcile) when the object was deleted. Use it for cleanup that needs no
     /// finalizer, such as metrics and memory.
     ///
-    /// Not called for an object that left the selector of the watch; see [`deselected`](Self::deselected). It may be
-    /// called for an object that was never reconciled, if something that it owned changes.
+    /// Not called for an object that no longer matches the selector of the watch; see [`deselected`](Self::deselected).
+    /// It may be called for an object that was never reconciled, if an object that it owned changes.
     fn deleted(&self, key: &Key, cx: &Context) -> impl Future<Output = Result<Outcome>> + Send {
         let _ = (key, cx);
         async { Ok(Outcome::done()) }
     }
 
     /// Called instead of [`reconcile`](Self::reconcile) when the object no longer matches the selector of the watch.
-    /// The object may exist. Its later changes, and its deletion, are not reported.
+    /// The object may still exist. Its later changes and its deletion are not reported.
     fn deselected(&self, key: &Key, cx: &Context) -> impl Future<Output = Result<Outcome>> + Send {
         let _ = (key, cx);
         async { Ok(Outcome::done()) }
@@ -183,23 +183,23 @@ pub trait Reconciler: Send + Sync + 'static {
 
 /// Reconciles a key that does not name an object of one type. For objects, implement [`Reconciler`].
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a reconciler of keys",
+    message = "`{Self}` is not a key reconciler",
     label = "does not implement `KeyReconciler`",
     note = "write `impl KeyReconciler for {Self}` with `async fn reconcile(&self, key: &Key, cx: &Context)`",
     note = "a `Reconciler` of objects is registered with `Manager::controller`"
 )]
 pub trait KeyReconciler: Send + Sync + 'static {
-    /// Moves actual state toward what the key stands for.
+    /// Moves actual state toward the desired state of the key.
     fn reconcile(&self, key: &Key, cx: &Context) -> impl Future<Output = Result<Outcome>> + Send;
 }
 
-/// The number of one run, unique among all.
+/// The unique ID of one reconcile.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ReconcileId(pub(crate) u128);
 
 impl fmt::Display for ReconcileId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A UUID of version 4, which log pipelines know.
+        // Formatted as a UUID version 4.
         let bits = (self.0 & !(0xf << 76) & !(0b11 << 62)) | (0x4 << 76) | (0b10 << 62);
         let hex = format!("{bits:032x}");
         write!(f, "{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_error_is_found_below_context_and_other_errors() {
+    fn a_client_error_is_found_in_the_chain() {
         let plain = Error::from(conflict());
         let with_context = Err::<(), _>(conflict()).context("applying").context("reconciling").unwrap_err();
         let name = || "example.com/cleanup".to_owned();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_error_stays_terminal_and_typed_under_context() {
+    fn a_terminal_error_with_context_stays_terminal_and_typed() {
         let error = terminal(conflict());
         assert!(is_terminal(&error) && is_terminal(&Err::<(), _>(error).context("applying").unwrap_err()));
         assert!(client_error(&terminal(conflict())).is_some_and(client::Error::is_conflict));

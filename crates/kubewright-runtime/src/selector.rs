@@ -1,13 +1,13 @@
 //! Label selectors in their text form: `app=web,tier in (a, b),!legacy`.
 //!
-//! A selector is parsed once and matched against many objects. Selectors that the server evaluates are sent as text.
+//! A selector is parsed once and matched against many objects. Selectors for the server are sent as text.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A selector that cannot be read.
+/// A selector that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the selector {selector:?} cannot be read: {why}")]
+#[error("invalid selector {selector:?}: {why}")]
 pub struct ParseError {
     selector: String,
     why: &'static str,
@@ -22,7 +22,7 @@ pub(crate) enum Requirement {
     Absent(String),
 }
 
-/// Which labels an object must have. The empty selector selects everything.
+/// A label selector. The empty selector matches all objects.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub(crate) enum Requirement {
 pub struct LabelSelector(Vec<Requirement>);
 
 impl LabelSelector {
-    /// Labels that must all be there with these values.
+    /// Requires all these labels with these values.
     pub fn equal<L: Into<String>, V: Into<String>>(labels: impl IntoIterator<Item = (L, V)>) -> Self {
         Self(
             labels
@@ -48,7 +48,7 @@ impl LabelSelector {
         )
     }
 
-    /// Whether everything is selected.
+    /// Whether the selector matches all objects.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -57,7 +57,7 @@ impl LabelSelector {
         &self.0
     }
 
-    /// Whether an object with these labels is selected.
+    /// Whether an object with these labels matches.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.0.iter().all(|requirement| match requirement {
             Requirement::In(label, values) => labels.get(label).is_some_and(|value| values.contains(value)),
@@ -76,13 +76,13 @@ impl std::str::FromStr for LabelSelector {
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let wrong = |why| ParseError { selector: text.to_owned(), why };
         let mut requirements = Vec::new();
-        for part in split(text).ok_or_else(|| wrong("a parenthesis is not closed"))? {
+        for part in split(text).ok_or_else(|| wrong("unclosed parenthesis"))? {
             let part = part.trim();
             if part.is_empty() {
                 if text.trim().is_empty() {
                     continue;
                 }
-                return Err(wrong("there is nothing between two commas"));
+                return Err(wrong("empty requirement between two commas"));
             }
             requirements.push(requirement(part).map_err(wrong)?);
         }
@@ -91,7 +91,7 @@ impl std::str::FromStr for LabelSelector {
     }
 }
 
-/// The parts between the commas that are not in parentheses.
+/// Splits at the commas outside parentheses.
 fn split(text: &str) -> Option<Vec<&str>> {
     let (mut parts, mut from, mut inside) = (Vec::new(), 0, false);
     for (at, character) in text.char_indices() {
@@ -115,14 +115,14 @@ fn requirement(part: &str) -> Result<Requirement, &'static str> {
         return Ok(Requirement::Absent(word(label)?));
     }
     if let Some((head, values)) = part.split_once('(') {
-        let values = values.strip_suffix(')').ok_or("there is something behind the parenthesis")?;
+        let values = values.strip_suffix(')').ok_or("unexpected text after the closing parenthesis")?;
         let mut head = head.split_whitespace();
         let (label, operator, rest) = (head.next(), head.next(), head.next());
         let values = values.split(',').map(value).collect::<Result<Vec<_>, _>>()?;
         return match (label, operator, rest) {
             (Some(label), Some("in"), None) => Ok(Requirement::In(word(label)?, values)),
             (Some(label), Some("notin"), None) => Ok(Requirement::NotIn(word(label)?, values)),
-            _ => Err("only `label in (...)` and `label notin (...)` have parentheses"),
+            _ => Err("parentheses are only valid in `label in (...)` and `label notin (...)`"),
         };
     }
     if let Some((label, wanted)) = part.split_once("!=") {
@@ -136,7 +136,7 @@ fn requirement(part: &str) -> Result<Requirement, &'static str> {
 
 fn word(text: &str) -> Result<String, &'static str> {
     let text = text.trim();
-    if text.is_empty() { Err("a label has no name") } else { value(text) }
+    if text.is_empty() { Err("missing label name") } else { value(text) }
 }
 
 fn value(text: &str) -> Result<String, &'static str> {
@@ -146,7 +146,7 @@ fn value(text: &str) -> Result<String, &'static str> {
     if text.chars().all(plain) {
         Ok(text.to_owned())
     } else {
-        Err("labels are letters, digits, '-', '_', '.' and '/'")
+        Err("labels consist of letters, digits, '-', '_', '.' and '/'")
     }
 }
 
@@ -185,7 +185,7 @@ impl TryFrom<k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector> for 
                 "NotIn" => Requirement::NotIn(wanted.key, values),
                 "Exists" => Requirement::Exists(wanted.key),
                 "DoesNotExist" => Requirement::Absent(wanted.key),
-                _ => return Err(ParseError { selector: wanted.operator, why: "no such operator" }),
+                _ => return Err(ParseError { selector: wanted.operator, why: "unknown operator" }),
             });
         }
         requirements.sort();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_selects_as_kubectl_does() {
+    fn every_form_matches_as_in_kubectl() {
         for (selector, chosen, refused) in [
             ("", "", "-"),
             ("app=web", "app=web", "app=db"),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused_with_a_reason() {
+    fn invalid_selectors_are_rejected() {
         for wrong in ["a=b,", "a in (b", "a in b)", "a (b)", "=b", "a=b c", "a in (b) c", "a b"] {
             assert!(wrong.parse::<LabelSelector>().is_err(), "{wrong} was read");
         }

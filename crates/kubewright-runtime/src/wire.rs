@@ -1,7 +1,7 @@
-//! Requests and answers as bytes, on kube's client.
+//! Requests and responses as bytes, on kube's client.
 //!
-//! Everything that this crate asks of an API server goes through [`send`] or [`open`]. It decodes nothing but
-//! errors: what is cached is kept as the server wrote it.
+//! All requests of this crate to an API server go through [`send`] or [`open`]. Only errors are decoded here: the cache
+//! stores objects as the server sent them.
 
 use bytes::{Bytes, BytesMut};
 use http::{Request, Response, StatusCode};
@@ -15,20 +15,20 @@ use crate::error::Chain;
 use crate::journal::Asking;
 use crate::traces;
 
-/// What metadata alone is asked for with.
+/// The `Accept` header for metadata only.
 pub(crate) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 /// The same for lists.
 pub(crate) const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// The part of an error that is kept when it is no Status.
+/// How much of an error body is kept if it is not a Status.
 const SHOWN: usize = 512;
 
-/// Sends a request and reads the whole answer.
+/// Sends a request and reads the whole response.
 pub(crate) async fn send(client: &kube::Client, request: Request<Vec<u8>>) -> Result<Bytes, Error> {
     read(open(client, request).await?.into_body()).await
 }
 
-/// The same, and tells who follows the request how it went.
+/// Like [`send`], and records the outcome in the journal.
 pub(crate) async fn send_followed(
     client: &kube::Client,
     request: Request<Vec<u8>>,
@@ -49,7 +49,7 @@ pub(crate) async fn send_followed(
     answer.map(|(_, body)| body)
 }
 
-/// Sends a request and hands out its answer as it arrives, once the server has said that all is well.
+/// Sends a request and returns the response for streaming, after checking its status code.
 pub(crate) async fn open(client: &kube::Client, request: Request<Vec<u8>>) -> Result<Response<Body>, Error> {
     let response = client.send(request.map(Body::from)).await.map_err(unanswered)?;
     let code = response.status();
@@ -65,7 +65,7 @@ async fn read(body: Body) -> Result<Bytes, Error> {
     body.collect().await.map(Collected::to_bytes).map_err(unanswered)
 }
 
-/// Why a request got no complete response.
+/// The error of a request without a complete response.
 fn unanswered(error: kube::Error) -> Error {
     let mut causes =
         std::iter::successors(Some(&error as &(dyn std::error::Error + 'static)), |&it| it.source());
@@ -75,7 +75,7 @@ fn unanswered(error: kube::Error) -> Error {
     }
 }
 
-/// An answer as the text that JSON is. Checked once, no string in it is checked again.
+/// The response as text. The UTF-8 check is done once, not again for each JSON string.
 pub(crate) fn text(body: &[u8]) -> Result<&str, serde_json::Error> {
     std::str::from_utf8(body).map_err(serde::de::Error::custom)
 }
@@ -88,7 +88,7 @@ fn failure(code: StatusCode, body: &[u8]) -> Status {
             }
             status
         }
-        // A proxy in between, or a server that is not there yet.
+        // A response of a proxy, or of a server that is starting.
         _ => {
             let shown = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
             Status::failure(&format!("{code}: {}", shown.trim()), "").with_code(code.as_u16())
@@ -96,11 +96,11 @@ fn failure(code: StatusCode, body: &[u8]) -> Status {
     }
 }
 
-/// The lines of an answer that never ends.
+/// The lines of a streaming response.
 pub(crate) struct Lines {
     body: Body,
     buffer: BytesMut,
-    /// How much of the buffer is known to hold no line break.
+    /// The length of the buffer's prefix that has no line break.
     searched: usize,
 }
 
@@ -109,7 +109,7 @@ impl Lines {
         Self { body, buffer: BytesMut::new(), searched: 0 }
     }
 
-    /// The next line without its break; `None` at the end. A line that is cut off at the end is not handed out.
+    /// The next line without its line break; `None` at the end. An incomplete last line is dropped.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         loop {
             if let Some(line) = self.buffered() {

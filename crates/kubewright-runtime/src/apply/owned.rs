@@ -1,7 +1,7 @@
-//! What one manager owns in an object: its part of `metadata.managedFields`, filled with the object's values.
+//! Extracts the fields that one field manager owns: its entry in `metadata.managedFields`, with the object's values.
 //!
-//! Needs no schema. A list is taken item by item where owners name its items, and as one value otherwise. Nothing here
-//! asks a server.
+//! Needs no schema and no server. A list is extracted item by item if managedFields name its items, and as one value
+//! otherwise.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kubewright_structured_merge::{Element, ElementError};
@@ -11,50 +11,50 @@ use serde_json::{Map, Value};
 use crate::Key;
 use crate::client::Writable;
 
-/// Why it is not known what a manager owns.
+/// Why the fields of a field manager cannot be extracted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExtractError {
-    /// The object does not say who owns what.
+    /// The object has no managedFields.
     #[error(
-        "{0} has no metadata.managedFields, and a cache keeps none unless told so: read it with Client::uncached, or have \
-         the cache keep them with KindOptions::keep_managed_fields"
+        "{0} has no metadata.managedFields, which the cache drops by default: read it with Client::uncached, or keep \
+         them with KindOptions::keep_managed_fields"
     )]
     NoManagedFields(String),
-    /// What is owned cannot be read.
-    #[error("metadata.managedFields of {object} names what is no field")]
+    /// The managedFields are invalid.
+    #[error("metadata.managedFields of {object} has an invalid field name")]
     Fields {
         /// The object.
         object: String,
-        /// What was named.
+        /// The invalid name.
         #[source]
         source: ElementError,
     },
-    /// The object could not be written as JSON.
-    #[error("{object} cannot be written as JSON")]
+    /// The object could not be serialized as JSON.
+    #[error("failed to encode {object} as JSON")]
     Encode {
         /// The object.
         object: String,
-        /// What does not fit.
+        /// The error of the encoder.
         #[source]
         source: serde_json::Error,
     },
-    /// What is owned does not fit the type that was asked for.
-    #[error("what is owned of {object} does not read as its Rust type says")]
+    /// The extracted fields do not match the requested type.
+    #[error("failed to decode the extracted fields of {object}")]
     Decode {
         /// The object.
         object: String,
-        /// Where it does not fit.
+        /// The error of the decoder.
         #[source]
         source: serde_json::Error,
     },
 }
 
-/// What `manager` said of an object when it last applied it, with the values that the object has now.
+/// The fields that `manager` applied last, with the current values of the object.
 ///
-/// Applied again, it changes nothing. A manager that never applied anything owns nothing but the name. Writes to a
-/// subresource are owned apart: those to the status are found with `Some("status")`. The result is any type that
-/// reads the part: a [`Configuration`](super::Configuration), a struct of k8s-openapi, JSON.
+/// Applying them again changes nothing. For a manager that never applied anything, only the name is returned.
+/// Subresources are tracked separately: use `Some("status")` for the status. The result can be any type with these
+/// fields: a [`Configuration`](super::Configuration), a struct of k8s-openapi, or JSON.
 pub fn extract<P: DeserializeOwned>(
     object: &impl Writable,
     manager: &str,
@@ -86,7 +86,7 @@ pub fn extract<P: DeserializeOwned>(
         .map_err(|source| ExtractError::Decode { object: described(object, Some(&value)), source })
 }
 
-/// What an apply must say, whoever owns it.
+/// Adds the fields that every apply needs: apiVersion, kind, name and namespace.
 fn identify<K: Writable>(part: &mut Value, whole: &Value, object: &K) {
     let Some(part) = part.as_object_mut() else { return };
     let types = K::known_kind().map(|kind| kind.type_meta());
@@ -114,11 +114,11 @@ fn described<K: Writable>(object: &K, value: Option<&Value>) -> String {
     format!("{} {key}", kind.as_deref().unwrap_or("the object"))
 }
 
-/// The part of a value that `mine` names. `all` is what everybody names at this place.
+/// The part of a value that `mine` names. `all` has the names of all field managers at this place.
 fn owned(value: &Value, mine: &Value, all: &[&Value]) -> Result<Value, ElementError> {
     let names = elements(mine)?;
     if names.is_empty() {
-        // Owned as one value, unless others own what is inside: then only its being there is.
+        // Owned as one value. If other managers own fields inside, only the empty value is owned.
         let shared =
             all.iter().any(|fields| fields.as_object().is_some_and(|it| it.keys().any(|name| name != ".")));
         return Ok(match value {
@@ -161,13 +161,13 @@ fn owned(value: &Value, mine: &Value, all: &[&Value]) -> Result<Value, ElementEr
     }
 }
 
-/// The fields and items that are named, with what is named below them.
+/// The named fields and items, each with the names below it.
 fn elements(fields: &Value) -> Result<Vec<(&str, Element, &Value)>, ElementError> {
     let mut elements = Vec::new();
     for (text, below) in fields.as_object().into_iter().flatten().filter(|(text, _)| *text != ".") {
         match Element::parse(text) {
             Ok(element) => elements.push((text.as_str(), element, below)),
-            // Of a later version: readers skip it.
+            // Of a later Kubernetes version; skip it.
             Err(ElementError::Unknown) => {}
             Err(error) => return Err(error),
         }
@@ -179,12 +179,12 @@ fn all_below<'f>(all: &[&'f Value], text: &str) -> Vec<&'f Value> {
     all.iter().filter_map(|fields| fields.get(text)).collect()
 }
 
-/// Whether the item of a list is the one with this name.
+/// Whether an item of a list has this name.
 fn is_named(item: &Value, index: usize, name: &Element) -> bool {
     match name {
         Element::Field(_) => false,
         Element::Key(keys) => {
-            // A key that has a default may be absent in the item.
+            // A key with a default may be absent in the item.
             let own = keys
                 .iter()
                 .filter_map(|(name, _)| Some((name.clone(), item.get(&**name)?.clone())))
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_found_by_key_by_value_and_by_place() {
+    fn items_are_found_by_key_by_value_and_by_index() {
         let value = json!({
             "ports": [{"port": 80, "protocol": "TCP", "name": "web"}, {"port": 80, "protocol": "UDP"}, {"port": 90}],
             "finalizers": ["a", "b"],
@@ -225,7 +225,7 @@ mod tests {
             "f:numbers": {"i:1": {}},
             "x:later": {},
         });
-        // Items that are named in part have their keys.
+        // Partially owned items include their keys.
         let expected = json!({
             "ports": [{"name": "web", "port": 80, "protocol": "TCP"}, {"port": 90, "protocol": "TCP"}],
             "finalizers": ["b"],
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_names_inside_is_owned_whole_unless_others_own_its_parts() {
+    fn a_leaf_is_owned_as_a_whole_unless_others_own_fields_inside() {
         let value = json!({"selector": {"app": "web"}, "labels": {"x": "1"}, "args": ["a"]});
         let mine = json!({"f:selector": {}, "f:labels": {}, "f:args": {}});
         let other = json!({"f:labels": {"f:x": {}}});
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_are_gone_and_names_that_are_none_are_told_apart() {
+    fn a_missing_field_is_skipped_and_an_invalid_name_is_an_error() {
         assert_eq!(part(&json!({"a": 1}), &json!({"f:a": {}, "f:b": {}}), &[]), json!({"a": 1}));
         let mine = json!({"nonsense": {}});
         assert_eq!(owned(&json!({"a": 1}), &mine, &[&mine]), Err(ElementError::Colon("nonsense".to_owned())));

@@ -1,10 +1,10 @@
-//! One cached object: its JSON without `managedFields`, and the few facts that every event needs.
+//! One cached object: its JSON without `managedFields`, and the metadata that every event needs.
 //!
-//! A typed Pod of k8s-openapi takes about five times the memory of its JSON, since every optional struct has its
-//! full size. So the bytes are kept, and an object is decoded when it is read. Objects that are read repeatedly are
-//! decoded once: see [`Hot`].
+//! A typed Pod of k8s-openapi takes about five times the memory of its JSON, because every optional struct has its
+//! full size. So the cache stores JSON and decodes objects when they are read. Objects that are read repeatedly stay
+//! decoded: see [`Hot`].
 //!
-//! An entry never changes. `apiVersion` and `kind` are left out: the informer knows them.
+//! An entry is immutable. It omits `apiVersion` and `kind`, which the informer knows.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,27 +22,27 @@ use super::hot::{Hot, Shared};
 use crate::decode::decode;
 use crate::{Key, Kind};
 
-/// How an object is changed before it is kept.
+/// Changes an object before it is stored.
 pub(crate) type Transform = Arc<dyn Fn(&str) -> Result<String, serde_json::Error> + Send + Sync>;
 
-/// One object as the cache keeps it.
+/// One object as the cache stores it.
 pub struct Entry {
     key: Key,
     version: u64,
     generation: i64,
     deleting: bool,
     meta: Range<u32>,
-    /// Where the labels are in the body; empty if there are none.
+    /// The byte range of the labels in the body; empty if there are none.
     labels: Range<u32>,
     body: Box<str>,
     decoded: Mutex<Decoded>,
 }
 
-/// The decoded object, as far as it is kept.
+/// The decoded object, if it is kept.
 enum Decoded {
-    /// Held by [`Hot`], or dropped by it since. `at` is when it was decoded, by [`Hot`]'s count; 0 if it never was.
+    /// Held by [`Hot`], which may have dropped it. `at` is [`Hot`]'s count when it was decoded; 0 if it never was.
     Hot { object: Option<Weak<Shared>>, at: u64 },
-    /// Held here, once per type that it was read as.
+    /// Held by this entry, once per type that it was read as.
     Kept(Vec<Arc<Shared>>),
 }
 
@@ -52,17 +52,17 @@ impl Default for Decoded {
     }
 }
 
-/// Where decoded objects are held.
+/// Which decoded objects are kept.
 #[derive(Clone, Copy)]
 pub(crate) enum Keep<'a> {
     /// Those that are read repeatedly, within a budget.
     Hot(&'a Hot),
-    /// All that were read, as long as they are cached.
+    /// All that have been read, for as long as they are cached.
     All,
 }
 
 impl Entry {
-    /// Reads an object as the server wrote it, in one pass.
+    /// Parses an object as the server sent it, in one pass.
     pub(crate) fn read(json: &str, keep_managed_fields: bool) -> Result<Self, serde_json::Error> {
         let Whole { metadata, others } = serde_json::from_str(json)?;
         let mut body = String::with_capacity(json.len());
@@ -105,32 +105,32 @@ impl Entry {
         })
     }
 
-    /// Where the object is.
+    /// The namespace and name.
     pub fn key(&self) -> &Key {
         &self.key
     }
 
-    /// The resourceVersion as a number; 0 if it is none.
+    /// The resourceVersion as a number; 0 if it is not a number.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The generation; 0 for kinds that have none.
+    /// The generation; 0 for kinds without one.
     pub fn generation(&self) -> i64 {
         self.generation
     }
 
-    /// Whether the object is being deleted.
+    /// Whether the object has a deletion timestamp.
     pub fn is_deleting(&self) -> bool {
         self.deleting
     }
 
-    /// How many bytes of JSON are kept.
+    /// The size of the stored JSON in bytes.
     pub fn len(&self) -> usize {
         self.body.len()
     }
 
-    /// Whether nothing is kept; never so.
+    /// Always false: an entry has at least its metadata.
     pub fn is_empty(&self) -> bool {
         self.body.is_empty()
     }
@@ -144,17 +144,17 @@ impl Entry {
         &self.body[self.meta.start as usize..self.meta.end as usize]
     }
 
-    /// The metadata, decoded for the caller.
+    /// Decodes the metadata.
     pub fn meta(&self) -> Result<ObjectMeta, serde_json::Error> {
         serde_json::from_str(self.metadata())
     }
 
-    /// The labels as JSON, in the order of the server; empty if there are none.
+    /// The labels as JSON, in the server's order; empty if there are none.
     pub(crate) fn labels_json(&self) -> &str {
         &self.body[self.labels.start as usize..self.labels.end as usize]
     }
 
-    /// The labels, without copying them.
+    /// The labels, borrowed from the JSON.
     pub(crate) fn labels(&self) -> Labels<'_> {
         serde_json::from_str(self.labels_json()).unwrap_or_default()
     }
@@ -174,7 +174,7 @@ impl Entry {
         serde_json::from_str::<Uid>(self.metadata()).map(|meta| meta.uid).unwrap_or_default()
     }
 
-    /// Who owns the object.
+    /// The owner references.
     pub fn owners(&self) -> Vec<OwnerReference> {
         #[derive(Deserialize)]
         struct Owned {
@@ -184,7 +184,7 @@ impl Entry {
         serde_json::from_str::<Owned>(self.metadata()).map(|meta| meta.owners).unwrap_or_default()
     }
 
-    /// The object as its Rust type, shared with its other readers.
+    /// Decodes the object as its Rust type. Readers share the result.
     pub(crate) fn decode<K: DeserializeOwned + Send + Sync + 'static>(
         &self,
         keep: Keep<'_>,
@@ -192,7 +192,7 @@ impl Entry {
         self.shared(keep, || decode(&self.body))
     }
 
-    /// The object without a Rust type of its own.
+    /// Decodes the object as a dynamic object.
     pub(crate) fn decode_dynamic(
         &self,
         kind: &Kind,
@@ -217,7 +217,7 @@ impl Entry {
         if let Some(object) = known {
             return Ok(object);
         }
-        // Outside the lock: two readers may both decode, and both get the same content.
+        // Decode without holding the lock. Two readers may both decode, with the same result.
         let object = Arc::new(decode()?);
         match keep {
             Keep::Hot(hot) => self.keep_if_hot(hot, &object),
@@ -241,7 +241,7 @@ impl Entry {
             drop(decoded);
             hot.keep(shared, self.body.len());
         } else {
-            // Even a weak reference would keep the memory of the object.
+            // Even a weak reference would keep the allocation of the object alive.
             *held = None;
         }
     }
@@ -301,7 +301,7 @@ impl<'de> Deserialize<'de> for Labels<'de> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Labels<'de>, A::Error> {
                 let mut labels: Vec<(Cow<'de, str>, Cow<'de, str>)> = Vec::with_capacity(8);
                 while let Some((Name(label), Name(value))) = map.next_entry()? {
-                    // Of a label that is written twice, the last value counts, as in every JSON decoder.
+                    // For duplicate labels the last value counts, as in every JSON decoder.
                     labels.retain(|(known, _)| *known != label);
                     labels.push((label, value));
                 }
@@ -343,10 +343,10 @@ fn text(value: &RawValue) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The members of an object in their order, values as they are written.
+/// The members of a JSON object in order, with raw values.
 type Members<'a> = Vec<(Cow<'a, str>, &'a RawValue)>;
 
-/// The members of an object, and those of its metadata.
+/// The members of an object and of its metadata.
 #[derive(Default)]
 struct Whole<'a> {
     metadata: Members<'a>,
@@ -412,7 +412,7 @@ struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 fn write_member(body: &mut String, name: &str, value: &RawValue) {
     if name.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
-        body.push_str(&serde_json::to_string(name).expect("a text can be written to memory"));
+        body.push_str(&serde_json::to_string(name).expect("a string serializes to JSON"));
     } else {
         body.push('"');
         body.push_str(name);
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn what_everybody_asks_for_is_read_at_once() {
+    fn common_metadata_is_parsed_up_front() {
         let entry = entry();
         assert_eq!(entry.key().to_string(), "n/m");
         assert_eq!((entry.version(), entry.generation(), entry.is_deleting()), (7, 3, false));
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn managed_fields_are_left_out_unless_somebody_wants_them() {
+    fn managed_fields_are_dropped_unless_requested() {
         assert!(!String::from_utf8_lossy(entry().json()).contains("managedFields"));
         let whole = Entry::read(MAP, true).unwrap();
         assert!(String::from_utf8_lossy(whole.json()).contains("managedFields"));
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dynamic_object_says_what_it_is() {
+    fn a_dynamic_object_has_its_api_version_and_kind() {
         let entry = entry();
         let kind = Kind::of::<ConfigMap>();
         let object = entry.decode_dynamic(&kind, Keep::Hot(&Hot::new(0))).unwrap();
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_must_be_escaped_stays_one() {
+    fn an_escaped_member_name_stays_escaped() {
         let entry = Entry::read(r#"{"metadata":{"name":"m"},"a\"b\\":1}"#, false).unwrap();
         assert_eq!(entry.json(), br#"{"metadata":{"name":"m"},"a\"b\\":1}"#);
         let bare = Entry::read("{}", false).unwrap();
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn json_that_is_not_an_object_is_rejected() {
         for wrong in ["", "[]", "1", "{\"metadata\":[]}", "{\"metadata\":{}", "null"] {
             assert!(Entry::read(wrong, false).is_err(), "{wrong} was read");
         }

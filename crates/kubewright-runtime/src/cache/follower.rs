@@ -1,4 +1,4 @@
-//! Following an informer from outside of this crate.
+//! The public handle for following an informer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::inbox::Inbox;
 use super::store::Change;
 
-/// Follows an [`Informer`](super::Informer): everything that is there, and then everything that happens.
+/// Follows an [`Informer`](super::Informer): yields all existing objects first, and then every change.
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -31,11 +31,11 @@ impl Follower {
         Self { inbox, synced: false }
     }
 
-    /// Everything that happened since the last call, which is waited for. `None` when the informer was stopped.
+    /// Waits for changes and returns all since the last call. `None` when the informer has stopped.
     ///
-    /// Who comes late is told less often: changes of one object that nobody read are told as one, from the object
-    /// as it was told last to the object as it is. An object that came and went meanwhile is told as gone. Cancelling
-    /// the call loses nothing.
+    /// Slow consumers see coalesced updates: unread changes of one object are merged into one, from the last state that
+    /// was returned to the current state. An object that was created and deleted in between is reported as deleted.
+    /// Cancelling the call loses no changes.
     pub async fn next(&mut self) -> Option<Vec<Change>> {
         loop {
             let batch = self.inbox.take(self.synced).await?;
@@ -46,7 +46,7 @@ impl Follower {
         }
     }
 
-    /// How many objects have changes that were not read yet.
+    /// The number of objects with unread changes.
     pub fn waiting(&self) -> usize {
         self.inbox.len()
     }

@@ -1,7 +1,7 @@
-//! The health of one watch: when it last delivered, and since when it fails.
+//! The health of one watch: when it last received data, and since when it has been failing.
 //!
-//! A failure is over when a list is complete, when the watch delivers an event or a bookmark, or when the watch has been
-//! open for [`SHORT`]: a quiet watch is healthy.
+//! A failure ends when a list completes, when the watch receives an event or a bookmark, or when the watch has been
+//! open for [`SHORT`]: an idle watch is healthy.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,12 +11,13 @@ use tokio::time::Instant;
 use crate::client::Error;
 use crate::error::Chain;
 
-/// A watch that ends sooner than this is a failure even if it ends without an error.
+/// A watch that ends sooner than this counts as failed, even without an error.
 pub(super) const SHORT: Duration = Duration::from_secs(1);
 
-/// A watch that has failed for longer than this makes the manager not ready. One that is forbidden does so at once.
+/// A watch that has been failing for longer than this makes the manager not ready. A forbidden watch does so
+/// immediately.
 ///
-/// Retries are at most 60 seconds apart, so a watch has failed at least twice by then.
+/// Retries are at most 60 seconds apart, so at least two have failed by then.
 pub const WATCH_FAILURE: Duration = Duration::from_mins(2);
 
 /// The health of one watch.
@@ -25,14 +26,14 @@ pub(crate) struct WatchHealth(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// When the last list was complete, or the last event or bookmark arrived.
-    heard: Option<Instant>,
-    /// When the watch was opened, if it is open.
+    /// When the last list completed, or the last event or bookmark arrived.
+    received: Option<Instant>,
+    /// When the current watch was opened.
     opened: Option<Instant>,
     failure: Option<Failure>,
 }
 
-/// Why a watch fails.
+/// An ongoing failure of a watch.
 #[derive(Clone)]
 pub(crate) struct Failure {
     pub(crate) since: Instant,
@@ -49,19 +50,19 @@ impl Failure {
 }
 
 impl WatchHealth {
-    /// The watch is open.
+    /// Records that the watch is open.
     pub(crate) fn opened(&self) {
         self.state().opened = Some(Instant::now());
     }
 
-    /// A list is complete, or an event or a bookmark has arrived.
-    pub(crate) fn heard(&self) {
+    /// Records a complete list, an event or a bookmark.
+    pub(crate) fn received(&self) {
         let mut state = self.state();
-        state.heard = Some(Instant::now());
+        state.received = Some(Instant::now());
         state.failure = None;
     }
 
-    /// The list or the watch has ended. Returns how long the watch was open.
+    /// Records the end of a list or watch. Returns how long the watch was open.
     pub(crate) fn ended(&self) -> Option<Duration> {
         let mut state = self.state();
         let open = state.opened.take().map(|opened| opened.elapsed());
@@ -71,14 +72,14 @@ impl WatchHealth {
         open
     }
 
-    /// The list or the watch has failed.
+    /// Records a failed list or watch.
     pub(crate) fn failed(&self, error: &Error) {
         self.note(Chain(error).to_string(), error.is_forbidden());
     }
 
-    /// The watch has ended without an error, but too soon.
+    /// Records a watch that ended without an error, but too soon.
     pub(crate) fn too_short(&self) {
-        self.note("the server ends each watch at once".to_owned(), false);
+        self.note("the server closes watches immediately".to_owned(), false);
     }
 
     fn note(&self, reason: String, forbidden: bool) {
@@ -87,12 +88,12 @@ impl WatchHealth {
         state.failure = Some(Failure { since, reason, forbidden });
     }
 
-    /// How long ago a list was complete, or an event or a bookmark arrived. `None` before the first list.
+    /// The time since the last complete list, event or bookmark. `None` before the first list.
     pub(crate) fn age(&self) -> Option<Duration> {
-        self.state().heard.map(|heard| heard.elapsed())
+        self.state().received.map(|received| received.elapsed())
     }
 
-    /// Why the watch fails, if it does.
+    /// The current failure, if any.
     pub(crate) fn failure(&self) -> Option<Failure> {
         let state = self.state();
         let open = state.opened.is_some_and(|opened| opened.elapsed() >= SHORT);

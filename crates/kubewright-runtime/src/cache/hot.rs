@@ -1,11 +1,10 @@
-//! The decoded objects that a cache keeps beside their JSON.
+//! Decoded objects that the cache keeps in addition to their JSON.
 //!
-//! An object is kept when it is decoded for the second time before as much JSON was decoded as the budget allows to
-//! keep. So a scan over more objects than fit does not evict those that are read often: each object of the scan is
-//! dropped by its reader.
+//! An object is kept when it is decoded a second time while less JSON than the budget was decoded in between. So a
+//! scan over more objects than fit does not evict objects that are read often.
 //!
-//! Invariant: the JSON of the objects that are kept is never larger than the budget. Decoded objects are larger than
-//! their JSON (a Pod about five times), so the budget is meant to be small. It is shared by all kinds of a cache.
+//! Invariant: the JSON size of the kept objects never exceeds the budget. Decoded objects are larger than their JSON (a
+//! Pod about five times), so the budget should be small. All kinds of a cache share it.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -15,10 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A decoded object of any type.
 pub(super) type Shared = dyn Any + Send + Sync;
 
-/// The objects that are read repeatedly, decoded.
+/// Keeps repeatedly read objects decoded.
 pub(crate) struct Hot {
     limit: usize,
-    /// How much JSON was decoded so far.
+    /// The total JSON decoded so far, in bytes.
     count: AtomicU64,
     held: Mutex<Held>,
 }
@@ -30,7 +29,7 @@ struct Held {
 }
 
 impl Hot {
-    /// Keeps at most this much, counted in bytes of JSON.
+    /// Keeps objects of at most this much JSON, in bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Self { limit, count: AtomicU64::new(0), held: Mutex::default() }
     }
@@ -39,18 +38,18 @@ impl Hot {
         self.limit as u64
     }
 
-    /// The JSON of the objects that are kept.
+    /// The JSON size of the kept objects.
     pub(crate) fn bytes(&self) -> usize {
         self.held().bytes
     }
 
-    /// Counts JSON that was decoded, and returns the count.
+    /// Adds to the total of decoded JSON, and returns the new total.
     pub(super) fn decoded(&self, bytes: usize) -> u64 {
         let bytes = bytes as u64;
         self.count.fetch_add(bytes, Ordering::Relaxed) + bytes
     }
 
-    /// Keeps an object, and drops the oldest ones beyond the budget.
+    /// Keeps an object, and evicts the oldest ones beyond the budget.
     pub(super) fn keep(&self, object: Arc<Shared>, bytes: usize) {
         if bytes > self.limit {
             return;
@@ -65,7 +64,7 @@ impl Hot {
             evicted.push(oldest);
         }
         drop(held);
-        // Outside the lock: dropping a large object takes time.
+        // Without the lock: dropping a large object takes time.
         drop(evicted);
     }
 
@@ -88,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_read_repeatedly_is_decoded_twice_and_no_more() {
+    fn an_object_that_is_read_repeatedly_is_decoded_only_twice() {
         let (entry, hot) = (entry(), Hot::new(10_000));
         let first: Arc<ConfigMap> = entry.decode(Keep::Hot(&hot)).unwrap();
         assert_eq!(first.data.as_ref().unwrap()["a"], "b");

@@ -1,9 +1,8 @@
-//! What one follower of an informer has not read yet.
+//! The unread changes of one follower of an informer.
 //!
-//! An informer puts changes here and goes on: however slow a reader is, the watch does not wait for it. Changes of
-//! one object that nobody read are joined, but its end is not joined to what came before or after: an owner that
-//! lost it before it went must hear of that, and its namesake is another object. So an inbox holds at most three
-//! changes per key.
+//! The informer never waits for a reader. Unread changes of one object are merged. A deletion is not merged with
+//! earlier or later changes: an owner that lost the object before the deletion must be reconciled, and an object
+//! recreated under the same name is a different object. So an inbox holds at most three changes per key.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +12,7 @@ use tokio::sync::Notify;
 use super::store::Change;
 use crate::Key;
 
-/// Changes on their way to one reader.
+/// The queue of changes to one reader.
 #[derive(Default)]
 pub(crate) struct Inbox {
     state: Mutex<State>,
@@ -28,9 +27,9 @@ struct State {
     closed: bool,
 }
 
-/// What waits for one key.
+/// The unread changes of one key.
 struct Waiting {
-    /// A change of the object that the reader knows, and its end. Mostly nothing.
+    /// An update and a deletion that precede `change`. Usually empty.
     before: Vec<Change>,
     change: Change,
 }
@@ -38,14 +37,14 @@ struct Waiting {
 impl Waiting {
     fn push(&mut self, later: Change) {
         match (&self.change, &later) {
-            // The object that the reader knows changed, and goes.
+            // An update of an object the reader knows, then its deletion.
             (Change { old: Some(_), new: Some(_), .. }, Change { new: None, .. }) => {
                 self.before.push(std::mem::replace(&mut self.change, later));
             }
-            // An object went, and its namesake comes.
+            // A deletion, then an object recreated under the same name.
             (Change { new: None, .. }, _) => {
                 let end = std::mem::replace(&mut self.change, later);
-                // Of several that came and went meanwhile, the first is the one that the reader may know.
+                // Of several deletions, keep the first: the reader may know that object.
                 if self.before.iter().all(|change| change.new.is_some()) {
                     self.before.push(end);
                 }
@@ -55,12 +54,12 @@ impl Waiting {
     }
 }
 
-/// What was in an inbox.
+/// The changes taken from an inbox.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    /// In the order in which their keys first changed.
+    /// Ordered by each key's first change.
     pub(crate) changes: Vec<Change>,
-    /// Whether everything that was there at the start is in this batch or in an earlier one.
+    /// Whether all initial objects are in this batch or an earlier one.
     pub(crate) synced: bool,
 }
 
@@ -79,21 +78,22 @@ impl Inbox {
         self.wake.notify_one();
     }
 
-    /// Everything that was there at the start has been put in.
+    /// Marks that all initial objects have been added.
     pub(crate) fn mark_synced(&self) {
         self.state().synced = true;
         self.wake.notify_one();
     }
 
-    /// No more will come.
+    /// Marks that no more changes follow.
     pub(crate) fn close(&self) {
         self.state().closed = true;
         self.wake.notify_one();
     }
 
-    /// Everything that waits. Waits itself if nothing does, unless the informer has just synced. `None` at the end.
+    /// Takes all changes. Waits if there are none, unless the informer has just synced. `None` after the last change of
+    /// a closed inbox.
     ///
-    /// One reader only; cancelling it loses nothing.
+    /// Supports one reader. Cancelling it loses no changes.
     pub(crate) async fn take(&self, knows_synced: bool) -> Option<Batch> {
         loop {
             {
@@ -112,7 +112,7 @@ impl Inbox {
         }
     }
 
-    /// How many keys have changes that nobody read.
+    /// The number of keys with unread changes.
     pub(crate) fn len(&self) -> usize {
         self.state().changes.len()
     }
@@ -130,8 +130,8 @@ mod tests {
     use super::super::store::{Occasion, Removal};
     use super::*;
 
-    /// What a reader is told of what happened to one object, version by version: `+1` came, `1>2` changed, `-2` went.
-    async fn told(happened: &[(u64, u64)]) -> Vec<String> {
+    /// What a reader gets for a sequence of versions of one object: `+1` created, `1>2` updated, `-2` deleted.
+    async fn read(happened: &[(u64, u64)]) -> Vec<String> {
         let entry = |version: u64| {
             let json = format!(r#"{{"metadata":{{"name":"a","resourceVersion":"{version}"}}}}"#);
             (version > 0).then(|| Arc::new(Entry::read(&json, false).unwrap()))
@@ -153,28 +153,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn changes_of_one_object_are_told_as_one() {
-        assert_eq!(told(&[(1, 2), (2, 3)]).await, ["1>3"]);
-        assert_eq!(told(&[(0, 1), (1, 2)]).await, ["+2"]);
+    async fn changes_of_one_object_are_merged() {
+        assert_eq!(read(&[(1, 2), (2, 3)]).await, ["1>3"]);
+        assert_eq!(read(&[(0, 1), (1, 2)]).await, ["+2"]);
     }
 
     #[tokio::test]
-    async fn the_end_of_an_object_does_not_hide_what_changed_before() {
-        assert_eq!(told(&[(1, 2), (2, 3), (3, 0)]).await, ["1>3", "-3"]);
-        assert_eq!(told(&[(1, 2), (2, 0), (0, 4), (4, 5), (5, 0), (0, 6)]).await, ["1>2", "-2", "+6"]);
+    async fn a_deletion_does_not_hide_an_earlier_update() {
+        assert_eq!(read(&[(1, 2), (2, 3), (3, 0)]).await, ["1>3", "-3"]);
+        assert_eq!(read(&[(1, 2), (2, 0), (0, 4), (4, 5), (5, 0), (0, 6)]).await, ["1>2", "-2", "+6"]);
     }
 
     #[tokio::test]
-    async fn what_came_and_went_is_told_as_gone() {
-        assert_eq!(told(&[(0, 1), (1, 0)]).await, ["-1"]);
+    async fn an_object_created_and_deleted_unread_is_reported_as_deleted() {
+        assert_eq!(read(&[(0, 1), (1, 0)]).await, ["-1"]);
     }
 
     #[tokio::test]
-    async fn an_object_and_its_namesake_are_told_apart() {
-        assert_eq!(told(&[(1, 0), (0, 3)]).await, ["-1", "+3"]);
-        assert_eq!(told(&[(1, 0), (0, 3), (3, 4)]).await, ["-1", "+4"]);
-        assert_eq!(told(&[(1, 0), (0, 3), (3, 0)]).await, ["-1", "-3"]);
-        assert_eq!(told(&[(1, 0), (0, 3), (3, 0), (0, 5)]).await, ["-1", "+5"]);
+    async fn a_recreated_object_is_a_different_object() {
+        assert_eq!(read(&[(1, 0), (0, 3)]).await, ["-1", "+3"]);
+        assert_eq!(read(&[(1, 0), (0, 3), (3, 4)]).await, ["-1", "+4"]);
+        assert_eq!(read(&[(1, 0), (0, 3), (3, 0)]).await, ["-1", "-3"]);
+        assert_eq!(read(&[(1, 0), (0, 3), (3, 0), (0, 5)]).await, ["-1", "+5"]);
     }
 
     #[tokio::test]

@@ -1,7 +1,7 @@
-//! Typed index handles: finding cached objects by a value that a function computes from them.
+//! Typed index handles: look up cached objects by a value that a function computes from them.
 //!
-//! An [`Index`] is registered once per type and name, and shared by all who register the same function. It never waits
-//! and never answers with nothing instead of an error: see [`Cache::get`].
+//! An [`Index`] is registered once per type and name; registering the same function again returns it. Lookups never
+//! wait, and fail instead of returning an incomplete result: see [`Cache::get`].
 
 use std::any::TypeId;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::error::Chain;
 use crate::manager::RegisterError;
 use crate::{Gvk, List, Object};
 
-/// An index over the cached objects of a type. Cheap to clone. Made by [`Cache::index`].
+/// An index over the cached objects of a type, created by [`Cache::index`]. Cheap to clone.
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
@@ -40,18 +40,18 @@ pub struct Index<K> {
 }
 
 impl<K: Object> Index<K> {
-    /// The name of the index, as in `List::field(name, value)`.
+    /// The name of the index, for `List::field(name, value)`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The objects with a value, in the order of their keys. Fails if the first list is not complete, or the type is not
-    /// watched any more.
+    /// The objects with an index value, ordered by key. Fails if the first list is not complete, or the type is no
+    /// longer watched.
     pub fn get(&self, value: &str) -> Result<Vec<Arc<K>>, Error> {
         self.list(value, &List::all())
     }
 
-    /// The objects with a value that are also in a list: in its namespace, with its labels and fields, up to its limit.
+    /// The objects with an index value that also match the namespace, labels and fields of `list`, up to its limit.
     pub fn list(&self, value: &str, list: &List) -> Result<Vec<Arc<K>>, Error> {
         let informer = self.informer.upgrade().ok_or_else(|| Error::CacheStopped(self.kind.to_string()))?;
         let list = list.clone().field(&*self.name, value);
@@ -77,14 +77,14 @@ impl<K> fmt::Debug for Index<K> {
 }
 
 impl Cache {
-    /// Indexes the objects of a type by a value, and watches the type. `List::field(name, value)` reads the same index.
+    /// Indexes the objects of a type by a value, and watches the type. `List::field(name, value)` uses the same index.
     ///
-    /// `values` returns the values under which an object is found: none, one or several. If it panics, the object is
-    /// kept without an entry in this index; the panic is logged and counted in `kubewright_cache_panics_total`.
+    /// `values` returns the index values of an object: none, one or several. If it panics, the object is cached without
+    /// an entry in this index; the panic is logged and counted in `kubewright_cache_panics_total`.
     ///
-    /// An index can be added before or after the cache is started. Adding the same function again under its name returns
-    /// the index that exists; this applies to functions and to closures that capture nothing. Fails if the type has an
-    /// index of that name with another function.
+    /// An index can be added before or after the cache starts. Registering the same function under the same name again
+    /// returns the existing index; this works for functions and for closures without captures. Fails if another
+    /// function is registered under that name.
     pub fn index<K: Object>(
         &self,
         name: &str,
@@ -96,7 +96,7 @@ impl Cache {
         let index = name.clone();
         let values = move |entry: &Entry| {
             let Some(informer) = reader.upgrade() else { return Vec::new() };
-            // Decoded through the informer, so that the next reader can share the decoded object.
+            // Decode through the informer, so that the next reader shares the decoded object.
             match informer.decode::<K>(entry) {
                 Ok(object) => values(&object),
                 Err(error) => {
@@ -113,7 +113,7 @@ impl Cache {
     }
 }
 
-/// What tells a function from others. `None` if its type does not: closures of one type may capture different data.
+/// Identifies a function by its type. `None` for closures with captures: one type may capture different data.
 fn identity<F: 'static>(_: &F) -> Option<TypeId> {
     (size_of::<F>() == 0).then(TypeId::of::<F>)
 }

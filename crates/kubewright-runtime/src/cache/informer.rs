@@ -1,8 +1,8 @@
-//! One kind under watch: its store, its followers, and how far its watches have come.
+//! One watched kind: its store, its followers, and the resourceVersions that its watches have reached.
 //!
-//! Invariants: every change of the store is put into every inbox, in the order of the store; a follower that is added
-//! later gets all objects first, and misses no change; user code (index functions, transforms) runs without the lock
-//! that readers need, and its panics are contained.
+//! Invariants: every change of the store goes into every inbox, in order; a follower that is added later gets all
+//! objects first and misses no change; user code (index functions, transforms) does not run under the lock that readers
+//! take, and its panics are contained.
 
 mod functions;
 
@@ -30,9 +30,9 @@ use crate::client::{Error, Writable};
 use crate::list::List;
 use crate::{Key, Kind};
 
-/// What all informers of a cache share.
+/// State shared by all informers of a cache.
 pub(crate) struct Common {
-    /// Whether the cache runs, or has run.
+    /// Whether the cache has been started.
     pub(crate) started: ordered_watch::Sender<bool>,
     pub(crate) metrics: CacheMetrics,
     pub(crate) hot: Hot,
@@ -51,9 +51,9 @@ impl Common {
 /// The options of an informer.
 #[derive(Clone)]
 pub(crate) struct Settings {
-    /// Only metadata is asked for, and kept.
+    /// Request and store only metadata.
     pub(crate) metadata_only: bool,
-    /// What is watched, with a watch for each.
+    /// The watched scopes, one watch each.
     pub(crate) scopes: Vec<Scoped>,
     pub(crate) keep_managed_fields: bool,
     pub(crate) resync: Option<Duration>,
@@ -61,35 +61,35 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Whether no selector leaves objects out.
+    /// Whether no selector excludes objects.
     pub(crate) fn is_all(&self) -> bool {
         self.scopes.iter().all(|scope| scope.selection.is_all())
     }
 }
 
-/// What is kept of a namespace, or of all.
+/// The selection in one namespace, or in all.
 #[derive(Clone)]
 pub(crate) struct Scoped {
     pub(crate) namespace: Option<String>,
-    /// Where `namespace` is all: those that have a scope of their own.
+    /// If `namespace` is `None`: the namespaces that have a scope of their own.
     pub(crate) except: Vec<String>,
     pub(crate) selection: Selection,
     pub(crate) transform: Option<Transform>,
 }
 
-/// One kind under watch. Reads never wait, and copy no object.
+/// Lists and watches one kind. Reads never wait and do not copy objects.
 pub struct Informer {
     kind: Kind,
     settings: Settings,
     common: Arc<Common>,
-    /// The index functions, in the order of the indexes of the store. Every writer of the store holds this lock while it
-    /// computes index values and stores them, so that readers wait for neither.
+    /// The index functions, in the order of the store's indexes. Writers of the store hold this lock while they compute
+    /// index values and store them, so that readers wait for neither.
     indexers: Mutex<Vec<Indexer>>,
     shared: RwLock<Shared>,
     parts: Vec<Part>,
-    /// Until when lists are read in pages, because the server did not stream one.
+    /// Read lists in pages until then, because the server did not stream one.
     paged_until: Mutex<Option<Instant>>,
-    /// Whether the kind may be missing: nothing waits for its first list.
+    /// Whether the kind may not be installed: nothing waits for its first list.
     optional: AtomicBool,
 }
 
@@ -101,7 +101,7 @@ struct Shared {
     stopped: bool,
 }
 
-/// One watch: what it keeps, and how far it has come.
+/// One watch: its scope and its progress.
 pub(crate) struct Part {
     pub(crate) scope: Scoped,
     pub(crate) health: WatchHealth,
@@ -116,12 +116,12 @@ struct Progress {
 }
 
 impl Part {
-    /// The namespace that is watched; `None` for all.
+    /// The watched namespace; `None` for all.
     pub(crate) fn namespace(&self) -> Option<&str> {
         self.scope.namespace.as_deref()
     }
 
-    /// Everything up to a version has been seen.
+    /// Records that everything up to a resourceVersion has been seen.
     pub(crate) fn reached(&self, version: u64) {
         self.progress.send_if_modified(|progress| {
             let further = version > progress.version;
@@ -151,7 +151,7 @@ impl Informer {
         }
     }
 
-    /// What is watched.
+    /// The watched kind.
     pub fn kind(&self) -> &Kind {
         &self.kind
     }
@@ -160,27 +160,27 @@ impl Informer {
         &self.settings
     }
 
-    /// Sets whether the kind may be missing.
+    /// Sets whether the kind may not be installed.
     pub(crate) fn set_optional(&self, optional: bool) {
         self.optional.store(optional, Ordering::Relaxed);
     }
 
-    /// Whether the kind may be missing, and is not listed.
+    /// Whether the kind is optional and not listed yet.
     pub(crate) fn is_missing(&self) -> bool {
         self.optional.load(Ordering::Relaxed) && !self.is_synced()
     }
 
-    /// How many objects are there.
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.read().store.len()
     }
 
-    /// Whether no object is there.
+    /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes of JSON that are held.
+    /// The size of the stored JSON in bytes.
     pub fn bytes(&self) -> usize {
         self.read().store.bytes()
     }
@@ -190,12 +190,12 @@ impl Informer {
         self.read().synced
     }
 
-    /// Whether the informer has stopped: it was removed, its cache has ended, or its task has failed.
+    /// Whether the informer has stopped: it was removed, its cache has stopped, or its task has failed.
     pub fn is_stopped(&self) -> bool {
         self.read().stopped
     }
 
-    /// Waits until the first list is complete. Fails if the informer stops or has stopped.
+    /// Waits until the first list is complete. Fails if the informer stops.
     pub async fn synced(&self) -> Result<(), Error> {
         for part in &self.parts {
             let mut progress = part.progress.subscribe();
@@ -206,7 +206,7 @@ impl Informer {
         Ok(())
     }
 
-    /// As [`Informer::synced`], but does not wait for a cache that was not started.
+    /// Like [`Informer::synced`], but fails instead of waiting if the cache has not been started.
     pub(crate) async fn readable(&self) -> Result<(), Error> {
         match self.check() {
             Err(Error::CacheNotSynced(_)) => self.synced().await,
@@ -214,7 +214,7 @@ impl Informer {
         }
     }
 
-    /// Whether reads can be answered: the first list is complete and the watch is kept up.
+    /// Checks that reads can be served: the first list is complete and the informer has not stopped.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let shared = self.read();
         let kind = || self.kind.gvk().to_string();
@@ -230,20 +230,20 @@ impl Informer {
         Error::CacheStopped(self.kind.gvk().to_string())
     }
 
-    /// One object, without decoding it, as far as it is known now. Does not check whether the informer is synced or
-    /// has stopped; [`Cache::get`](super::Cache::get) does.
+    /// The current entry of an object. Does not check whether the informer is synced or has stopped;
+    /// [`Cache::get`](super::Cache::get) does.
     pub fn entry(&self, key: &Key) -> Option<Arc<Entry>> {
         self.read().store.get(key.as_str()).cloned()
     }
 
-    /// One object, without decoding it. Fails if the first list is not complete, or the informer has stopped.
+    /// The entry of an object. Fails if the first list is not complete, or the informer has stopped.
     pub(crate) fn get(&self, key: &Key) -> Result<Option<Arc<Entry>>, Error> {
         self.check()?;
         Ok(self.entry(key))
     }
 
-    /// The objects of a list, without decoding them, in the order of their keys. Fails if the first list is not
-    /// complete, or the informer has stopped.
+    /// The entries that match a list, ordered by key. Fails if the first list is not complete, or the informer has
+    /// stopped.
     pub fn entries(&self, list: &List) -> Result<Vec<Arc<Entry>>, Error> {
         self.check()?;
         let labels = list.label_selector()?;
@@ -256,7 +256,7 @@ impl Informer {
                 let mut found = self.find(&shared.store, field, value, namespace)?;
                 for (field, value) in more {
                     let also = self.find(&shared.store, field, value, namespace)?;
-                    // Both are in the order of their keys.
+                    // Both are ordered by key.
                     found.retain(|entry| also.binary_search_by(|other| other.key().cmp(entry.key())).is_ok());
                 }
                 found.retain(|entry| shared.store.matches(&labels, entry));
@@ -277,7 +277,7 @@ impl Informer {
         value: &str,
         namespace: Option<&str>,
     ) -> Result<Vec<Arc<Entry>>, Error> {
-        // These two need no index: they are the key.
+        // These two fields are the key and need no index.
         match (field, namespace) {
             ("metadata.name", Some(namespace)) => {
                 return Ok(store
@@ -299,7 +299,7 @@ impl Informer {
         Ok(found.cloned().collect())
     }
 
-    /// An entry as its Rust type.
+    /// Decodes an entry as its Rust type.
     pub fn decode<K: DeserializeOwned + Send + Sync + 'static>(
         &self,
         entry: &Entry,
@@ -307,7 +307,7 @@ impl Informer {
         entry.decode(self.keep()).map_err(|source| self.unreadable(entry, source))
     }
 
-    /// An entry without a Rust type of its own.
+    /// Decodes an entry as a dynamic object.
     pub fn decode_dynamic(&self, entry: &Entry) -> Result<Arc<DynamicObject>, Error> {
         entry.decode_dynamic(&self.kind, self.keep()).map_err(|source| self.unreadable(entry, source))
     }
@@ -316,7 +316,7 @@ impl Informer {
         if self.settings.keep_decoded { Keep::All } else { Keep::Hot(&self.common.hot) }
     }
 
-    /// An entry as a typed or a dynamic object.
+    /// Decodes an entry as a typed or a dynamic object.
     pub(crate) fn object<K: Writable>(&self, entry: &Entry) -> Result<Arc<K>, Error> {
         if TypeId::of::<K>() != TypeId::of::<DynamicObject>() {
             return self.decode(entry);
@@ -329,14 +329,14 @@ impl Informer {
         Error::Decode { what: format!("{} {}", self.kind.name(), entry.key()), source }
     }
 
-    /// Follows everything that is there and that happens.
+    /// Follows all existing objects and all later changes.
     ///
-    /// Whoever follows may be slow: the watch waits for nobody.
+    /// A slow follower does not delay the watch.
     pub fn follower(&self) -> Follower {
         Follower::new(self.follow())
     }
 
-    /// Follows everything that is there and that happens.
+    /// Follows all existing objects and all later changes.
     pub(crate) fn follow(&self) -> Arc<Inbox> {
         let inbox = Arc::new(Inbox::default());
         let mut shared = self.write();
@@ -358,13 +358,13 @@ impl Informer {
         inbox
     }
 
-    /// Whether to ask the server to stream a list.
+    /// Whether to request a streaming list.
     pub(crate) fn streams(&self) -> bool {
         let until = *self.paged_until.lock().unwrap_or_else(PoisonError::into_inner);
         until.is_none_or(|until| Instant::now() >= until)
     }
 
-    /// Reads lists in pages for a while.
+    /// Reads lists in pages for this long.
     pub(crate) fn page_for(&self, time: Duration) {
         let mut until = self.paged_until.lock().unwrap_or_else(PoisonError::into_inner);
         *until = Some(Instant::now() + time);
@@ -379,7 +379,7 @@ impl Informer {
         &self.common.metrics
     }
 
-    /// The part that watches a namespace.
+    /// The watch of a namespace.
     fn part(&self, namespace: Option<&str>) -> Option<&Part> {
         let of = |wanted: Option<&str>| self.parts.iter().find(|part| part.namespace() == wanted);
         of(namespace).or_else(|| of(None))
@@ -390,22 +390,22 @@ impl Informer {
         self.part(namespace).map(|part| &part.scope.selection)
     }
 
-    /// Whether an object in a namespace would be seen here, its labels and fields aside.
+    /// Whether objects in a namespace are watched. Ignores labels and fields.
     pub(crate) fn covers(&self, namespace: Option<&str>) -> bool {
         self.part(namespace).is_some()
     }
 
-    /// Whether the cache knows of everything up to a version in a namespace.
+    /// Whether the cache has seen everything up to a resourceVersion in a namespace.
     pub(crate) fn has_seen(&self, namespace: Option<&str>, version: u64) -> bool {
         self.part(namespace).is_none_or(|part| part.progress.borrow().version >= version)
     }
 
-    /// Waits until `seen` says so, asking after each change in a namespace.
+    /// Waits until `seen` returns true, checking after each change in a namespace.
     pub(crate) async fn wait_until(&self, namespace: Option<&str>, mut seen: impl FnMut(&Self) -> bool) {
         let Some(part) = self.part(namespace) else { return };
         let mut progress = part.progress.subscribe();
         loop {
-            // Before asking: what happens in between is then still news.
+            // Mark the progress as read before the check, so that a change during the check wakes us again.
             let stopped = progress.borrow_and_update().stopped;
             if stopped || seen(self) {
                 return;
@@ -416,7 +416,7 @@ impl Informer {
         }
     }
 
-    /// Watches for ever.
+    /// Lists and watches until it is cancelled.
     pub(crate) async fn run(&self, client: &kube::Client, mut rng: fastrand::Rng) {
         let parts = self.parts.iter().map(|part| {
             let rng = rng.fork();
@@ -441,12 +441,12 @@ impl Informer {
             for entry in shared.store.iter(None) {
                 let (old, new) = (Some(entry.clone()), Some(entry.clone()));
                 let same = Change { old, new, occasion: Occasion::Resync, removal: None };
-                shared.tell(same);
+                shared.notify(same);
             }
         }
     }
 
-    /// Ends the informer: reads fail from now on, followers and waiters get an end.
+    /// Stops the informer: reads fail from now on, followers and waiters end.
     pub(crate) fn stop(&self) {
         let mut shared = self.write();
         shared.stopped = true;
@@ -459,7 +459,7 @@ impl Informer {
         }
     }
 
-    /// The stored entry of this version of an object, so that an unchanged object is not kept twice.
+    /// The stored entry of this version of an object, so that an unchanged object is not stored twice.
     fn known(&self, key: &Key, version: u64) -> Option<Arc<Entry>> {
         let shared = self.read();
         shared.store.get(key.as_str()).filter(|known| known.version() == version && version != 0).cloned()
@@ -468,22 +468,22 @@ impl Informer {
     /// Stores a complete list.
     pub(crate) fn replace(&self, part: &Part, now: Vec<Arc<Entry>>, version: u64) {
         let indexers = self.indexers();
-        let Difference { gone, changed } =
+        let Difference { removed, changed } =
             self.read().store.difference(part.namespace(), &part.scope.except, now);
         let changed = changed.into_iter().map(|entry| self.indexed(&indexers, entry)).collect();
         let mut shared = self.write();
         let initial = !part.progress.borrow().synced;
-        // An object that is missing from a list of a selection may exist.
+        // An object missing from a list with a selector may still exist.
         let removal = if part.scope.selection.is_all() { Removal::Deleted } else { Removal::Unknown };
-        for mut change in shared.store.apply(&gone, removal, changed) {
+        for mut change in shared.store.apply(&removed, removal, changed) {
             if initial {
                 change.occasion = Occasion::Initial;
             }
-            shared.tell(change);
+            shared.notify(change);
         }
         part.progress.send_modify(|progress| {
             progress.synced = true;
-            // Never back: a list from a lagging replica does not undo what was seen.
+            // Never go back: a list from a stale replica must not undo progress.
             progress.version = progress.version.max(version);
         });
         if !shared.synced && self.parts.iter().all(|part| part.progress.borrow().synced) {
@@ -494,7 +494,7 @@ impl Informer {
         }
     }
 
-    /// Stores an object that was added or changed.
+    /// Stores an added or changed object.
     pub(crate) fn put(&self, part: &Part, entry: Arc<Entry>) {
         let version = entry.version();
         let indexers = self.indexers();
@@ -502,7 +502,7 @@ impl Informer {
             let indexed = self.indexed(&indexers, entry);
             let mut shared = self.write();
             if let Some(change) = shared.store.put(indexed) {
-                shared.tell(change);
+                shared.notify(change);
             }
         }
         drop(indexers);
@@ -516,7 +516,7 @@ impl Informer {
         let mut shared = self.write();
         let key = last.key().clone();
         if let Some(change) = shared.store.remove(&key, Some(last), removal) {
-            shared.tell(change);
+            shared.notify(change);
         }
         drop(shared);
         drop(indexers);
@@ -535,7 +535,7 @@ impl Informer {
 }
 
 impl Shared {
-    fn tell(&self, change: Change) {
+    fn notify(&self, change: Change) {
         let mut followers = self.followers.iter().filter_map(Weak::upgrade);
         let Some(mut last) = followers.next() else { return };
         for follower in followers {

@@ -1,4 +1,4 @@
-//! The metrics of a cache: counters, and the age of each watch at the time of a scrape.
+//! Cache metrics: counters, and the age of each watch at scrape time.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, Weak};
@@ -55,7 +55,7 @@ impl CacheMetrics {
         );
     }
 
-    /// Counts a list or watch that failed.
+    /// Counts a failed list or watch.
     pub(super) fn failed(&self, kind: &Gvk, error: &Error) {
         let reason = match error {
             Error::Status(status) if status.reason.is_empty() => status.code.to_string(),
@@ -73,7 +73,7 @@ impl CacheMetrics {
         self.failures.get_or_create_owned(&labels).inc();
     }
 
-    /// Counts a panic of the named index function, or of the transform if `index` is `None`.
+    /// Counts a panic of the index function `index`, or of the transform if it is `None`.
     pub(super) fn panicked(&self, kind: &Gvk, index: Option<&str>) {
         let labels = OfFunction {
             group: kind.group.clone(),
@@ -93,7 +93,7 @@ struct OfWatch {
     kind: String,
     /// Empty for a watch of all namespaces.
     namespace: String,
-    /// The label selector, the field selector and `metadata`, where they apply.
+    /// The label selector, the field selector and `metadata`, if set.
     selection: String,
 }
 
@@ -113,7 +113,7 @@ impl OfWatch {
     }
 }
 
-/// The ages of all watches of a cache, computed at each scrape.
+/// Exports the ages of all watches of a cache, computed at each scrape.
 pub(super) struct Watches(pub(super) Weak<Inner>);
 
 impl Watches {

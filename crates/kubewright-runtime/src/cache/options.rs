@@ -1,6 +1,6 @@
-//! What a cache keeps: namespaces, selections, transforms, resync.
+//! Cache options: namespaces, selectors, transforms, resync.
 //!
-//! Options are checked once, when a [`Cache`](super::Cache) is built from them.
+//! [`Cache::new`](super::Cache::new) validates them once.
 
 mod namespace;
 
@@ -19,7 +19,7 @@ pub const RESYNC: Duration = Duration::from_hours(10);
 /// The default of [`CacheOptions::decoded_budget`].
 pub const DECODED_BUDGET: usize = 4 << 20;
 
-/// Options that a cache cannot work with.
+/// Invalid cache options.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CacheOptionsError {
@@ -32,23 +32,23 @@ fn of(kind: Option<&Gvk>) -> String {
     kind.map(|kind| format!(" of {kind}")).unwrap_or_default()
 }
 
-/// What a cache keeps.
+/// The options of a cache.
 #[derive(Clone)]
 pub struct CacheOptions {
     /// The namespaces to watch; all if empty.
     pub namespaces: Vec<String>,
-    /// Options of single namespaces, for kinds without own options there. See [`CacheOptions::namespace`].
+    /// Options per namespace, for kinds that have no options for that namespace. See [`CacheOptions::namespace`].
     pub namespace_options: BTreeMap<String, NamespaceOptions>,
     /// The resync period; `None` for no resync. Must not be zero.
     pub resync: Option<Duration>,
-    /// Options of kinds that have none of their own.
+    /// The options of kinds that are not in `kinds`.
     pub default_kind: KindOptions,
-    /// Options of single kinds, instead of `default_kind`.
+    /// Options per kind, instead of `default_kind`.
     pub kinds: BTreeMap<Gvk, KindOptions>,
-    /// How much of the objects that are read repeatedly is kept decoded, for all kinds together: the bytes of their JSON.
-    /// A decoded object takes several times as much memory, a Pod about five times.
+    /// How many bytes of JSON of repeatedly read objects are kept decoded, for all kinds together. A decoded object
+    /// takes several times as much memory, a Pod about five times.
     pub decoded_budget: usize,
-    /// Seed of the jitter of retries; random if `None`.
+    /// The seed of the retry jitter; random if `None`.
     pub seed: Option<u64>,
 }
 
@@ -74,8 +74,8 @@ impl CacheOptions {
         self
     }
 
-    /// Watches a namespace with options of its own, in addition to [`CacheOptions::namespaces`]. The empty name means all
-    /// namespaces that are not named.
+    /// Watches a namespace with its own options, in addition to [`CacheOptions::namespaces`]. The empty name means all
+    /// namespaces without their own options.
     #[must_use]
     pub fn namespace(mut self, name: impl Into<String>, options: NamespaceOptions) -> Self {
         let name = name.into();
@@ -84,7 +84,7 @@ impl CacheOptions {
         self
     }
 
-    /// The namespaces that are watched by default; none if all are.
+    /// The namespaces that are watched by default; empty if all are.
     pub(crate) fn default_namespaces(&self) -> Vec<String> {
         let all = self.namespaces.iter().any(String::is_empty);
         if all { Vec::new() } else { self.namespaces.clone() }
@@ -108,8 +108,8 @@ impl CacheOptions {
         self.kinds.get(kind.gvk()).unwrap_or(&self.default_kind)
     }
 
-    /// What a caller selects of a kind, in addition to the selectors of these options. Two callers with the same
-    /// selection share an informer.
+    /// What a caller selects in addition to the selectors of these options. Callers with the same selection share an
+    /// informer.
     pub(super) fn requested(
         &self,
         kind: &Kind,
@@ -118,7 +118,8 @@ impl CacheOptions {
         metadata_only: bool,
     ) -> Selection {
         let own = self.of(kind);
-        // A caller that repeats the selector of the kind asks for nothing more, unless a namespace has another one.
+        // A caller that repeats the kind's selector needs no other informer, unless a namespace has a different
+        // selector.
         let repeats = |own: &str, more: &str| {
             own == more && self.namespace_options.is_empty() && self.of(kind).namespace_options.is_empty()
         };
@@ -126,7 +127,7 @@ impl CacheOptions {
         Selection { labels: more(&own.labels, labels), fields: more(&own.fields, fields), metadata_only }
     }
 
-    /// The options of an informer. An object must match the selectors of these options and those of the caller.
+    /// The settings of an informer. Objects must match the selectors of these options and of the caller.
     pub(super) fn settings(&self, kind: &Kind, requested: &Selection) -> Settings {
         let own = self.of(kind);
         Settings {
@@ -141,7 +142,7 @@ impl CacheOptions {
         }
     }
 
-    /// What is watched: one scope per namespace, or one for all.
+    /// The watched scopes: one per namespace, or one for all.
     fn scopes(&self, kind: &Kind, requested: &Selection) -> Vec<Scoped> {
         let own = self.of(kind);
         let none = NamespaceOptions::default();
@@ -177,7 +178,7 @@ impl CacheOptions {
         let Some(rest) = named.remove("").or(named.is_empty().then_some(&none)) else {
             return named.iter().map(|(name, options)| scoped(Some(name), options, Vec::new())).collect();
         };
-        // A namespace that is kept as all the others needs no watch of its own.
+        // A namespace with the same options as all others needs no watch of its own.
         named.retain(|_, options| !options.is_empty() || !rest.is_empty());
         let all = scoped(None, rest, named.keys().cloned().collect());
         let named = named.iter().map(|(name, options)| scoped(Some(name), options, Vec::new()));
@@ -185,7 +186,7 @@ impl CacheOptions {
     }
 }
 
-/// Both selectors: a comma is "and" in label selectors and in field selectors.
+/// Combines two selectors. A comma means "and" in label selectors and in field selectors.
 fn both(own: &str, more: &str) -> String {
     match (own, more) {
         (own, more) if own.is_empty() || own == more => more.to_owned(),
@@ -200,11 +201,11 @@ enum Resync {
     /// The period of the cache.
     #[default]
     AsAll,
-    /// Its own period; `None` for no resync.
+    /// A period for this kind; `None` for no resync.
     Own(Option<Duration>),
 }
 
-/// How one kind is kept.
+/// Cache options of one kind.
 #[derive(Clone, Default)]
 pub struct KindOptions {
     namespaces: Option<Vec<String>>,
@@ -218,7 +219,7 @@ pub struct KindOptions {
 }
 
 impl KindOptions {
-    /// The defaults of the cache.
+    /// Uses the defaults of the cache.
     pub fn new() -> Self {
         Self::default()
     }
@@ -230,8 +231,8 @@ impl KindOptions {
         self
     }
 
-    /// Watches a namespace with options of its own, in addition to [`KindOptions::namespaces`]. The empty name means all
-    /// namespaces that are not named.
+    /// Watches a namespace with its own options, in addition to [`KindOptions::namespaces`]. The empty name means all
+    /// namespaces without their own options.
     #[must_use]
     pub fn namespace(mut self, name: impl Into<String>, options: NamespaceOptions) -> Self {
         let name = name.into();
@@ -240,31 +241,32 @@ impl KindOptions {
         self
     }
 
-    /// Keeps only objects that match a label selector. A [`Watch`](crate::controller::Watch) with labels of its own
-    /// gets the objects that match both.
+    /// Caches only objects that match a label selector. A [`Watch`](crate::controller::Watch) with its own label
+    /// selector gets the objects that match both.
     #[must_use]
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
         self.labels = selector.into();
         self
     }
 
-    /// Keeps only objects that match a field selector, such as `spec.nodeName=node-1`. A
-    /// [`Watch`](crate::controller::Watch) with fields of its own gets the objects that match both.
+    /// Caches only objects that match a field selector, such as `spec.nodeName=node-1`. A
+    /// [`Watch`](crate::controller::Watch) with its own field selector gets the objects that match both.
     #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = selector.into();
         self
     }
 
-    /// Keeps `metadata.managedFields`. They are dropped otherwise, because they are large and rarely read.
+    /// Keeps `metadata.managedFields`. By default they are dropped, because they are large and rarely read.
     #[must_use]
     pub fn keep_managed_fields(mut self) -> Self {
         self.keep_managed_fields = true;
         self
     }
 
-    /// Keeps every object of this kind decoded once it was read, beside its JSON and outside of
-    /// [`CacheOptions::decoded_budget`]. For kinds that are listed often and whole: reads then decode only what changed.
+    /// Keeps objects of this kind decoded after their first read, in addition to their JSON and not counted against
+    /// [`CacheOptions::decoded_budget`]. Use it for kinds that are listed often: reads then decode only changed
+    /// objects.
     #[must_use]
     pub fn keep_decoded(mut self) -> Self {
         self.keep_decoded = true;
@@ -280,10 +282,10 @@ impl KindOptions {
 
     /// Changes every object before it is stored, for example to drop large fields.
     ///
-    /// Fields that `K` does not have are dropped as well. A transform of whole objects does not apply to informers of
-    /// metadata, and a transform of metadata does not apply to informers of whole objects.
+    /// Fields that `K` does not have are dropped, too. A transform of whole objects does not apply to metadata
+    /// informers, and a transform of metadata does not apply to informers of whole objects.
     ///
-    /// If the transform panics or cannot decode an object, the object is stored as the server sent it. The panic is
+    /// If the transform panics or fails to decode an object, the object is stored as the server sent it. A panic is
     /// logged and counted in `kubewright_cache_panics_total`.
     #[must_use]
     pub fn transform<K: Object>(mut self, change: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
@@ -291,8 +293,8 @@ impl KindOptions {
         self
     }
 
-    /// As [`KindOptions::transform`], on the JSON of an object. It applies to all informers, and keeps unknown fields; so
-    /// it can be the transform of [`CacheOptions::default_kind`].
+    /// Like [`KindOptions::transform`], but on the JSON of an object. It applies to all informers and keeps unknown
+    /// fields, so it can be used in [`CacheOptions::default_kind`].
     #[must_use]
     pub fn transform_json(mut self, change: impl Fn(&mut serde_json::Value) + Send + Sync + 'static) -> Self {
         self.transform = Some(Transformer::json(change));

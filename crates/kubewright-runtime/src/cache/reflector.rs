@@ -1,8 +1,8 @@
-//! List and watch: how an informer learns what is there, and then what happens.
+//! List and watch: fills an informer and keeps it up to date.
 //!
-//! The list is streamed where the server can do that, and read in pages where it cannot. A watch that ends is opened
-//! again from its last resourceVersion. Only when that is too old, everything is listed again, and followers get the
-//! difference. Failures back off, and never end a reflector. Every wait has a limit: a server that does not answer has
+//! The list is streamed if the server supports it, and read in pages otherwise. A watch that ends is reopened from its
+//! last resourceVersion. Only if that version is too old, the reflector lists again and followers get the difference.
+//! Failures back off and never end a reflector. Every wait has a timeout: a server that does not respond counts as
 //! failed.
 
 use std::sync::Arc;
@@ -25,43 +25,43 @@ use crate::query::{self, Query};
 use crate::wire::{self, Lines};
 use crate::{Key, LabelSelector};
 
-/// The page of a list; the same as kubectl's.
+/// The page size of a list; the same as kubectl's.
 const PAGE: u32 = 500;
-/// A watch is asked to end after one to two times this, so that not all of them end at once.
+/// Watches request a timeout of one to two times this, so that they do not all end at once.
 const WATCH: Duration = Duration::from_mins(5);
-/// A watch that has not ended this long after it should have is dead.
+/// A watch that is still open this long after its requested timeout is dead.
 const OVERDUE: Duration = Duration::from_secs(15);
-/// How long an answer may take to begin, and a list to go on: as long as a server gives itself for a request.
+/// The timeout for a response to begin and for each part of a list: the server's own request timeout.
 const ANSWER: Duration = Duration::from_mins(1);
-/// How long the watch waits for the answer whether an object still exists.
+/// The timeout of the GET that checks whether an object still exists.
 const LOOKUP: Duration = Duration::from_secs(5);
-/// The watch waits for at most this many of these answers per second, so that a mass deletion does not delay it.
+/// At most this many of these GETs per second, so that a mass deletion does not delay the watch.
 const LOOKUPS: u32 = 10;
-/// After a server did not stream a list of a kind, its lists are read in pages for this long. Then it is asked again:
-/// it may have been upgraded.
+/// If the server did not stream a list of a kind, read pages for this long. Then try again: the server may have been
+/// upgraded.
 const PAGED: Duration = Duration::from_mins(30);
 const BACKOFF_FIRST: Duration = Duration::from_millis(800);
 const BACKOFF_MOST: Duration = Duration::from_secs(30);
-/// After a watch that was open for this long, the next failure counts as the first.
+/// After a watch was open for this long, the next failure counts as the first.
 const STEADY: Duration = Duration::from_secs(30);
 
-/// What of a kind is watched.
+/// Which objects of a kind are watched.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Selection {
     pub(crate) labels: String,
     pub(crate) fields: String,
-    /// Only metadata is asked for, and kept.
+    /// Request and store only metadata.
     pub(crate) metadata_only: bool,
 }
 
 impl Selection {
-    /// Whether every object is selected.
+    /// Whether all objects are selected.
     pub(crate) fn is_all(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 }
 
-/// Limits the lookups of one watch.
+/// Rate limit of the GETs of one watch.
 #[derive(Default)]
 struct Lookups {
     second: Option<Instant>,
@@ -69,7 +69,7 @@ struct Lookups {
 }
 
 impl Lookups {
-    /// Whether a lookup may be sent now.
+    /// Whether a GET is allowed now.
     fn take(&mut self) -> bool {
         if self.second.is_none_or(|second| second.elapsed() >= Duration::from_secs(1)) {
             *self = Self { second: Some(Instant::now()), used: 0 };
@@ -79,7 +79,7 @@ impl Lookups {
     }
 }
 
-/// Follows one part of an informer.
+/// Lists and watches for one part of an informer.
 pub(crate) struct Reflector<'a> {
     informer: &'a Informer,
     part: &'a Part,
@@ -88,7 +88,7 @@ pub(crate) struct Reflector<'a> {
     lookups: Lookups,
 }
 
-/// What a line of a watch says.
+/// One parsed line of a watch response.
 struct Line<'a> {
     what: &'a str,
     object: &'a str,
@@ -104,21 +104,21 @@ impl<'a> Line<'a> {
             object: &'a RawValue,
         }
 
-        Self::as_servers_write(line).map_or_else(
+        Self::parse_compact(line).map_or_else(
             || serde_json::from_str(line).map(|Any { what, object }| Self { what, object: object.get() }),
             Ok,
         )
     }
 
-    /// A line that is written as every server does it, without a look at the object: who reads that will see.
-    fn as_servers_write(line: &'a str) -> Option<Self> {
+    /// Parses a line in the form that all known servers write, without parsing the object: [`Entry::read`] does that.
+    fn parse_compact(line: &'a str) -> Option<Self> {
         let (what, rest) = line.strip_prefix(r#"{"type":""#)?.split_once(r#"","object":{"#)?;
         let object = &line[line.len() - rest.len() - 1..line.len() - 1];
         (line.ends_with("}}") && !what.contains('"')).then_some(Self { what, object })
     }
 }
 
-/// What a bookmark says.
+/// A bookmark event.
 #[derive(Deserialize)]
 struct Bookmark {
     metadata: BookmarkMeta,
@@ -156,10 +156,10 @@ impl<'a> Reflector<'a> {
         Self { informer, part, client, rng, lookups: Lookups::default() }
     }
 
-    /// Lists and watches for ever.
+    /// Lists and watches until it is cancelled.
     pub(crate) async fn run(mut self) {
         let mut failures = Failures::default();
-        // Where the next watch begins; empty when everything must be listed first.
+        // The resourceVersion of the next watch; empty if a list is needed first.
         let mut from = String::new();
         loop {
             let step = if from.is_empty() { self.list(&mut from).await } else { self.watch(&mut from).await };
@@ -169,7 +169,7 @@ impl<'a> Reflector<'a> {
             }
             let short = open.is_some_and(|open| open < SHORT);
             let Err(error) = step else {
-                // A watch that ends as soon as it begins would be opened again without a pause.
+                // Avoid a busy loop if the server closes each watch immediately.
                 if short {
                     self.part.health.too_short();
                     tokio::time::sleep(failures.next(&mut self.rng)).await;
@@ -178,26 +178,26 @@ impl<'a> Reflector<'a> {
             };
             self.part.health.failed(&error);
             self.informer.metrics().failed(self.informer.kind().gvk(), &error);
-            // A kind that is not served any more may come back with other objects.
+            // If the resource is no longer served, it may come back with other objects.
             if error.is_gone() || error.is_not_found() {
                 from.clear();
             }
             let pause = failures.next(&mut self.rng).max(error.retry_after().unwrap_or_default());
-            // What broke after it had worked is taken up at once, the first time.
+            // Retry the first failure after a working watch immediately.
             if failures.count == 1 && (error.is_gone() || open.is_some_and(|open| open >= SHORT)) {
                 let kind = self.informer.kind().gvk();
-                debug!(%kind, namespace = self.part.namespace(), error = %Chain(&error), "watch broke; retrying at once");
+                debug!(%kind, namespace = self.part.namespace(), error = %Chain(&error), "Restarting watch");
                 continue;
             }
             warn!(
                 kind = %self.informer.kind().gvk(),
                 namespace = self.part.namespace(),
                 error = %Chain(&error),
-                again_in = ?pause,
+                retry_in = ?pause,
                 "{}",
                 match () {
-                    () if error.is_not_found() => "the resource is not served: is the CRD installed?",
-                    () if error.is_forbidden() => "list or watch is forbidden: check the RBAC rules of the operator",
+                    () if error.is_not_found() => "resource is not served; is the CRD installed?",
+                    () if error.is_forbidden() => "list or watch is forbidden; check the RBAC rules of the operator",
                     () => "list or watch failed",
                 },
             );
@@ -208,14 +208,14 @@ impl<'a> Reflector<'a> {
     async fn list(&mut self, from: &mut String) -> Result<(), Error> {
         if self.informer.streams() {
             match self.stream(from).await {
-                // A server that knows the parameters and cannot stream refuses the request.
+                // The server knows the parameters but cannot stream.
                 Err(error) if error.is_invalid() || error.is_bad_request() => {}
-                // An older server ignores the parameters and never marks the end of the list.
+                // An older server ignores the parameters and never sends the bookmark that ends the list.
                 Ok(()) if from.is_empty() => {}
                 done => return done,
             }
             let kind = self.informer.kind().gvk();
-            debug!(%kind, retry_in = ?PAGED, "the server does not stream lists of this kind; reading pages");
+            debug!(%kind, retry_in = ?PAGED, "server does not support streaming lists; using pagination");
             self.informer.page_for(PAGED);
         }
         self.part.health.ended();
@@ -243,15 +243,15 @@ impl<'a> Reflector<'a> {
             if token.is_empty() {
                 let version = self.known(page.metadata.resource_version)?;
                 self.informer.replace(self.part, entries, number(&version));
-                self.part.health.heard();
+                self.part.health.received();
                 *from = version;
                 return Ok(());
             }
         }
     }
 
-    /// Reads the list as the first events of a watch, and goes on with that watch. If it ends well without `from`, it
-    /// ended before the list did.
+    /// Reads the list as the initial events of a watch, and continues with that watch. Success with an empty `from`
+    /// means that the watch ended before the list was complete.
     async fn stream(&mut self, from: &mut String) -> Result<(), Error> {
         let mut query = self.query();
         query.push("sendInitialEvents", true);
@@ -272,7 +272,7 @@ impl<'a> Reflector<'a> {
                     if bookmark.annotations.get("k8s.io/initial-events-end").is_some_and(|it| it == "true") {
                         let version = self.known(bookmark.resource_version)?;
                         self.informer.replace(self.part, entries, number(&version));
-                        self.part.health.heard();
+                        self.part.health.received();
                         *from = version;
                         return self.follow(lines, deadline, from).await;
                     }
@@ -302,7 +302,7 @@ impl<'a> Reflector<'a> {
         Ok((Lines::new(response.into_body()), deadline))
     }
 
-    /// Takes event by event until the watch ends.
+    /// Processes events until the watch ends.
     async fn follow(&mut self, mut lines: Lines, deadline: Instant, from: &mut String) -> Result<(), Error> {
         while let Some(line) = next(&mut lines, deadline).await? {
             let line = self.line(&line)?;
@@ -310,10 +310,10 @@ impl<'a> Reflector<'a> {
                 "BOOKMARK" => {
                     *from = self.known(self.bookmark(line.object)?.resource_version)?;
                     self.part.reached(number(from));
-                    self.part.health.heard();
+                    self.part.health.received();
                 }
                 "ADDED" | "MODIFIED" | "DELETED" => {
-                    self.part.health.heard();
+                    self.part.health.received();
                     let Some(entry) = self.entry(line.object) else { continue };
                     if entry.version() != 0 {
                         *from = entry.version().to_string();
@@ -331,14 +331,15 @@ impl<'a> Reflector<'a> {
         Ok(())
     }
 
-    /// Why an object has left a watch. `object` is as the server sent it: a transform may drop its labels and its uid.
+    /// Why an object left the watch. `object` is as the server sent it: a transform may drop its labels and its uid.
     async fn removal(&mut self, object: &str) -> Removal {
         let selection = &self.part.scope.selection;
         if selection.is_all() {
             return Removal::Deleted;
         }
         let Ok(last) = Entry::read(object, false) else { return Removal::Unknown };
-        // kube-apiserver sends the last state that matched; a server that sends the new state needs no GET.
+        // kube-apiserver sends the last matching state. If a server sends the new state, its labels answer without a
+        // GET.
         let labels = selection.labels.parse::<LabelSelector>();
         if labels.is_ok_and(|labels| !labels.matches(&last.marks().labels)) {
             return Removal::Deselected;
@@ -352,14 +353,14 @@ impl<'a> Reflector<'a> {
             Ok(Err(error)) if error.is_not_found() => Removal::Deleted,
             Ok(Err(error)) => {
                 let (kind, object) = (self.informer.kind().gvk(), last.key());
-                debug!(%kind, %object, error = %Chain(&error), "cannot tell whether the object was deleted");
+                debug!(%kind, %object, error = %Chain(&error), "failed to check whether the object was deleted");
                 Removal::Unknown
             }
             Err(_) => Removal::Unknown,
         }
     }
 
-    /// The metadata of an object, from the server.
+    /// Gets the metadata of an object from the server.
     async fn metadata(&self, key: &Key) -> Result<Entry, Error> {
         let mut path = self.informer.kind().path(key.namespace());
         path.push('/');
@@ -398,7 +399,7 @@ impl<'a> Reflector<'a> {
         Ok(bookmark.metadata)
     }
 
-    /// The resourceVersion to watch from. A list without one would be repeated at once and for ever.
+    /// The resourceVersion to watch from. Fails if it is missing, because the list would be repeated in a busy loop.
     fn known(&self, version: String) -> Result<String, Error> {
         if version.is_empty() {
             return Err(Error::NoResourceVersion(self.informer.kind().gvk().to_string()));
@@ -410,7 +411,7 @@ impl<'a> Reflector<'a> {
         Error::Decode { what: format!("the watch of {}", self.informer.kind().gvk()), source }
     }
 
-    /// An object as it will be stored. One that is no Kubernetes object is logged and left out.
+    /// Parses an object as it is stored. Logs and skips invalid objects.
     fn entry(&self, object: &str) -> Option<Arc<Entry>> {
         match self.informer.entry_of(self.part, object) {
             Ok(entry) => Some(entry),
@@ -422,16 +423,16 @@ impl<'a> Reflector<'a> {
     }
 }
 
-/// The next line; none if there is none in time.
+/// The next line; `None` at the end or at the deadline.
 async fn next(lines: &mut Lines, deadline: Instant) -> Result<Option<Bytes>, Error> {
     match tokio::time::timeout_at(deadline, lines.next()).await {
         Ok(line) => line,
-        // The server should have ended it itself: whatever stands between us is dead.
+        // The server should have closed the watch, so the connection is dead.
         Err(_) => Ok(None),
     }
 }
 
-/// Waits for an answer, but not for ever: nobody else would notice that it never comes.
+/// Waits for a response with a timeout.
 async fn answer<T>(asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     tokio::time::timeout(ANSWER, asked).await.unwrap_or(Err(Error::Silent(ANSWER)))
 }
@@ -447,7 +448,7 @@ fn number(version: &str) -> u64 {
     version.parse().unwrap_or(0)
 }
 
-/// How often it failed in a row.
+/// The number of consecutive failures.
 #[derive(Default)]
 struct Failures {
     count: u32,
@@ -466,7 +467,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_read_however_it_is_written() {
+    fn a_line_is_parsed_in_any_json_formatting() {
         for (line, what, object) in [
             (r#"{"type":"ADDED","object":{"a":{"type":"x"}}}"#, "ADDED", r#"{"a":{"type":"x"}}"#),
             (r#"{"type":"ADDED", "object": {"a":1} }"#, "ADDED", r#"{"a":1}"#),

@@ -1,10 +1,11 @@
-//! The objects of one informer and their indexes: a state machine without async.
+//! The objects of one informer and their indexes. A state machine without async.
 //!
-//! Index functions are user code and may be slow or panic. They never run here: the caller passes each object with its
-//! index values ([`Indexed`]).
+//! Index functions are user code, which may be slow or panic. The store never calls them: the caller passes each object
+//! with its index values ([`Indexed`]).
 //!
-//! Invariants: an index has exactly the keys whose objects have the value; so has the index of labels; [`Store::apply`] reports every object that is
-//! missing from a new list as deleted; a change never joins two objects of one name with different uids.
+//! Invariants: an index, including the label index, contains exactly the keys of the objects with a value;
+//! [`Store::apply`] reports every object that is missing from a new list as deleted; a change never merges two objects
+//! of the same name with different uids.
 
 mod labels;
 
@@ -22,65 +23,64 @@ pub(crate) struct Indexed {
     pub(crate) values: Vec<Vec<String>>,
 }
 
-/// What a new list changes.
+/// The difference between the store and a new list.
 #[derive(Default)]
 pub(crate) struct Difference {
-    /// Objects that the list does not have.
-    pub(crate) gone: Vec<Key>,
-    /// Objects that are new or have another version.
+    /// Objects that are missing from the list.
+    pub(crate) removed: Vec<Key>,
+    /// Objects that are new or have a different resourceVersion.
     pub(crate) changed: Vec<Arc<Entry>>,
 }
 
-/// What happened to one object.
+/// A change of one object.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// The object before; none if it is new.
+    /// The object before the change; `None` if it is new.
     pub old: Option<Arc<Entry>>,
-    /// The object now; none if it is gone.
+    /// The object after the change; `None` if it was removed.
     pub new: Option<Arc<Entry>>,
-    /// Why this is told.
+    /// What triggered the change.
     pub occasion: Occasion,
-    /// Why the object is gone; `None` if it is not.
+    /// Why the object was removed; `None` if it was not.
     pub removal: Option<Removal>,
 }
 
 /// Why an object is no longer in the cache.
 ///
-/// A watch with a label or field selector ends in the same event for an object that was deleted and for one that no
-/// longer matches. The informer tells them apart: by the labels of the event's object where the server sends its new
-/// state, otherwise by a GET of the object's metadata. Without a selector, an object that is gone was deleted.
+/// A watch with a label or field selector sends the same event for an object that was deleted and for one that no
+/// longer matches. The informer distinguishes them by the labels of the event's object if the server sends its new
+/// state, and otherwise by a GET of the object's metadata. Without a selector, a removed object was deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removal {
-    /// The object does not exist any more. It was deleted, or it left the selection and was deleted since.
+    /// The object no longer exists. It was deleted, possibly after it stopped matching the selector.
     Deleted,
-    /// The object exists, and does not match the selector any more. Its later changes and its deletion are not
-    /// reported.
+    /// The object exists but no longer matches the selector. Its later changes and its deletion are not reported.
     Deselected,
-    /// Either of them: the object was missing when a selection was listed again, the GET failed, or too many objects left
-    /// the watch at once to ask for each.
+    /// Not known: the object was missing from a new list with a selector, the GET failed, or too many objects left the
+    /// watch at once to check each.
     Unknown,
 }
 
-/// Why a change is told.
+/// What triggered a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Occasion {
-    /// The object was there when the informer started, or when somebody began to follow it.
+    /// The object existed when the informer or the follower started.
     Initial,
-    /// The server told of it.
+    /// The object changed.
     Event,
-    /// Nothing happened; all objects are told of from time to time.
+    /// Nothing changed: the periodic resync.
     Resync,
 }
 
 impl Change {
-    /// The object now, or as it was last.
+    /// The current object, or its last state if it was removed.
     pub fn latest(&self) -> &Arc<Entry> {
-        self.new.as_ref().or(self.old.as_ref()).expect("a change has an object")
+        self.new.as_ref().or(self.old.as_ref()).expect("a change has an old or a new object")
     }
 
-    /// Joins what happened later to the same object to this, for one who looks only now.
+    /// Merges a later change of the same object into this one, for a reader that has seen neither.
     pub(crate) fn then(&mut self, later: Change) {
-        // Somebody who saw the object before must hear of its end; for somebody who did not, it still was there.
+        // Report the deletion even if the reader has never seen the object.
         if self.old.is_none() && later.new.is_none() {
             self.old = later.old;
         }
@@ -148,17 +148,17 @@ impl Store {
         self.objects.len()
     }
 
-    /// The bytes of JSON that are held.
+    /// The size of the stored JSON in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.objects.values().map(|entry| entry.len()).sum()
     }
 
-    /// All objects in a namespace, or all, in the order of their keys.
+    /// The objects of a namespace, or all, ordered by key.
     pub(crate) fn iter(&self, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Entry>> {
         self.objects.range::<Key, _>(within(namespace)).map(|(_, entry)| entry)
     }
 
-    /// The objects that an index has under a value, in a namespace or in all; `None` if there is no such index.
+    /// The objects with an index value, in a namespace or in all; `None` if there is no such index.
     pub(crate) fn find(
         &self,
         index: &str,
@@ -170,7 +170,7 @@ impl Store {
         Some(keys.into_iter().flatten().filter_map(|key| self.objects.get(key)))
     }
 
-    /// The objects that a label selector matches, in a namespace or in all, in the order of their keys.
+    /// The objects that match a label selector, in a namespace or in all, ordered by key.
     pub(crate) fn select(&self, selector: &LabelSelector, namespace: Option<&str>) -> Vec<Arc<Entry>> {
         match self.labels.candidates(selector, &within(namespace)) {
             Some((keys, others)) => {
@@ -181,23 +181,23 @@ impl Store {
         }
     }
 
-    /// Whether a label selector matches an object of this store.
+    /// Whether an object of this store matches a label selector.
     pub(crate) fn matches(&self, selector: &LabelSelector, entry: &Entry) -> bool {
         self.labels.matches(selector.requirements(), entry)
     }
 
-    /// Adds an index. The caller has built it from the objects of this store.
+    /// Adds an index that the caller has built from the objects of this store.
     pub(crate) fn add_index(&mut self, name: Arc<str>, index: Index) {
         self.indexes.push((name, index));
     }
 
-    /// Whether this version of the object is stored already.
+    /// Whether this version of the object is already stored.
     pub(crate) fn has(&self, entry: &Entry) -> bool {
         let old = self.objects.get(entry.key());
         old.is_some_and(|old| old.version() == entry.version() && old.version() != 0)
     }
 
-    /// Stores the current state of an object. `None` if this version is stored already.
+    /// Stores the current state of an object. `None` if this version is already stored.
     pub(crate) fn put(&mut self, Indexed { entry, values }: Indexed) -> Option<Change> {
         if self.has(&entry) {
             return None;
@@ -221,7 +221,7 @@ impl Store {
         Some(Change { old, new: None, occasion: Occasion::Event, removal: Some(removal) })
     }
 
-    /// Compares the objects of a namespace, or of all `except` some, with a new list.
+    /// Compares the objects of a namespace, or of all namespaces `except` some, with a new list.
     pub(crate) fn difference(
         &self,
         namespace: Option<&str>,
@@ -230,21 +230,21 @@ impl Store {
     ) -> Difference {
         let keys: BTreeSet<&Key> = now.iter().map(|entry| entry.key()).collect();
         let excepted = |key: &Key| except.iter().any(|it| key.namespace() == Some(it));
-        let gone = self.iter(namespace).map(|entry| entry.key());
-        let gone = gone.filter(|key| !keys.contains(key) && !excepted(key)).cloned().collect();
+        let removed = self.iter(namespace).map(|entry| entry.key());
+        let removed = removed.filter(|key| !keys.contains(key) && !excepted(key)).cloned().collect();
         drop(keys);
-        Difference { gone, changed: now.into_iter().filter(|entry| !self.has(entry)).collect() }
+        Difference { removed, changed: now.into_iter().filter(|entry| !self.has(entry)).collect() }
     }
 
-    /// Applies the difference to a new list; `removal` is why an object may be missing from it. Changes are reported in
-    /// the order of the keys: removed objects, then the others.
-    pub(crate) fn apply(&mut self, gone: &[Key], removal: Removal, changed: Vec<Indexed>) -> Vec<Change> {
-        let gone = gone.iter();
-        let mut changes: Vec<Change> = gone.filter_map(|key| self.remove(key, None, removal)).collect();
+    /// Applies the difference to a new list; `removal` is the reason of missing objects. Returns the changes ordered by
+    /// key: removed objects first, then the others.
+    pub(crate) fn apply(&mut self, removed: &[Key], removal: Removal, changed: Vec<Indexed>) -> Vec<Change> {
+        let removed = removed.iter();
+        let mut changes: Vec<Change> = removed.filter_map(|key| self.remove(key, None, removal)).collect();
         for indexed in changed {
             let entry = &indexed.entry;
             if self.objects.get(entry.key()).is_some_and(|old| old.uid() != entry.uid()) {
-                // The object was deleted and another one was created with its name.
+                // The object was deleted and recreated under the same name.
                 changes.extend(self.remove(&entry.key().clone(), None, Removal::Deleted));
             }
             changes.extend(self.put(indexed));
@@ -253,10 +253,10 @@ impl Store {
     }
 }
 
-/// The keys of a namespace, or all.
+/// The key range of a namespace, or of all.
 fn within(namespace: Option<&str>) -> (Bound<Key>, Bound<Key>) {
     match namespace {
-        // '0' follows '/', so this is what starts with `namespace/`.
+        // '0' follows '/', so this range is the keys that start with `namespace/`.
         Some(namespace) => (
             Bound::Included(Key::cluster(&format!("{namespace}/"))),
             Bound::Excluded(Key::cluster(&format!("{namespace}0"))),

@@ -1,15 +1,14 @@
-//! A second cache with what was registered with a first one.
+//! Clones a cache's configuration into a new, unstarted cache.
 //!
-//! It shares no object and no watch with the first: only options, kinds and index functions.
+//! The two share options, kinds and index functions, but no objects and no watches.
 
 use super::Cache;
 use crate::Kind;
 
 impl Cache {
-    /// A cache that watches what this one watches, with the same indexes, and is not started.
+    /// Creates an unstarted cache with the same informers and indexes.
     pub(crate) fn unstarted(&self) -> Self {
-        let copy =
-            Self::new(self.inner.options.clone()).expect("the options were checked when this cache was made");
+        let copy = Self::new(self.inner.options.clone()).expect("Cache::new has validated the options");
         for (id, running) in self.informers().iter() {
             let informer = copy.informer_by(id.clone());
             running.informer.copy_indexes(&informer);

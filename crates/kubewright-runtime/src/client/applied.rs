@@ -1,10 +1,10 @@
-//! What was applied, so that an apply that would change nothing is not sent.
+//! Skips server-side applies that would change nothing.
 //!
-//! Owns [`Applied`]: per object, the last intent and the values that its fields had afterwards. The object then and the
-//! object now are compared, never the intent and the object, because a server normalises what it is given. Lists are
-//! compared whole, because only the server knows which of their items an intent names.
+//! [`Applied`] remembers, per object, the last intent and the values of its fields after that apply. It compares the
+//! object then with the object now, not the intent with the object, because the server normalizes values. Lists are
+//! compared as a whole, because only the server knows which items belong to an intent.
 //!
-//! Invariant: when in doubt, it is sent.
+//! Invariant: in doubt, the apply is sent.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -14,14 +14,14 @@ use serde_json::Value;
 
 use crate::{Key, Kind};
 
-/// How many applies are remembered; the oldest half goes when there are more.
+/// The number of applies to remember. Beyond it, the older half is dropped.
 const REMEMBERED: usize = 16_384;
 
 /// The fields that a field manager applies to an object.
 pub(super) struct ApplyIntent<'a> {
     id: (Kind, Key),
     wanted: &'a Value,
-    /// Of the fields, and of the field manager.
+    /// Hash of the fields and the field manager.
     hash: u64,
 }
 
@@ -33,13 +33,14 @@ impl<'a> ApplyIntent<'a> {
         Self { id: (kind.clone(), key.clone()), wanted, hash: hasher.finish() }
     }
 
-    /// The values that an object has in the fields of the intent. A new object of the same name was not applied before.
+    /// A hash of the object's values in the fields of the intent. It covers the uid: a recreated object is a new
+    /// object.
     fn fields(&self, object: &[u8]) -> Option<u64> {
         let object: Value = serde_json::from_slice(object).ok()?;
         let mut hasher = DefaultHasher::new();
         hash_fields(&Value::Null, object.pointer("/metadata/uid"), &mut hasher);
         for (name, wanted) in self.wanted.as_object()? {
-            // The cache leaves these out.
+            // The cache drops these two.
             if name != "apiVersion" && name != "kind" {
                 name.hash(&mut hasher);
                 hash_fields(wanted, object.get(name), &mut hasher);
@@ -62,21 +63,21 @@ fn hash_fields(wanted: &Value, object: Option<&Value>, hasher: &mut DefaultHashe
     }
 }
 
-/// What was applied last, by object.
+/// The last apply per object.
 #[derive(Default)]
 pub(super) struct Applied(Mutex<HashMap<(Kind, Key), State>>);
 
-/// How an object was after an apply.
+/// The state of an object after an apply.
 #[derive(Clone, Copy)]
 struct State {
     intent: u64,
     version: u64,
-    /// How the fields were that the intent names, if that could be read.
+    /// Hash of the fields that the intent names; `None` if the object could not be parsed.
     fields: Option<u64>,
 }
 
 impl Applied {
-    /// Whether an intent was the last one, and the object still is as it was after it as far as the intent goes.
+    /// Whether this intent was applied last and its fields have not changed since.
     pub(super) fn is_fulfilled(&self, intent: &ApplyIntent<'_>, version: u64, object: &[u8]) -> bool {
         let Some(state) = self.states().get(&intent.id).copied() else { return false };
         if state.intent != intent.hash || state.version == 0 || version < state.version {
@@ -86,13 +87,13 @@ impl Applied {
             if state.fields.is_none() || state.fields != intent.fields(object) {
                 return false;
             }
-            // Next time the version tells.
+            // The next check only needs to compare the version.
             self.states().insert(intent.id.clone(), State { version, ..state });
         }
         true
     }
 
-    /// Notes how the object is after an apply.
+    /// Records the object after an apply.
     pub(super) fn note(&self, intent: &ApplyIntent<'_>, version: u64, object: &[u8]) {
         let state = State { intent: intent.hash, version, fields: intent.fields(object) };
         let mut states = self.states();
@@ -117,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether an intent is fulfilled by an object of version 2, after it was applied with this answer of version 1.
+    /// Whether version 2 of an object fulfils an intent that was applied with version 1 as the response.
     fn is_fulfilled(wanted: &Value, answer: &Value, now: &Value) -> bool {
         let (kind, key) = (Kind::of::<Deployment>(), Key::namespaced("default", "web"));
         let (applied, intent) = (Applied::default(), ApplyIntent::new(&kind, &key, wanted, None));
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_wish_does_not_name_is_nothing_to_it() {
+    fn fields_outside_the_intent_do_not_matter() {
         let wanted = json!({ "kind": "Deployment", "metadata": { "labels": { "a": "1" } }, "spec": { "cpu": "1000m" } });
         let spec = json!({ "cpu": "1", "replicas": 1 });
         let answer = json!({ "kind": "Deployment", "metadata": { "labels": { "a": "1" } }, "spec": spec });
@@ -139,14 +140,14 @@ mod tests {
     }
 
     #[test]
-    fn a_namesake_is_another_object() {
+    fn a_recreated_object_is_applied_again() {
         let (wanted, object) = (json!({ "metadata": {} }), |uid: &str| json!({ "metadata": { "uid": uid } }));
         assert!(is_fulfilled(&wanted, &object("a"), &object("a")));
         assert!(!is_fulfilled(&wanted, &object("a"), &object("b")));
     }
 
     #[test]
-    fn a_list_is_compared_whole() {
+    fn a_list_is_compared_as_a_whole() {
         let wanted = json!({ "spec": { "containers": [{ "name": "web" }] } });
         let object = |image: &str| json!({ "spec": { "containers": [{ "name": "web", "image": image }] } });
         assert!(is_fulfilled(&wanted, &object("a"), &object("a")));
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_object_fulfils_nothing() {
+    fn an_older_object_does_not_fulfil_an_intent() {
         let (kind, key) = (Kind::of::<Deployment>(), Key::namespaced("default", "web"));
         let (applied, wanted) = (Applied::default(), json!({ "spec": {} }));
         let intent = ApplyIntent::new(&kind, &key, &wanted, Some("me"));

@@ -1,8 +1,8 @@
-//! How objects are deleted.
+//! Options of a delete request.
 
 use serde::Serialize;
 
-/// How an object is deleted.
+/// Options of a delete request.
 ///
 /// ```
 /// use kubewright_runtime::Delete;
@@ -32,41 +32,41 @@ struct Preconditions {
 }
 
 impl Delete {
-    /// As the kind is deleted by default.
+    /// The default deletion of the kind.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The object goes now, its dependents after it.
+    /// Deletes the object first, and its dependents in the background.
     pub fn background() -> Self {
         Self { propagation_policy: Some("Background"), ..Self::default() }
     }
 
-    /// The dependents go first.
+    /// Deletes the dependents before the object.
     pub fn foreground() -> Self {
         Self { propagation_policy: Some("Foreground"), ..Self::default() }
     }
 
-    /// The dependents stay.
+    /// Keeps the dependents.
     pub fn orphan() -> Self {
         Self { propagation_policy: Some("Orphan"), ..Self::default() }
     }
 
-    /// How many seconds the object has to end.
+    /// The grace period in seconds.
     #[must_use]
     pub fn grace_period(mut self, seconds: u32) -> Self {
         self.grace_period_seconds = Some(seconds);
         self
     }
 
-    /// Only if the object still is the one with this uid.
+    /// Deletes the object only if it still has this uid.
     #[must_use]
     pub fn uid(mut self, uid: impl Into<String>) -> Self {
         self.preconditions.get_or_insert_default().uid = Some(uid.into());
         self
     }
 
-    /// Only if the object still is at this resourceVersion.
+    /// Deletes the object only if it still has this resourceVersion.
     #[must_use]
     pub fn resource_version(mut self, version: impl Into<String>) -> Self {
         self.preconditions.get_or_insert_default().resource_version = Some(version.into());

@@ -1,53 +1,53 @@
-//! What can go wrong between a caller and the API server, in a form that one can match on.
+//! Errors of the client.
 
 use kube::core::Status;
 use kubewright_apimachinery::permission::Permission;
 
 use crate::Gvk;
 
-/// Why a call to the API server failed.
+/// An error of a request to the API server or of a cache read.
 ///
-/// Most callers ask rather than match: [`Error::is_not_found`], [`Error::is_conflict`] and so on.
+/// Most callers use predicates instead of matching: [`Error::is_not_found`], [`Error::is_conflict`] and so on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server answered with an error.
-    #[error("{}", said(.0))]
+    /// The server returned an error.
+    #[error("{}", status_message(.0))]
     Status(Box<Status>),
-    /// No answer: the server could not be reached, or the connection broke.
-    #[error("no answer from the API server")]
+    /// The server could not be reached, or the connection broke.
+    #[error("no response from the API server")]
     Send(#[source] kube::Error),
-    /// No answer in time.
-    #[error("no answer from the API server within {0:?}")]
+    /// The server did not respond in time.
+    #[error("no response from the API server within {0:?}")]
     Silent(std::time::Duration),
-    /// The answer is not what the type says.
-    #[error("{what} does not read as its Rust type says")]
+    /// The response does not match the Rust type.
+    #[error("failed to decode {what}")]
     Decode {
-        /// What was read, such as `Deployment default/web`.
+        /// What was decoded, such as `Deployment default/web`.
         what: String,
-        /// Where it does not fit.
+        /// The error of the decoder.
         #[source]
         source: serde_json::Error,
     },
-    /// The object could not be written as JSON.
-    #[error("{what} cannot be written as JSON")]
+    /// The object could not be serialized as JSON.
+    #[error("failed to encode {what} as JSON")]
     Encode {
-        /// The kind that was to be written.
+        /// What was encoded.
         what: String,
-        /// What does not fit.
+        /// The error of the encoder.
         #[source]
         source: serde_json::Error,
     },
-    /// The server does not know the kind.
-    #[error("the API server serves no {0}: install its CRD, or correct the name")]
+    /// The server does not serve the kind.
+    #[error("the API server does not serve {0}: install its CRD, or correct the name")]
     UnknownKind(Gvk),
-    /// The object says nothing of its kind.
-    #[error("the object has no apiVersion and kind: a dynamic object must have both")]
+    /// The object has no apiVersion and kind.
+    #[error("the object has no apiVersion and kind: a dynamic object needs both")]
     Kindless,
     /// The object has no name.
     #[error("the {0} has no name: set metadata.name")]
     Nameless(String),
-    /// The object has no namespace, and its kind has some.
+    /// The object of a namespaced kind has no namespace.
     #[error("the {kind} {name:?} has no namespace: set metadata.namespace, or use Client::namespaced")]
     NamespaceMissing {
         /// The kind.
@@ -55,49 +55,49 @@ pub enum Error {
         /// The name.
         name: String,
     },
-    /// A function that was to change an object moved it.
-    #[error("the object was moved from {from} to {to}: name and namespace must stay")]
+    /// A function that changes an object changed its name or namespace.
+    #[error("the object was renamed from {from} to {to}: name and namespace must not change")]
     Moved {
-        /// Where it was.
+        /// The key before.
         from: String,
-        /// Where it was moved to.
+        /// The key after.
         to: String,
     },
-    /// The client is for one namespace, and the object is in another.
-    #[error("the {kind} {name:?} is in namespace {namespace:?}, and this client is for {client:?} only")]
+    /// The client is restricted to another namespace.
+    #[error("the {kind} {name:?} is in namespace {namespace:?}, but this client is restricted to {client:?}")]
     OtherNamespace {
         /// The kind.
         kind: String,
         /// The name.
         name: String,
-        /// Where the object is.
+        /// The namespace of the object.
         namespace: String,
-        /// What the client is for.
+        /// The namespace of the client.
         client: String,
     },
-    /// A selector cannot be read.
+    /// A selector cannot be parsed.
     #[error(transparent)]
     Selector(#[from] crate::selector::ParseError),
-    /// A field is selected that the cache has no index of.
+    /// The cache has no index for a field selector.
     #[error(
         "the cache of {kind} has no index {index:?}: add it with Cache::index before the manager starts, or read with Client::uncached"
     )]
     NoIndex {
         /// The kind.
         kind: String,
-        /// The field that was selected.
+        /// The selected field.
         index: String,
     },
     /// The request could not be built.
-    #[error("the request cannot be built")]
+    #[error("failed to build the request")]
     Build(#[source] http::Error),
-    /// This process leads no more: its writes must not leave.
-    #[error("not sent: this process is no longer the leader")]
+    /// This process is no longer the leader, so the write was not sent.
+    #[error("write not sent: this process is no longer the leader")]
     Fenced,
-    /// The informer has stopped: its kind was removed, the manager has ended, or the informer has failed.
+    /// The informer has stopped: its kind was removed, the manager has stopped, or the informer has failed.
     #[error("the informer of {0} has stopped")]
     CacheStopped(String),
-    /// The manager, or the cache, was not started.
+    /// The manager or the cache has not been started.
     #[error(
         "the manager has not started, so the cache of {0} is empty: read after run(), or use Client::uncached"
     )]
@@ -113,26 +113,26 @@ pub enum Error {
     /// The controller does not own the kind.
     #[error("the controller does not own {0}: declare it with owns() on the controller")]
     NotOwned(String),
-    /// A helper needs the reconciled object, and there is none.
+    /// A helper needs the reconciled object, but it does not exist.
     #[error(
-        "{0} is reconciled without an object: it was deleted, or the controller is for keys; use the client"
+        "{0} is reconciled without an object: it was deleted, or this is a key controller; use the client"
     )]
     NoObject(String),
     /// The kind has no status subresource.
     #[error("{0} has no status subresource: enable `subresources.status` in its CRD")]
     NoStatusSubresource(String),
-    /// The owner cannot be set.
+    /// The owner reference cannot be set.
     #[error(transparent)]
     Owner(#[from] crate::owner::OwnerError),
-    /// kube has a type of patch that this client does not know.
-    #[error("the type of the patch is not known: use Patch::merge, strategic, json or apply")]
+    /// This version of kube has a patch type that this client does not support.
+    #[error("unknown patch type: use Patch::merge, strategic, json or apply")]
     UnknownPatch,
-    /// A list or a bookmark without a resourceVersion: no watch can start from it.
+    /// The server sent a list or a bookmark without a resourceVersion, so no watch can start from it.
     #[error("the API server sent a list of {0} without a resourceVersion")]
     NoResourceVersion(String),
 }
 
-/// The reasons that a Kubernetes API server gives.
+/// The status reasons of the Kubernetes API.
 const REASONS: [&str; 19] = [
     "Unauthorized",
     "Forbidden",
@@ -155,8 +155,8 @@ const REASONS: [&str; 19] = [
     "ServiceUnavailable",
 ];
 
-/// The server's message. A missing permission is followed by the attribute that grants it.
-fn said(status: &Status) -> String {
+/// The server's message, followed by the RBAC attribute that grants a missing permission.
+fn status_message(status: &Status) -> String {
     match (status.message.is_empty(), status.reason.is_empty()) {
         (false, _) => match Permission::refused(&status.message).filter(|_| status.code == 403) {
             Some(missing) => {
@@ -165,18 +165,18 @@ fn said(status: &Status) -> String {
             None => status.message.clone(),
         },
         (true, false) => status.reason.clone(),
-        (true, true) => format!("the API server answered {}", status.code),
+        (true, true) => format!("the API server returned status {}", status.code),
     }
 }
 
 impl Error {
-    /// The permission that the caller lacks, if that is why the server refused.
+    /// The permission that the caller lacks, if the server denied the request for that reason.
     pub fn missing_permission(&self) -> Option<Permission> {
         let status = self.status().filter(|_| self.is_forbidden())?;
         Permission::refused(&status.message)
     }
 
-    /// The server's own words, if it answered.
+    /// The status that the server returned, if any.
     pub fn status(&self) -> Option<&Status> {
         match self {
             Self::Status(status) => Some(status),
@@ -188,80 +188,80 @@ impl Error {
         self.status().is_some_and(|status| status.reason == reason)
     }
 
-    /// Whether the server gave this reason, or no reason that we know and this code: proxies and servers of others
-    /// have reasons of their own.
+    /// Whether the server returned this reason, or an unknown reason with this code. Proxies and aggregated API servers
+    /// may use their own reasons.
     fn is(&self, reason: &str, code: u16) -> bool {
         self.status().is_some_and(|status| {
             status.reason == reason || (status.code == code && !REASONS.contains(&&*status.reason))
         })
     }
 
-    /// The object is not there.
+    /// The object does not exist.
     pub fn is_not_found(&self) -> bool {
         self.is("NotFound", 404)
     }
 
-    /// An object of that name is there already.
+    /// An object of that name already exists.
     pub fn is_already_exists(&self) -> bool {
         self.has("AlreadyExists")
     }
 
-    /// The object changed since it was read, or fields belong to somebody else.
+    /// The object changed since it was read, or another field manager owns fields.
     pub fn is_conflict(&self) -> bool {
         self.is("Conflict", 409)
     }
 
-    /// The object breaks a rule of its kind.
+    /// The object failed validation.
     pub fn is_invalid(&self) -> bool {
         self.is("Invalid", 422)
     }
 
-    /// The request makes no sense to the server.
+    /// The request is malformed.
     pub fn is_bad_request(&self) -> bool {
         self.is("BadRequest", 400)
     }
 
-    /// The caller may not do that.
+    /// The caller lacks the permission.
     pub fn is_forbidden(&self) -> bool {
         self.is("Forbidden", 403)
     }
 
-    /// The server does not know who calls.
+    /// The server could not authenticate the caller.
     pub fn is_unauthorized(&self) -> bool {
         self.is("Unauthorized", 401)
     }
 
-    /// What was asked for is there no more: a resourceVersion or a continue token is too old, or a whole resource.
+    /// The requested resourceVersion, continue token or resource is no longer available.
     pub fn is_gone(&self) -> bool {
         self.has("Gone") || self.is_expired()
     }
 
-    /// A resourceVersion or a continue token is too old.
+    /// The resourceVersion or continue token is too old.
     pub fn is_expired(&self) -> bool {
         self.is("Expired", 410)
     }
 
-    /// The server asks to come back later.
+    /// The server asks the client to retry later.
     pub fn is_too_many_requests(&self) -> bool {
         self.is("TooManyRequests", 429)
     }
 
-    /// The work was not done in time.
+    /// The request was not completed in time.
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::Silent(_)) || self.is("Timeout", 504) || self.is_server_timeout()
     }
 
-    /// The server could not start the work in time; it may be asked again.
+    /// The server could not process the request in time; the client may retry.
     pub fn is_server_timeout(&self) -> bool {
         self.has("ServerTimeout")
     }
 
-    /// The server, or something behind it, is out of order.
+    /// The server, or a component behind it, failed.
     pub fn is_internal(&self) -> bool {
         self.is("InternalError", 500)
     }
 
-    /// The server cannot answer now.
+    /// The server is unavailable.
     pub fn is_service_unavailable(&self) -> bool {
         self.is("ServiceUnavailable", 503)
     }
@@ -271,21 +271,21 @@ impl Error {
         matches!(self, Self::UnknownKind(_))
     }
 
-    /// The namespace is going, so nothing can be created in it.
+    /// The namespace is terminating, so nothing can be created in it.
     pub fn is_namespace_terminating(&self) -> bool {
         self.status()
             .and_then(|status| status.details.as_ref())
             .is_some_and(|details| details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating"))
     }
 
-    /// How long the server asks to wait before the next try.
+    /// The delay that the server requests before the next attempt.
     pub fn retry_after(&self) -> Option<std::time::Duration> {
         let seconds = self.status()?.details.as_ref()?.retry_after_seconds;
         (seconds > 0).then(|| std::time::Duration::from_secs(u64::from(seconds)))
     }
 }
 
-/// `Ok(None)` for what is not there, so that its absence is no error.
+/// Turns a "not found" error into `Ok(None)`.
 pub fn ignore_not_found<T>(result: Result<T, Error>) -> Result<Option<T>, Error> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -303,23 +303,23 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_permission_is_told_with_the_attribute_that_grants_it() {
+    fn a_missing_permission_is_reported_with_the_attribute_that_grants_it() {
         let error = forbidden(
             "deployments.apps \"web\" is forbidden: User \"system:serviceaccount:a:b\" cannot patch resource \
              \"deployments\" in API group \"apps\" in the namespace \"a\"",
         );
-        let told = error.to_string();
+        let text = error.to_string();
         assert!(
-            told.ends_with(
+            text.ends_with(
                 r#"; to grant this, add #[rbac(groups = "apps", resources = "deployments", verbs = "patch")] to the operator"#
             ),
-            "{told}"
+            "{text}"
         );
         assert_eq!(error.missing_permission(), Some(Permission::new("apps", "deployments", "patch")));
     }
 
     #[test]
-    fn other_refusals_are_told_as_they_are() {
+    fn other_forbidden_messages_are_unchanged() {
         let error = forbidden("pods \"a\" is forbidden: exceeded quota: q");
         assert_eq!(error.to_string(), "pods \"a\" is forbidden: exceeded quota: q");
         assert_eq!(error.missing_permission(), None);

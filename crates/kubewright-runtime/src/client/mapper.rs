@@ -1,7 +1,7 @@
-//! Where a kind is served, for kinds that are known at run time only.
+//! REST mapper: finds the resource of a kind that is known only at run time.
 //!
-//! Asked of the server when first needed, group version by group version, and kept. A kind that is missing is asked
-//! for again, since its definition may have been installed meanwhile, but not more often than once a second.
+//! It discovers each group version on first use and caches the result. A missing kind is looked up again at most once a
+//! second, because its CRD may have been installed since.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use crate::{Gvk, Kind, Scope};
 
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Group and version, to what they serve and when it was asked for.
+/// The kinds of each group version, and when they were discovered.
 type Groups = BTreeMap<(String, String), (BTreeMap<String, Kind>, Instant)>;
 
 #[derive(Default)]
@@ -71,7 +71,7 @@ fn read(body: &[u8], gvk: &Gvk) -> Result<BTreeMap<String, Kind>, Error> {
     let what = || format!("the resources of {}", gvk.api_version());
     let list: Resources =
         serde_json::from_slice(body).map_err(|source| Error::Decode { what: what(), source })?;
-    // A name with a slash is a subresource.
+    // Names with a slash are subresources.
     let whole = list.resources.into_iter().filter(|resource| !resource.name.contains('/'));
     let kinds = whole.map(|resource| {
         let scope = if resource.namespaced { Scope::Namespaced } else { Scope::Cluster };

@@ -1,15 +1,15 @@
-//! Patches of every kind that the API server takes.
+//! All patch types of the API server.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::Error;
 
-/// A change to send instead of a whole object.
+/// A patch to send instead of a whole object.
 #[derive(Debug, Clone)]
 pub struct Patch {
     pub(crate) body: Body,
-    /// Take fields over from other managers; of apply patches only.
+    /// Take ownership of fields of other managers. Only for apply patches.
     pub(crate) force: bool,
 }
 
@@ -63,32 +63,32 @@ impl Patch {
         Ok(Self::json(value(operations)?))
     }
 
-    /// A server-side apply of what a manager wants.
+    /// A server-side apply patch with the desired fields.
     pub fn apply(wanted: impl Serialize) -> Result<Self, Error> {
         let mut wanted = value(wanted)?;
-        // The server refuses configurations that carry these: they are its own book-keeping.
+        // The server rejects apply configurations with these fields.
         if let Some(metadata) = wanted.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
         }
         Ok(Self::of(Body::Apply(wanted)))
     }
 
-    /// Takes over fields that others own, instead of failing with a conflict. Of apply patches only.
+    /// Takes ownership of conflicting fields instead of failing with a conflict. Only for apply patches.
     #[must_use]
     pub fn force(mut self) -> Self {
         self.force = true;
         self
     }
 
-    /// What changed between two states of an object, as a merge patch.
+    /// A merge patch with the difference between two states of an object.
     ///
-    /// Nothing else is touched, so others may change the object meanwhile. [`Patch::optimistic`] refuses that.
+    /// Concurrent changes of other fields are kept. Use [`Patch::optimistic`] to fail on any concurrent change.
     pub fn between<K: Serialize>(old: &K, new: &K) -> Result<Self, Error> {
         let (old, new) = (value(old)?, value(new)?);
         Ok(Self::of(Body::Merge(difference(&old, &new).unwrap_or_else(|| Value::Object(Map::new())))))
     }
 
-    /// Fails with a conflict if the object is not at this resourceVersion any more. Of merge patches.
+    /// Fails with a conflict if the object no longer has this resourceVersion. For merge patches.
     #[must_use]
     pub fn optimistic(mut self, resource_version: &str) -> Self {
         if let Body::Merge(patch) | Body::Strategic(patch) = &mut self.body
@@ -149,7 +149,7 @@ fn value(patch: impl Serialize) -> Result<Value, Error> {
     serde_json::to_value(patch).map_err(|source| Error::Encode { what: "a patch".to_owned(), source })
 }
 
-/// What a merge patch must say to make `new` of `old`; `None` if they are equal.
+/// The merge patch from `old` to `new`; `None` if they are equal.
 pub(super) fn difference(old: &Value, new: &Value) -> Option<Value> {
     if old == new {
         return None;
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_changed_is_sent() {
+    fn only_changed_fields_are_sent() {
         let old = json!({"metadata": {"name": "a", "labels": {"x": "1", "y": "2"}}, "spec": {"ports": [1, 2], "n": 1}});
         let new =
             json!({"metadata": {"name": "a", "labels": {"x": "1"}}, "spec": {"ports": [1], "n": 1, "m": 2}});
@@ -220,7 +220,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_difference_makes_the_new_of_the_old(old in document(), new in document()) {
+        fn applying_the_difference_to_old_gives_new(old in document(), new in document()) {
             let object = |value: Value| json!({"spec": value});
             let (old, new) = (object(old), object(new));
             let patch = Patch::between(&old, &new).unwrap();

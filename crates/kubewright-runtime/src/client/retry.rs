@@ -1,35 +1,35 @@
-//! Trying again when somebody else was faster.
+//! Retries after conflicts.
 
 use std::time::Duration;
 
 use super::{Client, Error};
 use crate::{Key, Object};
 
-/// How often, and after which pauses.
+/// The number of attempts and their delays.
 #[derive(Debug, Clone, Copy)]
 pub struct Retry {
-    /// How often at most.
+    /// The maximum number of attempts.
     pub tries: u32,
-    /// The first pause.
+    /// The first delay.
     pub pause: Duration,
-    /// How much longer each pause is than the one before.
+    /// The factor by which each delay grows.
     pub factor: f64,
 }
 
 impl Default for Retry {
-    /// Five tries, 10 ms apart: enough where writers are few.
+    /// Five attempts, 10 ms apart, for objects with few writers.
     fn default() -> Self {
         Self { tries: 5, pause: Duration::from_millis(10), factor: 1.0 }
     }
 }
 
 impl Retry {
-    /// Four tries with pauses that grow fivefold, for objects with many writers.
+    /// Four attempts with delays that grow fivefold, for objects with many writers.
     pub fn growing() -> Self {
         Self { tries: 4, pause: Duration::from_millis(10), factor: 5.0 }
     }
 
-    /// Runs `attempt` until it is no conflict any more.
+    /// Runs `attempt` until it does not return a conflict.
     pub async fn on_conflict<T>(
         self,
         mut attempt: impl AsyncFnMut() -> Result<T, Error>,
@@ -46,13 +46,13 @@ impl Retry {
     }
 }
 
-/// Runs `attempt`, which reads, changes and writes an object, until nobody else was faster; five times at most.
+/// Runs `attempt`, which reads, changes and writes an object, until it does not conflict; at most five times.
 pub async fn retry_on_conflict<T>(attempt: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, Error> {
     Retry::default().on_conflict(attempt).await
 }
 
 impl Client {
-    /// Reads an object from the server, changes it and writes it back, again if somebody else was faster.
+    /// Reads an object from the server, changes it and writes it back. Retries on conflict.
     pub async fn modify<K: Object>(&self, key: &Key, mut change: impl FnMut(&mut K)) -> Result<K, Error> {
         let direct = self.uncached();
         retry_on_conflict(async || {

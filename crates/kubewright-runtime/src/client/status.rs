@@ -1,6 +1,6 @@
-//! Setting the status of an object.
+//! Sets the status of an object.
 //!
-//! Owns [`Client::set_status`]: which request a new status becomes, and what happens if the object changed meanwhile.
+//! Owns [`Client::set_status`]: the patch of a new status, and the retry if the object has changed.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -12,21 +12,21 @@ use super::{Client, Error, Patch, Writable};
 const TRIES: usize = 5;
 
 impl Client {
-    /// Sets the status of an object to exactly this, through the status subresource. Returns the object as the server
-    /// stored it, or `None` if nothing was written: the status already is this, or the object was deleted.
+    /// Sets the status of an object to exactly this value, through the status subresource. Returns the stored object,
+    /// or `None` if nothing was written: the status already has this value, or the object was deleted.
     ///
-    /// The request is a JSON merge patch of what differs between the status in `object` and the new one:
+    /// The request is a JSON merge patch of the difference between the status in `object` and the new one:
     ///
-    /// - A field that the new status does not have is removed, also if its type skips it when it is empty.
+    /// - A field that the new status does not have is removed, even if its type omits it when empty.
     /// - Nothing is sent if nothing differs.
-    /// - Fields that the Rust type does not know, such as those of another controller, stay.
-    /// - The patch has the `resourceVersion` of `object`, because a merge patch replaces lists: without it, a
-    ///   condition that another client added meanwhile would be lost. If only other parts of the object changed, the
-    ///   patch is sent again for the new version. If the status changed, the error is a conflict; a reconcile that
-    ///   returns it runs again with backoff.
+    /// - Fields that the Rust type does not have, such as those of another controller, are kept.
+    /// - The patch contains the `resourceVersion` of `object`, because a merge patch replaces lists: without it, a
+    ///   condition that another client added would be lost. If only other parts of the object have changed, the patch
+    ///   is sent again with the new version. If the status has changed, the error is a conflict; a reconcile that
+    ///   returns it is retried with backoff.
     ///
-    /// An update would send the whole object and fail for every change of it. Server-side apply would not remove
-    /// fields that an update or a patch of an earlier version of the operator has set.
+    /// An update would send the whole object and conflict with every change of it. Server-side apply would not remove
+    /// fields that an earlier version of the operator set with an update or a patch.
     pub async fn set_status<K: Writable>(
         &self,
         object: &K,
@@ -56,11 +56,11 @@ impl Client {
             }
             version.clone_from(&now.metadata().resource_version);
         }
-        unreachable!("the tries are counted")
+        unreachable!("the last attempt returns")
     }
 }
 
-/// A status as JSON, without the nulls of fields that are not set.
+/// Encodes a status as JSON, without nulls of unset fields.
 pub(crate) fn encoded_status(status: &impl Serialize) -> Result<Value, Error> {
     let status = serde_json::to_value(status)
         .map_err(|source| Error::Encode { what: "the status".to_owned(), source })?;
@@ -79,7 +79,7 @@ fn status_of<K: Writable>(object: &K) -> Result<Value, Error> {
     Ok(without_nulls(object.status))
 }
 
-/// Removes what a merge patch cannot store. No status and an empty one are the same.
+/// Removes nulls, which a merge patch cannot store. An empty status equals no status.
 fn without_nulls(value: Value) -> Value {
     fn strip(value: Value) -> Value {
         match value {
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_without_a_value_is_no_field() {
+    fn a_null_field_equals_a_missing_field() {
         let status = json!({ "phase": null, "size": { "ready": 1, "lost": null }, "names": [null] });
         assert_eq!(without_nulls(status), json!({ "size": { "ready": 1 }, "names": [null] }));
         assert_eq!(without_nulls(Value::Null), json!({}));

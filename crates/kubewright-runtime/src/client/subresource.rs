@@ -1,4 +1,4 @@
-//! Parts of an object that have a path of their own: status, scale, and others.
+//! Subresources: status, scale, and others.
 
 use http::{Method, Request};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use super::{Client, Error, Patch, Writable, path, read};
 use crate::query::Query;
 use crate::{Key, Kind, Object};
 
-/// A part of objects, such as their status.
+/// Access to a subresource, such as `status`.
 ///
 /// ```no_run
 /// # use kubewright_runtime::{Client, Key};
@@ -27,41 +27,40 @@ pub struct Subresource<'a> {
 }
 
 impl Client {
-    /// The status of objects.
+    /// The status subresource.
     pub fn status(&self) -> Subresource<'_> {
         self.subresource("status")
     }
 
-    /// A part of objects by its name.
+    /// A subresource by its name.
     pub fn subresource<'a>(&'a self, name: &'a str) -> Subresource<'a> {
         Subresource { client: self, name }
     }
 }
 
 impl Subresource<'_> {
-    /// Replaces the part. Fails with a conflict if the object changed since it was read.
+    /// Replaces the subresource. Fails with a conflict if the object changed since it was read.
     pub async fn update<K: Writable>(&self, object: &K) -> Result<K, Error> {
         self.client.replace(object, Some(self.name)).await
     }
 
-    /// Patches the part.
+    /// Patches the subresource.
     pub async fn patch<K: Writable>(&self, object: &K, patch: &Patch) -> Result<K, Error> {
         self.client.send_patch(object, patch, Some(self.name)).await
     }
 
-    /// Writes what differs between an object and what it is to be. Where nothing does, nothing is asked, and the answer
-    /// is none.
+    /// Patches the difference between two states of an object. Returns `None` and sends nothing if there is none.
     pub async fn patch_between<K: Writable>(&self, before: &K, after: &K) -> Result<Option<K>, Error> {
         let patch = Patch::between(before, after)?;
         if patch.is_empty() { Ok(None) } else { self.patch(before, &patch).await.map(Some) }
     }
 
-    /// Server-side apply of the part, taking over what others own.
+    /// Server-side apply of the subresource. Takes ownership of conflicting fields.
     pub async fn apply<K: Writable>(&self, wanted: &K) -> Result<K::Stored, Error> {
         self.client.send_patch(wanted, &Patch::apply(wanted)?.force(), Some(self.name)).await
     }
 
-    /// Reads the part, which may be of a type of its own, from the server.
+    /// Gets the subresource from the server. It may have its own type.
     pub async fn get<K: Object, P: DeserializeOwned>(&self, key: &Key) -> Result<P, Error> {
         let (kind, _, path) = self.path::<K>(key)?;
         let request = Request::get(path).body(Vec::new()).map_err(Error::Build)?;
@@ -69,7 +68,7 @@ impl Subresource<'_> {
         read(&kind, &body)
     }
 
-    /// Replaces a part that is of a type of its own, such as a Scale.
+    /// Replaces a subresource that has its own type, such as a Scale.
     pub async fn replace<K: Object, P: Serialize + DeserializeOwned>(
         &self,
         key: &Key,
@@ -78,8 +77,8 @@ impl Subresource<'_> {
         self.send::<K, P, P>(Method::PUT, key, part).await
     }
 
-    /// Posts to a part. Some answer with the part as it is then, as a TokenRequest does; others with a
-    /// [`Status`](kube::core::Status), as an Eviction or a Binding does.
+    /// Posts to a subresource. Some respond with the subresource, such as a TokenRequest; others with a
+    /// [`Status`](kube::core::Status), such as an Eviction or a Binding.
     ///
     /// ```no_run
     /// # use kubewright_runtime::{Client, Key};
@@ -111,7 +110,7 @@ impl Subresource<'_> {
             .map_err(|source| Error::Encode { what: format!("{} of {}", self.name, kind.name()), source })?;
         let target = Target::Object(key);
         let body = self.client.write(&kind, &target, method, query, "application/json", body).await?;
-        // A subresource has the version of its object.
+        // A subresource has the resourceVersion of its object.
         if let (Ok(answer), Target::Object(key)) = (read::<Answer>(&kind, &body), &target) {
             self.client.note_answer(&kind, key, &answer.metadata);
         }
@@ -120,7 +119,7 @@ impl Subresource<'_> {
 
     fn path<K: Object>(&self, key: &Key) -> Result<(Kind, Key, String), Error> {
         let kind = Kind::of::<K>();
-        let key = self.client.placed_key(&kind, key)?;
+        let key = self.client.key_in_namespace(&kind, key)?;
         let path = path(&kind, &key, Some(self.name));
         Ok((kind, key, path))
     }

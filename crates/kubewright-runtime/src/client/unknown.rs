@@ -1,10 +1,10 @@
-//! Writes whose outcome is not known: the connection broke, the answer did not arrive in time or cannot be read, or
-//! the caller stopped to wait.
+//! Writes with an unknown outcome: the connection broke, the response did not arrive in time or cannot be decoded, or
+//! the caller cancelled the request.
 //!
-//! The server may have processed such a write. Before the key runs again, [`Unknown::pending`] reads the object, or the
-//! collection if the object has no name yet, with quorum, and the key waits until the cache has seen what was read.
-//! The versions of the objects are compared, not the version of the list: a watch reports that one only with its next
-//! bookmark, which can take a minute.
+//! The server may have processed such a write. Before the key runs again, [`Unknown::pending`] does a quorum read of
+//! the object, or of the collection if the object has no name yet, and the key waits until the cache has seen the
+//! result. It compares the versions of the objects, not of the list: a watch reports the list's version only with its
+//! next bookmark, which can take a minute.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use tracing::{debug, warn};
 
 use super::write::AnswerMeta;
-use super::write_tracker::{PendingWrite, WriteTracker, Wrote, tells};
+use super::write_tracker::{PendingWrite, WriteResult, WriteTracker, reports};
 use super::{Client, Error, path};
 use crate::cache::{Cache, Informer};
 use crate::connect::retry::was_not_sent;
@@ -24,17 +24,17 @@ use crate::query::Query;
 use crate::{Key, Kind, List, wire};
 
 const PAGE: u32 = 500;
-/// The limit of one request to the server.
+/// The timeout of one request to the server.
 const ANSWER: Duration = Duration::from_secs(30);
-/// The pauses between requests to a server that does not answer.
+/// The delays between attempts while the server does not respond.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// What a write changes.
+/// The objects that a write changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     Object(Key),
-    /// Objects of a namespace, or of the cluster, whose names are not known.
+    /// Objects with unknown names in a namespace, or in the cluster.
     Collection(Option<String>),
 }
 
@@ -66,20 +66,20 @@ impl PartialEq for Unknown {
 pub(super) fn is_unknown(error: &Error) -> bool {
     match error {
         Error::Send(error) => !was_not_sent(error),
-        // The server, or a proxy in front of it, gave up at some point.
+        // The server or a proxy failed while processing the request.
         Error::Status(status) => status.code >= 500,
-        // The fence was open when the request was sent, and closed before the answer.
+        // For `Fenced`: the fence was open when the request was sent, and closed before the response.
         Error::Silent(_) | Error::Decode { .. } | Error::Fenced => true,
         _ => false,
     }
 }
 
-/// A write that was sent. Its outcome is unknown until [`InFlight::settle`] is called, also if it is dropped.
+/// A write that was sent. Its outcome is unknown until [`InFlight::settle`] is called, even if this is dropped.
 pub(super) struct InFlight<'a> {
     client: &'a Client,
     kind: &'a Kind,
     target: &'a Target,
-    /// Where the write is noted; none if it is not tracked, or its outcome is known.
+    /// The tracker of the write; `None` if it is not tracked or its outcome is known.
     writes: Option<WriteTracker>,
 }
 
@@ -93,7 +93,7 @@ impl<'a> InFlight<'a> {
         Self { client, kind, target, writes }
     }
 
-    /// The outcome is known.
+    /// Marks the outcome as known.
     pub(super) fn settle(mut self) {
         self.writes = None;
     }
@@ -113,7 +113,7 @@ impl Drop for InFlight<'_> {
     }
 }
 
-/// An object, as far as it is compared with the cache.
+/// The parts of an object that are compared with the cache.
 struct Found {
     key: Key,
     version: u64,
@@ -144,13 +144,13 @@ impl Unknown {
         all.filter(|informer| informer.covers(self.target.namespace()))
     }
 
-    /// Whether an informer can report the write.
+    /// Whether any informer can report the write.
     pub(super) fn is_watched(&self) -> bool {
         self.informers().next().is_some()
     }
 
-    /// Asks the server what it has done. A server that cannot be asked cannot be written to either, so that the key
-    /// loses nothing by waiting.
+    /// Reads the current state from the server, and retries until the server responds. The key loses nothing by
+    /// waiting: it could not write to an unreachable server either.
     pub(super) async fn pending(self) -> Vec<PendingWrite> {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -159,12 +159,12 @@ impl Unknown {
                 Ok(pending) => return pending,
                 Err(error) if is_final(&error) => {
                     let error = Chain(&error);
-                    warn!(kind = ?self.kind, target = ?self.target, %error, "cannot find out what a failed write has done");
+                    warn!(kind = ?self.kind, target = ?self.target, %error, "failed to determine the outcome of a write");
                     return Vec::new();
                 }
                 Err(error) => {
                     let error = Chain(&error);
-                    debug!(kind = ?self.kind, target = ?self.target, %error, again_in = ?pause, "the outcome of a write is not known yet");
+                    debug!(kind = ?self.kind, target = ?self.target, %error, retry_in = ?pause, "retrying to determine the outcome of a write");
                 }
             }
             tokio::time::sleep(pause).await;
@@ -187,9 +187,11 @@ impl Unknown {
         };
         let pending = self.informers().filter_map(|informer| {
             let wrote = match &found {
-                Some(found) if tells(&informer, key, Some(&found.labels)) => Wrote::Version(found.version),
+                Some(found) if reports(&informer, key, Some(&found.labels)) => {
+                    WriteResult::Version(found.version)
+                }
                 Some(_) => return None,
-                None => Wrote::Gone(informer.entry(key)?.uid().clone()),
+                None => WriteResult::Gone(informer.entry(key)?.uid().clone()),
             };
             Some(PendingWrite::new(informer, key, &wrote))
         });
@@ -221,19 +223,19 @@ impl Unknown {
         }
         let mut pending = Vec::new();
         for informer in self.informers() {
-            let told = found.iter().filter(|it| tells(&informer, &it.key, Some(&it.labels)));
-            if let Some(newest) = told.max_by_key(|it| it.version) {
+            let reported = found.iter().filter(|it| reports(&informer, &it.key, Some(&it.labels)));
+            if let Some(newest) = reported.max_by_key(|it| it.version) {
                 pending.push(PendingWrite::new(
                     informer.clone(),
                     &newest.key,
-                    &Wrote::Version(newest.version),
+                    &WriteResult::Version(newest.version),
                 ));
             }
             let there: BTreeSet<&Key> = found.iter().map(|it| &it.key).collect();
             let list = namespace.map_or_else(List::all, List::namespace);
             for entry in informer.entries(&list)? {
                 if !there.contains(entry.key()) && entry.version() <= version {
-                    let gone = Wrote::Gone(entry.uid().clone());
+                    let gone = WriteResult::Gone(entry.uid().clone());
                     pending.push(PendingWrite::new(informer.clone(), entry.key(), &gone));
                 }
             }
@@ -258,7 +260,7 @@ impl AnswerMeta {
     }
 }
 
-/// Whether asking again does not help: the operator may not read the kind, or it is not served any more.
+/// Whether retrying does not help: the operator lacks permission to read the kind, or it is no longer served.
 fn is_final(error: &Error) -> bool {
     match error {
         Error::Status(status) => {

@@ -1,25 +1,25 @@
-//! Create an object, or bring the one that is there to the wanted state.
+//! Creates an object or moves an existing one to the desired state.
 
 use super::{Client, Error, Patch};
 use crate::reconcile::Result;
 use crate::{Key, Object};
 
-/// What [`Client::create_or_update`] and [`Client::create_or_patch`] did.
+/// The result of [`Client::create_or_update`] and [`Client::create_or_patch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Upsert {
-    /// The object was there, and as wanted.
+    /// The object existed in the desired state.
     Unchanged,
-    /// It was not there.
+    /// The object was created.
     Created,
-    /// It was there, and was changed.
+    /// The object existed and was changed.
     Updated,
 }
 
 impl Client {
-    /// Creates the object, or updates the one that is there, after `change` has set what is wanted.
+    /// Creates or updates an object, after `change` has set the desired state.
     ///
-    /// `change` gets the object as it is, or `object` as given if there is none; it must not change name or namespace.
-    /// Nothing is sent if `change` changes nothing.
+    /// `change` gets the existing object, or `object` if there is none. It must not change name or namespace. Nothing
+    /// is sent if `change` changes nothing.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;
@@ -43,9 +43,9 @@ impl Client {
         self.upsert(object, change, async |client: &Self, _, now: &K| client.update(now).await).await
     }
 
-    /// Creates the object, or patches the one that is there with what `change` changed and nothing else.
+    /// Creates an object, or patches the existing one with exactly what `change` changed.
     ///
-    /// A status that `change` set is patched as well, where the kind keeps it apart.
+    /// Changes of the status are patched, too, if the kind has a status subresource.
     pub async fn create_or_patch<K: Object>(
         &self,
         object: K,
@@ -53,7 +53,7 @@ impl Client {
     ) -> Result<(Upsert, K)> {
         let patch = async |client: &Self, before: &K, now: &K| {
             let whole = client.patch(now, &Patch::between(before, now)?).await?;
-            // Only what `change` did to the status: another controller may write it as well.
+            // Only the changes of `change`: another controller may write other fields of the status.
             let (old, new) = (status(before)?, status(now)?);
             let change = Patch::between(&old, &new)?;
             if change.is_empty() || status(&whole)? == new {
@@ -92,7 +92,7 @@ fn same_place<K: Object>(key: &Key, object: &K) -> Result<(), Error> {
     if now == *key { Ok(()) } else { Err(Error::Moved { from: key.to_string(), to: now.to_string() }) }
 }
 
-/// The object with nothing but its status.
+/// The object reduced to its status.
 fn status<K: Object>(object: &K) -> Result<serde_json::Value, Error> {
     let mut value = serde_json::to_value(object)
         .map_err(|source| Error::Encode { what: K::kind(&()).into_owned(), source })?;

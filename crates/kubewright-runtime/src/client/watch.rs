@@ -1,8 +1,8 @@
-//! Watches outside of the cache.
+//! Watches without the cache.
 //!
-//! [`Client::watch`] is for what a cache is too much for: to wait for one object, or to follow a kind once. Controllers
-//! and readers use the cache instead. A watch that ends or breaks is opened again where it stood, with a pause after
-//! failures; only when the server has forgotten that moment does it begin again, and reports so.
+//! [`Client::watch`] is for short uses, such as waiting for one object. Controllers and readers use the cache instead.
+//! A watch that ends or breaks is reopened from its last resourceVersion, with backoff after failures. If that version
+//! is too old, the watch starts over and reports [`WatchEvent::Restarted`].
 
 use std::time::Duration;
 
@@ -21,37 +21,37 @@ use crate::query::Query;
 use crate::wire::{self, Lines};
 use crate::{Gvk, Kind, List, Object};
 
-/// The server is asked to end a watch after this time.
+/// The timeout that the watch requests from the server.
 const WATCH: Duration = Duration::from_mins(5);
-/// A watch that has not ended this long after it should have is dead.
+/// A watch that is still open this long after its requested timeout is dead.
 const OVERDUE: Duration = Duration::from_secs(15);
 /// How long the server may take to open a watch.
 const ANSWER: Duration = Duration::from_secs(30);
-/// The pause after the first failure. It doubles with each further one.
+/// The delay after the first failure. It doubles with each further failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(800);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// An event of a watch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WatchEvent<K> {
-    /// The object is there: it was when the watch began, or it was created, or it entered the selection.
+    /// The object existed when the watch began, was created, or started to match the selector.
     Added(K),
     /// The object was changed.
     Modified(K),
-    /// The object was deleted, or it left the selection. This is its last state.
+    /// The object was deleted or no longer matches the selector. This is its last state.
     Deleted(K),
-    /// Everything up to this resourceVersion was reported.
+    /// Everything up to this resourceVersion has been reported.
     Bookmark(String),
-    /// The server does not know anymore what happened since the last event. What is there now follows as
-    /// [`WatchEvent::Added`]; deletions in between are not reported.
+    /// The resourceVersion was too old, so events were lost. The current objects follow as [`WatchEvent::Added`];
+    /// deletions in between are not reported.
     Restarted,
 }
 
-/// A stream of watch events. It ends after an error that trying again does not mend, such as a missing permission.
+/// A stream of watch events. It ends after an error that a retry does not fix, such as a missing permission.
 pub type WatchStream<K> = BoxStream<'static, Result<WatchEvent<K>, Error>>;
 
 impl Client {
-    /// Watches the objects of a list, from the server. What is there now comes first, as [`WatchEvent::Added`].
+    /// Watches the objects of a list on the server. Existing objects come first, as [`WatchEvent::Added`].
     ///
     /// ```no_run
     /// use futures_util::StreamExt as _;
@@ -72,7 +72,7 @@ impl Client {
         self.watch_kind(Kind::of::<K>(), K::metadata_api(), list)
     }
 
-    /// Watches objects of a kind that is known at run time only.
+    /// Watches objects of a kind that is known only at run time.
     pub async fn watch_dynamic(&self, gvk: &Gvk, list: &List) -> Result<WatchStream<DynamicObject>, Error> {
         self.watch_kind(self.kind(gvk).await?, false, list)
     }
@@ -83,8 +83,8 @@ impl Client {
         metadata_only: bool,
         list: &List,
     ) -> Result<WatchStream<K>, Error> {
-        let list = self.placed_list(&kind, list)?;
-        // Here as well, so that a selector that cannot be read is known at once.
+        let list = self.list_in_namespace(&kind, list)?;
+        // Parse the selectors now, so that the caller gets the error.
         selection(&kind, &list)?;
         let accept = if metadata_only { wire::METADATA } else { "application/json" };
         let watch = Watch {
@@ -101,16 +101,16 @@ impl Client {
     }
 }
 
-/// A watch, and where it stands.
+/// A watch and its position.
 struct Watch {
     client: Client,
     kind: Kind,
     list: List,
     accept: &'static str,
-    /// Where the next watch begins; empty for the current state.
+    /// The resourceVersion of the next watch; empty for the current state.
     from: String,
     open: Option<Open>,
-    /// How often it failed since the last event.
+    /// The number of failures since the last event.
     failures: u32,
     ended: bool,
 }
@@ -140,7 +140,7 @@ struct MarkMeta {
 }
 
 impl Watch {
-    /// The next event; none at the end.
+    /// The next event; `None` at the end.
     async fn next<K: Writable>(&mut self) -> Option<Result<WatchEvent<K>, Error>> {
         loop {
             if self.ended {
@@ -149,13 +149,13 @@ impl Watch {
             let error = match self.line().await {
                 Ok(Some(line)) => match self.event(&line) {
                     Ok(event) => return Some(Ok(event)),
-                    // This one object cannot be read; the watch goes on.
+                    // One object cannot be decoded; the watch continues.
                     Err(error @ Error::Decode { .. }) => return Some(Err(error)),
                     Err(error) => error,
                 },
                 Ok(None) => {
                     self.open = None;
-                    // One that ends without an event would be asked for without a pause.
+                    // Avoid a busy loop if watches end without an event.
                     self.pause(None).await;
                     continue;
                 }
@@ -179,9 +179,9 @@ impl Watch {
         let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(8)).min(LONGEST_PAUSE);
         let asked = error.and_then(Error::retry_after).unwrap_or_default();
         if let Some(error) = error {
-            debug!(kind = ?self.kind, error = %Chain(error), again_in = ?pause.max(asked), "the watch broke");
+            debug!(kind = ?self.kind, error = %Chain(error), retry_in = ?pause.max(asked), "Restarting watch");
         }
-        // A watch that worked is opened again at once.
+        // Reopen a watch that worked without a delay.
         if self.failures > 0 || !asked.is_zero() {
             tokio::time::sleep(pause.max(asked)).await;
         }
@@ -194,11 +194,11 @@ impl Watch {
             None => self.opened().await?,
         };
         let open = self.open.insert(open);
-        // A server that does not end a watch in time is dead, or a proxy in between.
+        // A watch past its timeout is dead.
         tokio::time::timeout_at(open.deadline, open.lines.next()).await.unwrap_or(Ok(None))
     }
 
-    /// Exclusive, because the body of an open watch cannot be shared between threads.
+    /// Takes `&mut self`, because the body of an open watch is not `Sync`.
     async fn opened(&mut self) -> Result<Open, Error> {
         let (query, deadline) = (self.query()?, Instant::now() + WATCH + OVERDUE);
         let request = Request::get(query.as_str()).header(header::ACCEPT, self.accept).body(Vec::new());
@@ -241,7 +241,7 @@ impl Watch {
     }
 }
 
-/// Whether trying again does not help.
+/// Whether retrying does not help.
 fn is_final(error: &Error) -> bool {
     match error {
         Error::Status(status) => (400..500).contains(&status.code) && !error.is_too_many_requests(),

@@ -1,7 +1,7 @@
 //! Writes: create, update, patch, apply, delete.
 //!
-//! Every write goes through [`Client::write`]: it asks the fence, sends, and notes a write whose outcome is unknown.
-//! The caller notes the version that the answer gives.
+//! Every write goes through [`Client::write`]: it checks the fence, sends the request, and tracks a write with an
+//! unknown outcome. The caller tracks the version in the response.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use serde_json::Value;
 
 use super::applied::ApplyIntent;
 use super::unknown::{InFlight, Target, is_unknown};
-use super::write_tracker::Wrote;
+use super::write_tracker::WriteResult;
 use super::{Client, Delete, Error, Patch, Writable, path, read, selection};
 use crate::query::Query;
 use crate::{Gvk, Key, Kind, List, Object};
 
-/// The manager of fields that were written without naming one.
+/// The default field manager.
 const OWNER: &str = "kubewright";
 
 impl Client {
@@ -54,12 +54,12 @@ impl Client {
         self.written(&kind, &target, &body)
     }
 
-    /// Patches the object that `object` names, and returns it as it is now.
+    /// Patches the object that `object` names, and returns the result.
     pub async fn patch<K: Writable>(&self, object: &K, patch: &Patch) -> Result<K, Error> {
         self.send_patch(object, patch, None).await
     }
 
-    /// Patches an object or a subresource of it, and reads the answer as `A`.
+    /// Patches an object or a subresource, and decodes the response as `A`.
     pub(super) async fn send_patch<K: Writable, A: Writable>(
         &self,
         object: &K,
@@ -87,13 +87,13 @@ impl Client {
         self.write(kind, &target, Method::PATCH, query, patch.content_type(), bytes).await
     }
 
-    /// Server-side apply: sets the fields that `wanted` has, and removes those that an earlier apply had and this one
-    /// has not. A [`DynamicObject`](kube::api::DynamicObject) is applied in the same way.
+    /// Server-side apply: sets the fields of `wanted`, and removes fields of an earlier apply that `wanted` does not
+    /// have. A [`DynamicObject`](kube::api::DynamicObject) is applied in the same way.
     ///
-    /// Fields of other field managers are taken over; for a conflict instead, patch with [`Patch::apply`].
+    /// Takes ownership of conflicting fields; use [`Client::patch`] with [`Patch::apply`] to get a conflict instead.
     ///
-    /// Nothing is sent if the cache shows that it would change nothing: the same was applied before, and every field
-    /// of `wanted` still has the value from then. Other fields, such as a status, do not matter.
+    /// Nothing is sent if the cache shows that the apply would change nothing: the same intent was applied before, and
+    /// all its fields still have the values from then. Other fields, such as the status, do not matter.
     pub async fn apply<K: Writable>(&self, wanted: &K) -> Result<K::Stored, Error> {
         let (kind, key) = self.locate(wanted).await?;
         let patch = Patch::apply(typed(&kind, wanted)?)?.force();
@@ -118,16 +118,16 @@ impl Client {
         self.delete_with(object, &Delete::new()).await
     }
 
-    /// Deletes an object in a given way.
+    /// Deletes an object with options.
     pub async fn delete_with<K: Writable>(&self, object: &K, how: &Delete) -> Result<(), Error> {
         let (kind, key) = self.locate(object).await?;
         self.remove(&kind, &key, how).await
     }
 
-    /// Deletes the object of a key.
+    /// Deletes an object by key.
     pub async fn delete_key<K: Object>(&self, key: &Key, how: &Delete) -> Result<(), Error> {
         let kind = Kind::of::<K>();
-        let key = self.placed_key(&kind, key)?;
+        let key = self.key_in_namespace(&kind, key)?;
         self.remove(&kind, &key, how).await
     }
 
@@ -138,7 +138,7 @@ impl Client {
         let answer: Answer = self.answer(kind, &target, &body)?;
         match (answer.kind.as_str(), answer.details) {
             ("Status", Some(details)) if !details.uid.is_empty() => {
-                self.wrote(kind, key, None, &Wrote::Gone(details.uid));
+                self.wrote(kind, key, None, &WriteResult::Gone(details.uid));
             }
             ("Status", _) => {}
             _ => self.note_answer(kind, key, &answer.metadata),
@@ -146,18 +146,18 @@ impl Client {
         Ok(())
     }
 
-    /// Deletes all objects of a list, in one request. Objects in namespaces need a list of one namespace.
+    /// Deletes all objects of a list in one request. For namespaced kinds the list must have a namespace.
     pub async fn delete_all_of<K: Object>(&self, list: &List, how: &Delete) -> Result<(), Error> {
         self.remove_all(&Kind::of::<K>(), list, how).await
     }
 
-    /// Deletes all objects of a list, of a kind that is known at run time only.
+    /// Deletes all objects of a list, for a kind that is known only at run time.
     pub async fn delete_all_of_dynamic(&self, gvk: &Gvk, list: &List, how: &Delete) -> Result<(), Error> {
         self.remove_all(&self.kind(gvk).await?, list, how).await
     }
 
     async fn remove_all(&self, kind: &Kind, list: &List, how: &Delete) -> Result<(), Error> {
-        let list = self.placed_list(kind, list)?;
+        let list = self.list_in_namespace(kind, list)?;
         if kind.scope() == crate::Scope::Namespaced && list.namespace.is_none() {
             return Err(Error::NamespaceMissing { kind: kind.name().to_owned(), name: "*".to_owned() });
         }
@@ -168,11 +168,16 @@ impl Client {
         for Item { metadata } in answer.items.unwrap_or_default() {
             let key = metadata.key();
             match (metadata.deletion_timestamp.is_some(), metadata.resource_version.parse()) {
-                // Deleted before: this request may have changed nothing.
+                // Already terminating: this request may have changed nothing.
                 (true, _) => self.note_answer(kind, &key, &metadata),
-                // The answer has the objects from before their deletion, whose next version it does not give.
+                // The response has the objects before their deletion, without their next version.
                 (false, Ok(version)) => {
-                    self.wrote(kind, &key, metadata.labels.as_ref(), &Wrote::Deleted(metadata.uid, version));
+                    self.wrote(
+                        kind,
+                        &key,
+                        metadata.labels.as_ref(),
+                        &WriteResult::Deleted(metadata.uid, version),
+                    );
                 }
                 (false, Err(_)) => {}
             }
@@ -188,7 +193,7 @@ impl Client {
         serde_json::to_vec(&how).map_err(|source| unwritable(kind, source))
     }
 
-    /// Sends a write. If the response is lost, records the write as one that the server may have processed.
+    /// Sends a write. If the response is lost, tracks the write as one that the server may have processed.
     pub(super) async fn write(
         &self,
         kind: &Kind,
@@ -207,7 +212,7 @@ impl Client {
             .map_err(Error::Build)?;
         let fence = self.fence();
         fence.check().map_err(|_| Error::Fenced)?;
-        // Also noted if the caller drops this future while it waits.
+        // Also tracked if the caller drops this future while it waits.
         let sent = self.in_flight(kind, target);
         let result = fence.guard(self.send(request)).await.unwrap_or(Err(Error::Fenced));
         if !result.as_ref().is_err_and(is_unknown) {
@@ -222,7 +227,7 @@ impl Client {
         InFlight::new(self, kind, target, writes)
     }
 
-    /// Reads the answer to a write. If it cannot be read, the write happened, but its version is not known.
+    /// Decodes the response to a write. If that fails, the write happened, but its version is unknown.
     pub(super) fn answer<T: DeserializeOwned>(
         &self,
         kind: &Kind,
@@ -232,7 +237,7 @@ impl Client {
         read(kind, body).inspect_err(|_| drop(self.in_flight(kind, target)))
     }
 
-    /// Reads the object that a write answers with, and notes its version.
+    /// Decodes the object in the response to a write, and tracks its version.
     fn written<K: Writable>(&self, kind: &Kind, target: &Target, body: &[u8]) -> Result<K, Error> {
         let written: K = self.answer(kind, target, body)?;
         self.note(kind, &written);
@@ -270,20 +275,20 @@ impl Client {
     fn note<K: Writable>(&self, kind: &Kind, written: &K) {
         let meta = written.metadata();
         let key = Key::new(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default());
-        // An object without labels is known to have none.
+        // A missing map means that the object has no labels.
         let none = BTreeMap::new();
         let labels = meta.labels.as_ref().unwrap_or(&none);
-        self.wrote(kind, &key, Some(labels), &Wrote::Version(version(written)));
+        self.wrote(kind, &key, Some(labels), &WriteResult::Version(version(written)));
     }
 
-    /// Notes what an answer says of the object that was written, or of a part of it.
+    /// Tracks the version in the response to a write of an object or a subresource.
     pub(super) fn note_answer(&self, kind: &Kind, key: &Key, metadata: &AnswerMeta) {
         if let Ok(version) = metadata.resource_version.parse() {
-            self.wrote(kind, key, metadata.labels.as_ref(), &Wrote::Version(version));
+            self.wrote(kind, key, metadata.labels.as_ref(), &WriteResult::Version(version));
         }
     }
 
-    fn wrote(&self, kind: &Kind, key: &Key, labels: Option<&BTreeMap<String, String>>, wrote: &Wrote) {
+    fn wrote(&self, kind: &Kind, key: &Key, labels: Option<&BTreeMap<String, String>>, wrote: &WriteResult) {
         if let (Some(writes), Some(cache), false) = (self.writes(), &self.shared.cache, self.settings.dry_run)
         {
             writes.note(cache, kind, key, wrote, labels);
@@ -291,15 +296,15 @@ impl Client {
     }
 }
 
-/// The answer to a write, as far as it tells what the cache will see: an object, a list, a part or a Status.
+/// The parts of a response that predict what the cache will see. It is an object, a list, a subresource or a Status.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct Answer {
     kind: String,
-    /// Of a Status.
+    /// Only in a Status.
     details: Option<Details>,
     pub(super) metadata: AnswerMeta,
-    /// Of a list.
+    /// Only in a list.
     items: Option<Vec<Item>>,
 }
 
@@ -339,7 +344,7 @@ fn encoded<K: Writable>(kind: &Kind, object: &K) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(object).map_err(|source| unwritable(kind, source))
 }
 
-/// The object with its `apiVersion` and `kind`, which an apply must have.
+/// The object with `apiVersion` and `kind`, which an apply requires.
 fn typed<K: Writable>(kind: &Kind, object: &K) -> Result<Value, Error> {
     let mut value = serde_json::to_value(object).map_err(|source| unwritable(kind, source))?;
     if let Some(members) = value.as_object_mut() {

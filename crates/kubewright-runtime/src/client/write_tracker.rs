@@ -1,9 +1,10 @@
-//! The writes of one reconcile, so that the next reconcile of the same key can wait until the cache has seen them.
+//! Tracks the writes of one reconcile, so that the next reconcile of the same key can wait until the cache has seen
+//! them.
 //!
-//! A write whose answer is known is a [`PendingWrite`] of each informer that will report it. A write whose answer was
-//! lost is [`Unknown`]: before the key runs again, the server is asked whether it was processed.
+//! A write with a known response is a [`PendingWrite`] of each informer that will report it. A write with a lost
+//! response is [`Unknown`]: before the key runs again, its outcome is read from the server.
 //!
-//! Invariant: the informer of a pending write will report it. Waiting for another informer would hold the key for ever.
+//! Invariant: the informer of a pending write will report it. Waiting for another informer would block the key forever.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,15 +13,15 @@ use super::unknown::Unknown;
 use crate::cache::{Cache, Change, Informer};
 use crate::{Gvk, Key, Kind, LabelSelector};
 
-/// What was written.
+/// The result of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Wrote {
-    /// The object has this version now.
+pub(crate) enum WriteResult {
+    /// The object now has this version.
     Version(u64),
-    /// The object with this uid is gone.
+    /// The object with this uid no longer exists.
     Gone(String),
-    /// The object with this uid had this version, and was deleted then: it is gone, or a finalizer keeps it with a
-    /// newer version.
+    /// The object with this uid was deleted at this version. It no longer exists, or a finalizer keeps it with a newer
+    /// version.
     Deleted(String, u64),
 }
 
@@ -32,8 +33,8 @@ pub(crate) struct WriteTracker(Arc<Mutex<Writes>>);
 struct Writes {
     pending: BTreeMap<Key, Vec<PendingWrite>>,
     unknown: Vec<Unknown>,
-    /// Every write whose answer arrived. Events that these explain are the reconcile's own.
-    done: Vec<(Kind, Key, Wrote)>,
+    /// All writes with a response. Events that they explain are the reconcile's own.
+    done: Vec<(Kind, Key, WriteResult)>,
 }
 
 /// A write that the cache may not have seen yet.
@@ -43,7 +44,7 @@ pub(crate) enum Pending {
 }
 
 impl Pending {
-    /// Whether there is nothing to wait for.
+    /// Whether the cache has seen the write.
     pub(crate) fn is_seen(&self) -> bool {
         match self {
             Self::Write(write) => write.is_seen(),
@@ -51,7 +52,7 @@ impl Pending {
         }
     }
 
-    /// The writes to wait for. Asks the server if it is not known what it has done, until it answers.
+    /// The writes to wait for. If the outcome is unknown, reads it from the server first.
     pub(crate) async fn pending(self) -> Vec<PendingWrite> {
         match self {
             Self::Write(write) => vec![write],
@@ -66,19 +67,19 @@ pub(crate) struct PendingWrite {
     key: Key,
     /// The last version that was written.
     version: u64,
-    /// Set if the object was deleted after that: its uid, and the newest version that it had before. A newer version
-    /// is as good as its end.
+    /// Set if the object was deleted after that: its uid and its newest version before the deletion. A newer version
+    /// proves that the cache has seen the deletion request.
     deleted: Option<(String, u64)>,
 }
 
 impl WriteTracker {
-    /// Notes a write for every informer that will report it. `labels` are those that the object has now, if known.
+    /// Tracks a write for every informer that will report it. `labels` are the current labels of the object, if known.
     pub(crate) fn note(
         &self,
         cache: &Cache,
         kind: &Kind,
         key: &Key,
-        wrote: &Wrote,
+        wrote: &WriteResult,
         labels: Option<&BTreeMap<String, String>>,
     ) {
         let Writes { pending, done, .. } = &mut *self.lock();
@@ -87,15 +88,15 @@ impl WriteTracker {
             let known = pending.get_mut(key).into_iter().flatten();
             let mut known = known.filter(|write| Arc::ptr_eq(&write.informer, &informer));
             if let Some(write) = known.next() {
-                // An informer that reports an object also reports its end, and that it left the selection.
+                // An informer that has the object also reports its deletion, or that it no longer matches.
                 write.add(wrote);
-            } else if tells(&informer, key, labels) {
+            } else if reports(&informer, key, labels) {
                 pending.entry(key.clone()).or_default().push(PendingWrite::new(informer, key, wrote));
             }
         }
     }
 
-    /// Notes a write that the server may have processed.
+    /// Tracks a write that the server may have processed.
     pub(crate) fn note_unknown(&self, unknown: Unknown) {
         let writes = &mut self.lock().unknown;
         if unknown.is_watched() && !writes.contains(&unknown) {
@@ -103,12 +104,12 @@ impl WriteTracker {
         }
     }
 
-    /// Whether no write was answered.
+    /// Whether no write got a response.
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().done.is_empty()
     }
 
-    /// Whether one of the writes is the reason for a change of an object of this kind.
+    /// Whether one of the writes caused a change of an object of this kind.
     pub(crate) fn caused(&self, kind: &Kind, change: &Change) -> bool {
         let latest = change.latest();
         let is_of = |gvk: &Gvk| gvk.group == kind.gvk().group && gvk.kind == kind.gvk().kind;
@@ -116,14 +117,14 @@ impl WriteTracker {
             key == latest.key()
                 && is_of(kind.gvk())
                 && match (wrote, &change.new) {
-                    (Wrote::Version(version), Some(new)) => new.version() == *version,
-                    (Wrote::Gone(uid), None) => latest.uid() == *uid,
+                    (WriteResult::Version(version), Some(new)) => new.version() == *version,
+                    (WriteResult::Gone(uid), None) => latest.uid() == *uid,
                     _ => false,
                 }
         })
     }
 
-    /// What the caches have not seen yet.
+    /// The writes that the caches have not seen yet.
     pub(crate) fn unseen(&self) -> Vec<Pending> {
         let mut writes = self.lock();
         let (pending, unknown) = (std::mem::take(&mut writes.pending), std::mem::take(&mut writes.unknown));
@@ -137,12 +138,12 @@ impl WriteTracker {
     }
 }
 
-/// Whether an informer will report a write: it has the object, or selects it as it is now.
-pub(super) fn tells(informer: &Informer, key: &Key, labels: Option<&BTreeMap<String, String>>) -> bool {
+/// Whether an informer will report a write: it has the object, or its selector matches the new labels.
+pub(super) fn reports(informer: &Informer, key: &Key, labels: Option<&BTreeMap<String, String>>) -> bool {
     let Some(selection) = informer.selection(key.namespace()) else { return false };
     let all = selection.labels.is_empty() && selection.fields.is_empty();
     let selected = || {
-        // Only the server knows what a field selector selects. Such an object is not waited for the first time.
+        // Only the server evaluates field selectors. The first write of such an object is not waited for.
         let selector = selection.labels.parse::<LabelSelector>().ok().filter(|_| selection.fields.is_empty());
         selector.zip(labels).is_some_and(|(selector, labels)| selector.matches(labels))
     };
@@ -150,21 +151,21 @@ pub(super) fn tells(informer: &Informer, key: &Key, labels: Option<&BTreeMap<Str
 }
 
 impl PendingWrite {
-    pub(super) fn new(informer: Arc<Informer>, key: &Key, wrote: &Wrote) -> Self {
+    pub(super) fn new(informer: Arc<Informer>, key: &Key, wrote: &WriteResult) -> Self {
         let mut write = Self { informer, key: key.clone(), version: 0, deleted: None };
         write.add(wrote);
         write
     }
 
-    /// A deletion keeps the version: an object whose creation the cache has not seen yet is not there either.
-    fn add(&mut self, wrote: &Wrote) {
+    /// Records a write. A deletion keeps `version`: the cache may not have seen the creation yet.
+    fn add(&mut self, wrote: &WriteResult) {
         match wrote {
-            Wrote::Version(version) => {
+            WriteResult::Version(version) => {
                 self.version = *version;
                 self.deleted = None;
             }
-            Wrote::Gone(uid) => self.deleted = Some((uid.clone(), u64::MAX)),
-            Wrote::Deleted(uid, version) => {
+            WriteResult::Gone(uid) => self.deleted = Some((uid.clone(), u64::MAX)),
+            WriteResult::Deleted(uid, version) => {
                 self.version = self.version.max(*version);
                 self.deleted = Some((uid.clone(), *version));
             }
@@ -183,7 +184,7 @@ impl PendingWrite {
         informer.has_seen(self.key.namespace(), self.version) && self.deleted.as_ref().is_none_or(is_deleted)
     }
 
-    /// Waits until the cache has seen it.
+    /// Waits until the cache has seen the write.
     pub(crate) async fn seen(self) {
         self.informer.wait_until(self.key.namespace(), |informer| self.seen_by(informer)).await;
     }

@@ -1,9 +1,9 @@
-//! Who we say that we are.
+//! The user agent of this client.
 //!
-//! Owns the form of the user agent, which is client-go's with our own name behind: it is what people look for in the
-//! API server's audit log and in the managed fields of requests that name no field manager.
+//! It has client-go's form, followed by kubewright's version. It appears in the API server's audit log, and in the
+//! managed fields of requests without a field manager.
 
-/// `NAME/VERSION (OS/ARCH) kubewright/VERSION`, with Go's words for system and architecture.
+/// `NAME/VERSION (OS/ARCH) kubewright/VERSION`, with Go's names for OS and architecture.
 ///
 /// ```
 /// let agent = kubewright_runtime::connect::user_agent("markdown-view", "0.3.0");
@@ -16,14 +16,14 @@ pub fn user_agent(name: &str, version: &str) -> String {
     format!("{name}/{version} ({os}/{arch}) kubewright/{}", env!("CARGO_PKG_VERSION"))
 }
 
-/// The name of this program, as client-go takes it: the file's.
+/// The file name of this program, as in client-go.
 pub(super) fn program() -> String {
     let path = std::env::args_os().next().map(std::path::PathBuf::from);
     let name = path.as_deref().and_then(std::path::Path::file_name);
     name.map_or_else(|| "unknown".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// What can stand in a header between slashes and spaces; the rest becomes `_`.
+/// Replaces characters that are not valid in a product token by `_`.
 fn token(text: &str) -> String {
     let kept = |c: char| if c.is_ascii_graphic() && !matches!(c, '/' | '(' | ')') { c } else { '_' };
     if text.is_empty() { "unknown".to_owned() } else { text.chars().map(kept).collect() }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_agent_is_always_a_header() {
+    fn a_user_agent_is_always_a_valid_header() {
         for (name, version) in [("a", "1"), ("", ""), ("with space/and\nline", "1.0 (β)"), ("ü", "v1")] {
             let agent = user_agent(name, version);
             assert!(http::HeaderValue::from_str(&agent).is_ok(), "{agent}");

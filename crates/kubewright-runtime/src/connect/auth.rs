@@ -1,10 +1,10 @@
-//! Credentials, in the header of each request.
+//! Adds credentials to the headers of each request.
 //!
-//! Owns [`Authorize`], which adds them, and the token file. The invariant: a token that can expire is never older than
-//! it may be. kube's layer does the same, and knows the `auth-provider` that kubectl dropped in 1.26 as well, for which
-//! it has a JSONPath and a regular expression engine.
+//! Owns [`Authorize`] and the token file. Invariant: an expired token is never sent if a newer one is available. kube's
+//! layer also supports the `auth-provider` that kubectl 1.26 removed, at the cost of a JSONPath and a regular
+//! expression engine.
 //!
-//! Who is acted for (`Impersonate-*`) is not said here.
+//! The `Impersonate-*` headers are set elsewhere.
 
 mod plugin;
 
@@ -30,45 +30,45 @@ use crate::Clock;
 use plugin::Plugin;
 pub use plugin::PluginError;
 
-/// The shortest time between two reads of the token file. It is small, so that a new token is used soon.
+/// The minimum time between two reads of the token file. It is short, so that a new token is used soon.
 const REREAD: Duration = Duration::from_secs(1);
 
-/// Credentials cannot be used.
+/// The credentials are missing or invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
-    /// The user has a kind of credentials that is no more.
+    /// The credential type is no longer supported.
     #[error(
-        "the kubeconfig's user has the auth-provider {0:?}, which kubectl 1.26 dropped; have an exec plugin instead, \
-         which `kubectl config set-credentials NAME --exec-command COMMAND` writes"
+        "the kubeconfig's user has the auth-provider {0:?}, which kubectl 1.26 removed; use an exec plugin instead: \
+         `kubectl config set-credentials NAME --exec-command COMMAND`"
     )]
     Provider(String),
-    /// The token, or user name and password, cannot stand in a header.
-    #[error("{0} cannot be sent; it must be one line of printable ASCII")]
+    /// The token, or the user name and password, is not a valid header.
+    #[error("{0} is not a valid header; it must be one line of printable ASCII")]
     Header(&'static str),
-    /// The token's file cannot be read.
-    #[error("the token file {} cannot be read", path.display())]
+    /// The token file cannot be read.
+    #[error("failed to read the token file {}", path.display())]
     TokenFile {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// The token's file is empty.
+    /// The token file is empty.
     #[error("the token file {} is empty", .0.display())]
     NoToken(PathBuf),
-    /// An exec plugin gave no credentials.
+    /// An exec plugin returned no credentials.
     #[error(transparent)]
     Plugin(#[from] PluginError),
-    /// The client certificate cannot be used.
+    /// The client certificate is invalid.
     #[error(transparent)]
     Certificate(#[from] TlsError),
 }
 
-/// Who we are, as far as a header says it.
+/// The credentials that are sent in a header.
 #[derive(Clone)]
 pub(super) enum Credentials {
-    /// By certificate, or not at all.
+    /// Client certificate or anonymous.
     None,
     Fixed(HeaderValue),
     File(Arc<TokenFile>),
@@ -76,7 +76,7 @@ pub(super) enum Credentials {
 }
 
 impl Credentials {
-    /// Those of a user. A plugin runs once, so that what is wrong with it is known now.
+    /// The credentials of a user. Runs an exec plugin once, so that its errors are reported at startup.
     pub(super) fn of(
         user: &AuthInfo,
         identity: &Arc<Identity>,
@@ -110,11 +110,11 @@ fn header(scheme: &str, secret: &str, what: &'static str) -> Result<HeaderValue,
     Ok(value)
 }
 
-/// A token in a file, as pods have it. If it cannot be read again, the last one stays: some delete it once they are
-/// sure that it was read.
+/// A token file, such as that of a service account. If it cannot be read again, the last token is kept: some agents
+/// delete the file after it was read.
 pub(super) struct TokenFile {
     path: PathBuf,
-    /// The token, and when it was read, unless it must be read again.
+    /// The token, and when it was read; `None` to read it again.
     last: Mutex<(HeaderValue, Option<Instant>)>,
 }
 
@@ -133,7 +133,7 @@ impl TokenFile {
         }
     }
 
-    /// Reads the file in place: to hand this to another thread would cost more than the reading.
+    /// Reads the file synchronously: dispatching to another thread would cost more than the read.
     fn header(&self) -> HeaderValue {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.1.is_none_or(|read| read.elapsed() >= REREAD) {
@@ -141,7 +141,7 @@ impl TokenFile {
                 Ok(header) => last.0 = header,
                 Err(error) => {
                     let error: &dyn std::error::Error = &error;
-                    tracing::debug!(error, "the token cannot be read again; the last one stays");
+                    tracing::debug!(error, "failed to reload the token file; using the last token");
                 }
             }
             last.1 = Some(Instant::now());
@@ -149,13 +149,13 @@ impl TokenFile {
         last.0.clone()
     }
 
-    /// The server does not accept the token: the next request reads the file again.
+    /// Reads the file again at the next request, because the server rejected the token.
     fn expire(&self) {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).1 = None;
     }
 }
 
-/// Marks a response with status 401 whose request can succeed with new credentials.
+/// Marks a 401 response whose request can succeed with new credentials.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Renewable;
 
@@ -217,7 +217,7 @@ where
     }
 }
 
-/// An answer that is waited for, after a plugin's if there is one.
+/// The response future, after that of a plugin if there is one.
 pub(super) enum Authorized<F: Future> {
     Sent(F),
     /// With the token that was sent.

@@ -1,7 +1,7 @@
-//! The deadline of a request: from the first attempt, with all retries, to the last byte of the answer.
+//! The deadline of a request, from the first attempt through all retries to the last byte of the response.
 //!
-//! Owns [`Deadline`]. Requests whose answer has no end have no deadline: watches, streamed lists, logs, `exec` and
-//! other subresources that carry a stream.
+//! Requests with an endless response have no deadline: watches, streamed lists, logs, `exec` and other streaming
+//! subresources.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,12 +14,12 @@ use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 use tower::{BoxError, Service};
 
-/// There was no complete answer in time.
+/// The response was not complete in time.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("no complete answer from the API server within {0:?}")]
+#[error("no complete response from the API server within {0:?}")]
 pub(crate) struct DeadlineExceeded(pub(crate) Duration);
 
-/// Whether the answer to a request is a stream without an end.
+/// Whether the response to a request is an endless stream.
 pub(super) fn is_stream<B>(request: &Request<B>) -> bool {
     let uri = request.uri();
     let parameters = uri.query().unwrap_or_default().split('&');
@@ -35,7 +35,7 @@ pub(super) fn is_stream<B>(request: &Request<B>) -> bool {
         || request.headers().contains_key(header::UPGRADE)
 }
 
-/// Ends requests that take longer than they may.
+/// Fails requests that exceed their deadline.
 #[derive(Debug, Clone)]
 pub(super) struct Deadline<S> {
     inner: S,
@@ -77,7 +77,7 @@ where
     }
 }
 
-/// The body of an answer, which fails at the deadline.
+/// A response body that fails at the deadline.
 #[derive(Debug)]
 pub(super) struct Bounded<B> {
     body: B,
@@ -122,7 +122,7 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(30);
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_without_an_answer_fails_at_its_deadline() {
+    async fn a_request_without_a_response_fails_at_its_deadline() {
         let silent = tower::service_fn(|_: Request<()>| {
             std::future::pending::<Result<Response<Full<Bytes>>, BoxError>>()
         });
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_that_stops_fails_at_the_deadline_of_its_request() {
+    async fn a_response_that_stalls_fails_at_the_deadline() {
         let half = tower::service_fn(|_: Request<()>| async {
             tokio::time::sleep(Duration::from_secs(10)).await;
             let body = StreamBody::new(futures_util::stream::pending::<Result<Frame<Bytes>, BoxError>>());

@@ -1,6 +1,6 @@
-//! Where the cluster is.
+//! Finds the configuration of the cluster.
 //!
-//! Owns the order in which that is looked for, and the words for when it is not found. It opens no connection.
+//! Owns the order of the sources and the error if there is none. It opens no connection.
 
 use std::path::PathBuf;
 
@@ -9,46 +9,46 @@ use kube::config::InClusterError;
 
 use super::kubeconfig::{Environment, Kubeconfig, KubeconfigError};
 
-/// What the user said of the cluster, with flags. The default is nothing.
+/// The cluster that the user selected with flags. By default nothing is selected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Source {
-    /// The kubeconfig to read, `--kubeconfig`.
+    /// The path of the kubeconfig, `--kubeconfig`.
     pub kubeconfig: Option<PathBuf>,
-    /// The context in it, `--context`; its current one if none.
+    /// The context, `--context`; the current context if `None`.
     pub context: Option<String>,
 }
 
-/// There is no cluster to talk to.
+/// No configuration of a cluster was found.
 #[derive(Debug, thiserror::Error)]
 pub enum InferError {
-    /// The file that a flag names is not usable.
-    #[error("--kubeconfig {path} cannot be used; give a kubeconfig that `kubectl --kubeconfig` takes")]
+    /// The file of `--kubeconfig` is invalid.
+    #[error("invalid --kubeconfig {path}; check it with `kubectl --kubeconfig`")]
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: KubeconfigError,
     },
-    /// There is no such context.
-    #[error("--context {context} cannot be used; `kubectl config get-contexts` lists those that are there")]
+    /// The context of `--context` does not exist or is invalid.
+    #[error("invalid --context {context}; run `kubectl config get-contexts` to list contexts")]
     Context {
         /// The context.
         context: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: KubeconfigError,
     },
-    /// There is a kubeconfig, and it is not usable.
-    #[error("the kubeconfig cannot be used; correct it, or set KUBECONFIG or --kubeconfig to another")]
+    /// The kubeconfig is invalid.
+    #[error("invalid kubeconfig; correct it, or set KUBECONFIG or --kubeconfig to another file")]
     Kubeconfig(#[source] KubeconfigError),
-    /// Neither a kubeconfig nor a pod.
+    /// There is no kubeconfig, and the process does not run in a pod.
     #[error(
-        "no cluster to talk to: set KUBECONFIG or --kubeconfig to a kubeconfig, or write ~/.kube/config; \
-         inside a pod, mount a service account's token (this is not one: {in_cluster})"
+        "no cluster configured: set KUBECONFIG or --kubeconfig, or create ~/.kube/config; \
+         in a pod, mount a service account token (in-cluster configuration failed: {in_cluster})"
     )]
     Nowhere {
-        /// Why this is no pod.
+        /// Why the in-cluster configuration failed.
         in_cluster: InClusterError,
         /// Why there is no kubeconfig.
         #[source]
@@ -56,8 +56,8 @@ pub enum InferError {
     },
 }
 
-/// Finds the cluster: the file or the context that the user named, else `KUBECONFIG` or `~/.kube/config`, else the
-/// pod's service account. This is kube's order.
+/// Finds the cluster: the file or context that the user selected, else `KUBECONFIG` or `~/.kube/config`, else the pod's
+/// service account. This is kube's order.
 pub async fn infer(source: &Source) -> Result<Config, InferError> {
     let environment = Environment::of_this_process();
     let context = source.context.as_deref();
@@ -74,7 +74,7 @@ pub async fn infer(source: &Source) -> Result<Config, InferError> {
         let found = Kubeconfig::find(&environment).and_then(|found| found.config(context, &environment));
         match (found, context) {
             (Ok(config), _) => config,
-            // Who names a context means a kubeconfig, not a pod.
+            // A named context implies a kubeconfig, not a pod.
             (Err(source), Some(context)) => {
                 return Err(InferError::Context { context: context.to_owned(), source });
             }
@@ -87,7 +87,7 @@ pub async fn infer(source: &Source) -> Result<Config, InferError> {
     Ok(config)
 }
 
-/// The user's own mistake in a file is worth more than that this is no pod.
+/// Prefers an error in an existing kubeconfig over the in-cluster error.
 fn neither(kubeconfig: KubeconfigError, in_cluster: InClusterError) -> InferError {
     let missing = match &kubeconfig {
         KubeconfigError::Home => true,

@@ -1,9 +1,8 @@
-//! Kubeconfigs: read, merged as kubectl merges them, and made into a configuration.
+//! Reads kubeconfigs, merges them like kubectl, and converts them to a [`Config`].
 //!
-//! Owns the fields of a kubeconfig and the words for what is wrong in one. The invariant: what is wrong is said with
-//! its file and line. It opens no connection and runs no plugin.
+//! Invariant: errors name the file and the line. It opens no connection and runs no plugin.
 //!
-//! What a context does not use is not looked at: a mistake in another user's entry is no reason not to start.
+//! Only the entries of the selected context are validated: a mistake in another user's entry does not matter.
 
 mod fields;
 
@@ -21,51 +20,51 @@ use super::yaml::{self, Content};
 
 use fields::Fields;
 
-/// A kubeconfig cannot be used.
+/// An invalid kubeconfig.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
-    /// Nobody said where one is, and there is no home folder to look in.
-    #[error("neither KUBECONFIG nor a home folder is there")]
+    /// `KUBECONFIG` is not set, and there is no home directory.
+    #[error("KUBECONFIG is not set and no home directory was found")]
     Home,
     /// A file cannot be read.
-    #[error("{} cannot be read", path.display())]
+    #[error("failed to read {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// Something in a file is not as it must be.
+    /// The content of a file is invalid.
     #[error("{}:{line}: {what}", path.display())]
     Content {
         /// The file.
         path: PathBuf,
-        /// Counted from 1.
+        /// The line, starting at 1.
         line: usize,
-        /// What is wrong, and what would be right.
+        /// What is wrong, and the expected content.
         what: String,
     },
-    /// No context was chosen.
-    #[error("no context is chosen; choose one with `kubectl config use-context`")]
+    /// There is no current context.
+    #[error("no current context; set one with `kubectl config use-context`")]
     NoContext,
-    /// The context is not there.
-    #[error("there is no context {0:?}")]
+    /// The context does not exist.
+    #[error("context {0:?} does not exist")]
     Context(String),
-    /// A context's cluster is not there.
-    #[error("context {context:?} names the cluster {cluster:?}, which is not there")]
+    /// The cluster of a context does not exist.
+    #[error("context {context:?} refers to cluster {cluster:?}, which does not exist")]
     Cluster {
         /// The context.
         context: String,
         /// The cluster.
         cluster: String,
     },
-    /// The environment names a proxy that is none.
-    #[error("HTTPS_PROXY is {0:?}, which is no URL; write http://HOST:PORT")]
+    /// The proxy in the environment is not a URL.
+    #[error("HTTPS_PROXY is {0:?}, which is not a URL; use http://HOST:PORT")]
     Proxy(String, #[source] http::uri::InvalidUri),
 }
 
-/// What the environment says of clusters.
+/// The environment variables that select clusters and proxies.
 #[derive(Debug, Default)]
 pub(super) struct Environment {
     pub(super) kubeconfig: Option<OsString>,
@@ -86,7 +85,7 @@ impl Environment {
     }
 }
 
-/// What stands in one or several files. The first to say something wins.
+/// The merged content of one or several files. The first file that sets a value wins.
 #[derive(Default)]
 pub(super) struct Kubeconfig {
     current_context: Option<String>,
@@ -102,8 +101,7 @@ struct Entry {
 }
 
 impl Kubeconfig {
-    /// Reads what the environment names: the files of `KUBECONFIG`, else `~/.kube/config`. Of several, those that are
-    /// not there are left out.
+    /// Reads the files of `KUBECONFIG`, or `~/.kube/config`. Of several files, missing ones are skipped.
     pub(super) fn find(environment: &Environment) -> Result<Self, KubeconfigError> {
         let named: Vec<PathBuf> = environment.kubeconfig.iter().flat_map(std::env::split_paths).collect();
         let named: Vec<PathBuf> = named.into_iter().filter(|path| !path.as_os_str().is_empty()).collect();
@@ -135,7 +133,7 @@ impl Kubeconfig {
         let bytes =
             std::fs::read(path).map_err(|source| KubeconfigError::Read { path: path.to_owned(), source })?;
         let wrong = |line, what| KubeconfigError::Content { path: path.to_owned(), line, what };
-        let text = text_of(bytes).ok_or_else(|| wrong(1, "this is no text".to_owned()))?;
+        let text = text_of(bytes).ok_or_else(|| wrong(1, "this file is not text".to_owned()))?;
         let documents = yaml::documents(&text).map_err(|mistake| wrong(mistake.line, mistake.what))?;
         let mut merged = Self::default();
         for node in documents {
@@ -148,14 +146,15 @@ impl Kubeconfig {
 
     fn of(root: &Fields) -> Result<Self, KubeconfigError> {
         if !matches!(root.node.content, Content::Map(_)) {
-            return Err(
-                root.wrong(root.node.line, "this is no kubeconfig, which starts with `apiVersion: v1`")
-            );
+            return Err(root.wrong(
+                root.node.line,
+                "this is not a kubeconfig; a kubeconfig starts with `apiVersion: v1`",
+            ));
         }
         for (key, value) in [("kind", "Config"), ("apiVersion", "v1")] {
             let written = root.text(key)?;
             if written.is_some_and(|written| written != value) {
-                return Err(root.wrong_field(key, &format!("a kubeconfig has `{key}: {value}`")));
+                return Err(root.wrong_field(key, &format!("expected `{key}: {value}`")));
             }
         }
         Ok(Self {
@@ -179,7 +178,7 @@ impl Kubeconfig {
         }
     }
 
-    /// The configuration of a context, the current one if none is named.
+    /// The configuration of a context, or of the current one.
     pub(super) fn config(
         &self,
         context: Option<&str>,
@@ -190,16 +189,16 @@ impl Kubeconfig {
         let cluster = context.text("cluster")?.unwrap_or_default();
         let missing = || KubeconfigError::Cluster { context: name.to_owned(), cluster: cluster.clone() };
         let cluster = find(&self.clusters, &cluster).ok_or_else(missing)?;
-        // As for client-go, a user that is not there is one without credentials.
+        // As in client-go, a missing user has no credentials.
         let user = context.text("user")?.and_then(|user| find(&self.users, &user));
 
         let server = cluster.text("server")?.filter(|server| !server.is_empty());
         let server = server.ok_or_else(|| {
-            cluster.wrong(cluster.node.line, "this cluster has no server; write `server: https://HOST:PORT`")
+            cluster.wrong(cluster.node.line, "this cluster has no server; add `server: https://HOST:PORT`")
         })?;
         let url: http::Uri = server
             .parse()
-            .map_err(|error| cluster.wrong_field("server", &format!("{server:?} is no URL: {error}")))?;
+            .map_err(|error| cluster.wrong_field("server", &format!("{server:?} is not a URL: {error}")))?;
         let mut config = Config::new(url);
         if let Some(namespace) = context.text("namespace")?.filter(|namespace| !namespace.is_empty()) {
             config.default_namespace = namespace;
@@ -212,15 +211,14 @@ impl Kubeconfig {
             let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem)
                 .map(|certificate| certificate.map(|certificate| certificate.to_vec()))
                 .collect();
-            let certificates = certificates.map_err(|error| {
-                cluster.wrong_field(field, &format!("these are no certificates in PEM form: {error}"))
-            })?;
+            let certificates = certificates
+                .map_err(|error| cluster.wrong_field(field, &format!("not PEM certificates: {error}")))?;
             config.root_cert = Some(certificates);
         }
         config.proxy_url = match cluster.text("proxy-url")?.filter(|url| !url.is_empty()) {
             Some(url) => Some(url.parse().map_err(|error| {
                 cluster
-                    .wrong_field("proxy-url", &format!("{url:?} is no URL: {error}; write http://HOST:PORT"))
+                    .wrong_field("proxy-url", &format!("{url:?} is not a URL: {error}; use http://HOST:PORT"))
             })?),
             None => proxy::from_environment(&config.cluster_url, environment)?,
         };
@@ -247,7 +245,7 @@ fn find<'a>(entries: &'a [Entry], name: &str) -> Option<&'a Fields> {
     entries.iter().find(|entry| entry.name == name).map(|entry| &entry.fields)
 }
 
-/// A file's text. Editors of Windows write UTF-16, and marks at the beginning.
+/// Decodes the text of a file. Windows editors write UTF-16 and byte order marks.
 fn text_of(bytes: Vec<u8>) -> Option<String> {
     let utf_16 = |unit: fn([u8; 2]) -> u16| {
         let units: Vec<u16> = bytes[2..].as_chunks().0.iter().map(|pair| unit(*pair)).collect();

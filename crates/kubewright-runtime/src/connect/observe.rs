@@ -1,7 +1,7 @@
-//! What goes out, counted and logged.
+//! Request metrics and logs.
 //!
-//! Owns the metrics of client-go by their names. It sits below the retries, so each attempt counts. Bodies are measured
-//! as they pass, except for watches and other streams.
+//! Owns client-go's request metrics, under the same names. It sits below the retries, so each attempt counts. Body
+//! sizes are measured except for watches and other streams.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use tower::{Layer, Service};
 use super::deadline::is_stream;
 use super::warnings::Warnings;
 
-/// client-go's, in bytes.
+/// client-go's size buckets, in bytes.
 const SIZES: [f64; 11] = [
     64.0,
     256.0,
@@ -35,7 +35,7 @@ const SIZES: [f64; 11] = [
     4_194_304.0,
     16_777_216.0,
 ];
-/// client-go's, in seconds.
+/// client-go's latency buckets, in seconds.
 const BUCKETS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -75,7 +75,7 @@ pub struct ClientMetrics {
 }
 
 impl ClientMetrics {
-    /// Makes the families and registers them.
+    /// Creates and registers the metrics.
     pub fn register(registry: &mut Registry) -> Self {
         let made = Self {
             requests: Family::default(),
@@ -91,7 +91,7 @@ impl ClientMetrics {
         );
         registry.register(
             "rest_client_request_duration_seconds",
-            "Request latency in seconds, until the head of the answer. Broken down by verb, and host",
+            "Request latency in seconds, until the response headers. Broken down by verb, and host",
             made.durations.clone(),
         );
         registry.register(
@@ -120,14 +120,14 @@ impl ClientMetrics {
         self.requests.get_or_create(&RequestLabels { code, method, host }).inc();
     }
 
-    /// Counts a request that is sent again, by the outcome of its last attempt.
+    /// Counts a retry by the outcome of the previous attempt.
     pub(super) fn count_retry(&self, method: &http::Method, host: &str, status: Option<http::StatusCode>) {
         let (verb, host) = (method.as_str().to_owned(), host.to_owned());
         self.retries.get_or_create(&RetryLabels { code: code_of(status), verb, host }).inc();
     }
 }
 
-/// The label of an outcome. client-go writes a missing response as `<error>`.
+/// The `code` label of an outcome. client-go uses `<error>` for a missing response.
 fn code_of(status: Option<http::StatusCode>) -> String {
     status.map_or_else(|| "<error>".to_owned(), |status| status.as_str().to_owned())
 }
@@ -137,7 +137,7 @@ pub(super) fn host_of(uri: &http::Uri) -> &str {
     uri.authority().map_or("", http::uri::Authority::as_str)
 }
 
-/// Puts [`Observe`] around a service.
+/// The layer of [`Observe`].
 #[derive(Debug, Clone)]
 pub struct ObserveLayer {
     metrics: Option<ClientMetrics>,
@@ -145,7 +145,7 @@ pub struct ObserveLayer {
 }
 
 impl ObserveLayer {
-    /// Logs requests and the server's warnings, and counts if there is where to.
+    /// Logs requests and server warnings, and counts requests if `metrics` is set.
     pub fn new(metrics: Option<ClientMetrics>) -> Self {
         Self { metrics, warnings: Arc::default() }
     }
@@ -159,8 +159,8 @@ impl<S> Layer<S> for ObserveLayer {
     }
 }
 
-/// Logs each request at debug level once its answer has begun, and counts it. Logs each distinct `Warning` of the
-/// server once. The services below box their futures already, so that this one does not.
+/// Logs each request at debug level when its response begins, and counts it. Logs each distinct `Warning` header once.
+/// The services below already box their futures, so this one does not.
 #[derive(Debug, Clone)]
 pub struct Observe<S> {
     inner: S,
@@ -194,11 +194,11 @@ where
     }
 }
 
-/// An answer that is waited for.
+/// The response future.
 pub struct Observing<F> {
     method: http::Method,
     uri: http::Uri,
-    /// Of the request's body, if known.
+    /// The size of the request body, if known.
     size: Option<u64>,
     is_stream: bool,
     with: ObserveLayer,
@@ -217,7 +217,7 @@ where
         let status = answer.as_ref().ok().map(Response::status);
         let took = self.start.elapsed();
         let Self { method, uri, with: ObserveLayer { metrics, warnings }, .. } = &*self;
-        tracing::debug!(%method, %uri, status = status.map(|status| status.as_u16()), ?took, "asked the API server");
+        tracing::debug!(%method, %uri, status = status.map(|status| status.as_u16()), ?took, "Sent request to the API server");
         if let Ok(answer) = &answer {
             warnings.log(answer.headers());
         }
@@ -241,11 +241,11 @@ where
 type Sizes = Family<VerbLabels, Histogram, fn() -> Histogram>;
 
 fn observe(sizes: &Sizes, labels: &VerbLabels, bytes: u64) {
-    #[expect(clippy::cast_precision_loss, reason = "a histogram has no use for single bytes of petabytes")]
+    #[expect(clippy::cast_precision_loss, reason = "precision beyond 2^53 bytes does not matter")]
     sizes.get_or_create(labels).observe(bytes as f64);
 }
 
-/// The body of an answer, whose size is observed when it was read or is dropped.
+/// A response body whose size is observed when it has been read or is dropped.
 #[derive(Debug)]
 pub struct Measured<B> {
     body: B,
@@ -333,7 +333,7 @@ mod tests {
             r#"rest_client_request_duration_seconds_bucket{le="0.25",verb="GET",host="10.0.0.1:443"} 4"#,
             r#"rest_client_request_size_bytes_sum{verb="GET",host="10.0.0.1:443"} 400.0"#,
             r#"rest_client_request_size_bytes_count{verb="GET",host="10.0.0.1:443"} 4"#,
-            // Not that of the watch.
+            // The response of the watch is not measured.
             r#"rest_client_response_size_bytes_sum{verb="GET",host="10.0.0.1:443"} 302.0"#,
             r#"rest_client_response_size_bytes_bucket{le="512.0",verb="GET",host="10.0.0.1:443"} 2"#,
         ] {

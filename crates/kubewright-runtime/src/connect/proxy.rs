@@ -1,7 +1,7 @@
-//! Proxies: when one is used, and the tunnel through it.
+//! Proxies: their selection and the tunnel through them.
 //!
-//! Owns what `proxy-url`, `HTTPS_PROXY` and `NO_PROXY` mean, and HTTP's `CONNECT`, which makes a proxy a wire: TLS and
-//! HTTP/2 are spoken with the cluster, not with the proxy. SOCKS is refused.
+//! Owns `proxy-url`, `HTTPS_PROXY` and `NO_PROXY`, and HTTP `CONNECT`: TLS and HTTP/2 are end-to-end with the cluster.
+//! SOCKS is not supported.
 
 use std::net::IpAddr;
 
@@ -14,11 +14,11 @@ use super::ConnectError;
 use super::kubeconfig::{Environment, KubeconfigError};
 use super::stream::Io;
 
-/// The head of a proxy's answer is small, or it is no proxy's.
+/// The maximum size of a proxy's response headers.
 const LONGEST_HEAD: usize = 8 * 1024;
 
-/// The proxy that the environment has for a cluster, as Go's programs understand it: none for this machine, nor for
-/// what `NO_PROXY` names. A kubeconfig's `proxy-url` is asked neither.
+/// The proxy for a cluster from the environment, with Go's rules: none for localhost and for hosts in `NO_PROXY`. A
+/// kubeconfig's `proxy-url` takes precedence over both.
 pub(super) fn from_environment(
     cluster: &Uri,
     environment: &Environment,
@@ -27,7 +27,7 @@ pub(super) fn from_environment(
     if cluster.scheme_str() != Some("https") || is_excepted(cluster, environment.no_proxy.as_deref()) {
         return Ok(None);
     }
-    // A bare HOST:PORT is what curl takes.
+    // Like curl, accept a bare HOST:PORT.
     let url = if proxy.contains("://") { proxy.clone() } else { format!("http://{proxy}") };
     url.parse().map(Some).map_err(|error| KubeconfigError::Proxy(proxy.clone(), error))
 }
@@ -59,7 +59,7 @@ fn is_excepted(cluster: &Uri, no_proxy: Option<&str>) -> bool {
     })
 }
 
-/// Is `host` of the domain? `example.com` is the host of that name and all below it, `.example.com` those below it.
+/// Whether a rule matches a host: `example.com` matches the host and its subdomains, `.example.com` only subdomains.
 fn is_named(host: &str, rule: &str) -> bool {
     let domain = rule.trim_start_matches('*').trim_start_matches('.');
     let below = host.len().checked_sub(domain.len()).and_then(|at| host.split_at_checked(at));
@@ -85,15 +85,15 @@ fn is_within(address: IpAddr, network: &str, length: &str) -> bool {
     }
 }
 
-/// A host without the brackets that URLs put around IPv6.
+/// A host without the brackets of IPv6 URLs.
 pub(super) fn bare(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
-/// A proxy that knows `CONNECT`.
+/// A proxy that supports `CONNECT`.
 #[derive(Clone)]
 pub(super) struct Proxy {
-    /// Where it is; with `https`, it is spoken to over TLS.
+    /// Its address; `https` means TLS to the proxy.
     pub(super) at: Uri,
     authorization: Option<String>,
 }
@@ -111,7 +111,7 @@ impl Proxy {
         Ok(Self { at, authorization })
     }
 
-    /// Asks the proxy at the other end of `io` to connect it with `to`.
+    /// Asks the proxy on the other side of `io` to connect to `to`.
     pub(super) async fn tunnel(&self, io: &mut dyn Io, to: &Uri) -> Result<(), TunnelError> {
         let host = to.host().unwrap_or_default();
         let port = to.port_u16().unwrap_or(if to.scheme_str() == Some("http") { 80 } else { 443 });
@@ -123,7 +123,7 @@ impl Proxy {
         io.flush().await?;
         let mut answer = Vec::new();
         while !answer.ends_with(b"\r\n\r\n") {
-            // What comes behind the head is the cluster's, so that not a byte too much may be read.
+            // Bytes after the headers belong to the cluster, so do not read beyond them.
             answer.push(io.read_u8().await?);
             if answer.len() > LONGEST_HEAD {
                 return Err(TunnelError::NoProxy);
@@ -141,14 +141,14 @@ impl Proxy {
     }
 }
 
-/// A proxy would not connect us.
+/// The proxy did not open a tunnel.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TunnelError {
-    #[error("the proxy wants other credentials; write them into its URL, http://USER:PASSWORD@HOST:PORT")]
+    #[error("the proxy rejected the credentials; set them in its URL: http://USER:PASSWORD@HOST:PORT")]
     Credentials,
     #[error("the proxy refused to connect to the cluster: {0}")]
     Refused(String),
-    #[error("what answers at the proxy's address is no HTTP proxy")]
+    #[error("the server at the proxy's address is not an HTTP proxy")]
     NoProxy,
     #[error("the proxy closed the connection")]
     Io(#[from] std::io::Error),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_excepts_hosts_as_in_go() {
+    fn no_proxy_matches_hosts_as_in_go() {
         let of = |cluster: &str, no_proxy: &str| {
             let environment = Environment {
                 https_proxy: Some("proxy.example:3128".to_owned()),
@@ -207,11 +207,11 @@ mod tests {
         }
         let wrong = Environment { https_proxy: Some("http://a b".to_owned()), ..Environment::default() };
         let error = from_environment(&uri("https://a.example"), &wrong).unwrap_err().to_string();
-        assert!(error.contains("write http://HOST:PORT"), "{error}");
+        assert!(error.contains("use http://HOST:PORT"), "{error}");
     }
 
     #[test]
-    fn only_proxies_that_know_connect_are_taken() {
+    fn only_http_proxies_are_accepted() {
         assert!(Proxy::new(uri("http://proxy:3128")).unwrap().authorization.is_none());
         let proxy = Proxy::new(uri("https://me:p%40ss@proxy:3128")).unwrap();
         assert_eq!(proxy.authorization.as_deref(), Some("bWU6cEBzcw=="));

@@ -1,13 +1,13 @@
 //! Retries of requests, by client-go's rules.
 //!
-//! Owns [`Retries`], the policy of the retry layer. A request is sent again when
+//! [`Retries`] is the policy of the retry layer. A request is retried if
 //!
-//! - the server answered 429 or 5xx with a `Retry-After` header, whatever the method;
-//! - the server answered 401, and the credentials were renewed meanwhile; once, and not a rule of client-go;
-//! - the connection could not be opened, whatever the method: the server has not seen the request;
-//! - the request is a read, and the connection broke before a response.
+//! - the server responded with 429 or 5xx and a `Retry-After` header, for any method;
+//! - the server responded with 401 and the credentials have been renewed since; once only, and not a rule of client-go;
+//! - the connection could not be opened, for any method: the server has not seen the request;
+//! - the request is a read, and the connection broke before the response.
 //!
-//! The invariant: **a write that the server may have processed is not sent again**, unless the server asks for it.
+//! Invariant: **a write that the server may have processed is not retried**, unless the server asks for it.
 
 use std::error::Error;
 use std::io;
@@ -24,25 +24,25 @@ use super::AuthError;
 use super::auth::Renewable;
 use super::observe::{self, ClientMetrics};
 
-/// The number of retries of one request; client-go's.
+/// The maximum number of retries of one request, as in client-go.
 const RETRIES: u32 = 10;
-/// The number of retries of one request without a response. Without a server, a request fails within 2 s.
+/// The maximum number of retries without a response. If the server is down, a request fails within 2 s.
 const RECONNECTS: u32 = 5;
-/// The first delay. It doubles with each retry, and `Retry-After` can make it longer but not shorter.
+/// The first delay. It doubles with each retry. `Retry-After` can only make it longer.
 const FIRST_DELAY: Duration = Duration::from_millis(50);
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 
-/// Decides about the retries of one request. Each request has its own clone.
+/// The retry state of one request. Each request has its own clone.
 #[derive(Debug, Clone)]
 pub(super) struct Retries {
     metrics: Option<ClientMetrics>,
-    /// The request's deadline. A retry that would come later is not waited for.
+    /// The deadline of the request. A retry that would come later is not made.
     within: Option<Duration>,
     started: Option<Instant>,
     attempts: u32,
-    /// The attempts that ended without a response.
+    /// The number of attempts without a response.
     broken: u32,
-    /// Whether the request was sent again with new credentials.
+    /// Whether the request was retried with new credentials.
     renewed: bool,
 }
 
@@ -95,11 +95,11 @@ impl<B> Policy<Request<Body>, Response<B>, BoxError> for Retries {
             ($level:ident) => {
                 tracing::$level!(
                     %method, path = uri.path(), attempt = self.attempts,
-                    status = status.map(|status| status.as_u16()), error, ?delay, "retrying request"
+                    status = status.map(|status| status.as_u16()), error, ?delay, "Retrying request"
                 )
             };
         }
-        // One line per request: while a server is down, each request is retried several times.
+        // Log once per request: while a server is down, each request is retried several times.
         if self.attempts == 1 {
             log!(info);
         } else {
@@ -111,7 +111,7 @@ impl<B> Policy<Request<Body>, Response<B>, BoxError> for Retries {
         Some(tokio::time::sleep(delay))
     }
 
-    /// Streamed bodies cannot be cloned, so that those requests are sent once.
+    /// Streamed bodies cannot be cloned, so those requests are not retried.
     fn clone_request(&mut self, request: &Request<Body>) -> Option<Request<Body>> {
         self.started.get_or_insert_with(Instant::now);
         let body = request.body().try_clone()?;
@@ -125,12 +125,12 @@ impl<B> Policy<Request<Body>, Response<B>, BoxError> for Retries {
     }
 }
 
-/// Whether the server refused the credentials, and there are new ones. It has not processed the request.
+/// Whether the server rejected the credentials and there are new ones. The server has not processed the request.
 fn is_renewable<B>(response: &Response<B>) -> bool {
     response.status() == StatusCode::UNAUTHORIZED && response.extensions().get::<Renewable>().is_some()
 }
 
-/// The delay that the server asks for. As in client-go, a date is not read.
+/// The `Retry-After` delay. As in client-go, dates are ignored.
 fn retry_after<B>(response: &Response<B>) -> Option<Duration> {
     let status = response.status();
     if status != StatusCode::TOO_MANY_REQUESTS && !status.is_server_error() {
@@ -140,7 +140,7 @@ fn retry_after<B>(response: &Response<B>) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-/// Whether the same request can succeed now, and does no harm if the first one was processed.
+/// Whether a retry can succeed and is safe if the first attempt was processed.
 fn is_transient(method: &Method, error: &(dyn Error + 'static)) -> bool {
     let connects = was_not_sent(error);
     let is_read = matches!(*method, Method::GET | Method::HEAD);
@@ -148,7 +148,7 @@ fn is_transient(method: &Method, error: &(dyn Error + 'static)) -> bool {
         return false;
     }
     causes(error).any(|cause| {
-        // A certificate or a proxy that is refused stays refused; those errors are of other kinds.
+        // Rejected certificates and proxies are permanent errors of other types.
         let network = cause.downcast_ref::<io::Error>().is_some_and(|error| {
             use io::ErrorKind as Kind;
             matches!(
@@ -165,7 +165,7 @@ fn is_transient(method: &Method, error: &(dyn Error + 'static)) -> bool {
     })
 }
 
-/// Whether the server has surely not seen a request that failed with this error.
+/// Whether the server cannot have seen a request that failed with this error.
 pub(crate) fn was_not_sent(error: &(dyn Error + 'static)) -> bool {
     causes(error).any(|cause| {
         let connect = cause.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect);
@@ -176,7 +176,7 @@ pub(crate) fn was_not_sent(error: &(dyn Error + 'static)) -> bool {
     })
 }
 
-/// The error and what caused it.
+/// The error and its sources.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
 }

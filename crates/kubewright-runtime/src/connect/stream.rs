@@ -1,7 +1,6 @@
-//! A connection, whatever it is made of.
+//! A type-erased connection.
 //!
-//! Owns the one type by which HTTP sees TCP, tunnels and TLS. Behind a pointer they are the same to it, and hyper and
-//! h2 are compiled once instead of for each.
+//! HTTP uses this one type for TCP, tunnels and TLS, so that hyper and h2 are compiled once instead of for each.
 
 use std::io;
 use std::pin::Pin;
@@ -12,19 +11,19 @@ use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Bytes in both directions.
+/// A bidirectional byte stream.
 pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
 
-/// A connection that HTTP can be spoken on.
+/// A connection for HTTP.
 pub(super) struct Stream {
     io: TokioIo<Box<dyn Io>>,
     http2: bool,
 }
 
 impl Stream {
-    /// `http2` is what was agreed on in TLS.
+    /// `http2` is the protocol that TLS negotiated.
     pub(super) fn new(io: Box<dyn Io>, http2: bool) -> Self {
         Self { io: TokioIo::new(io), http2 }
     }

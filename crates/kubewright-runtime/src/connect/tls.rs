@@ -1,8 +1,8 @@
-//! TLS with the API server: whom we trust, and whom we say that we are.
+//! TLS with the API server: trusted CAs and the client certificate.
 //!
-//! Owns the check of the server's certificate, and [`Identity`], the client certificate, which changes with its files
-//! or by an exec plugin while connections are open. The invariant: certificates of the cluster's authorities are the only ones that
-//! are trusted, if the configuration names any; else the system's are.
+//! Owns the verification of the server certificate, and [`Identity`], the client certificate, which changes with its
+//! files or by an exec plugin while connections are open. Invariant: if the configuration names CAs, only they are
+//! trusted; otherwise the system's CAs are.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
@@ -22,67 +22,67 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::Instant;
 
-/// How often the authorities are read again, if they are in a file: a pod's change while it runs.
+/// How often a CA file is read again: in a pod, it is rotated at run time.
 const REREAD: Duration = Duration::from_mins(1);
-/// The shortest time between two reads of the files of the client certificate.
+/// The minimum time between two reads of the client certificate files.
 const REREAD_PAIR: Duration = Duration::from_secs(1);
 
-/// TLS cannot be spoken with this configuration.
+/// An invalid TLS configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// The authorities cannot be used.
+    /// The CA certificates are invalid.
     #[error(
-        "the cluster's certificate authority cannot be used; correct certificate-authority in the kubeconfig"
+        "the cluster's certificate authority is invalid; correct certificate-authority in the kubeconfig"
     )]
     Authority(#[source] rustls::Error),
-    /// The file of authorities is not usable.
-    #[error("the certificate authorities in {} cannot be used", path.display())]
+    /// The CA file is invalid.
+    #[error("failed to load the certificate authorities in {}", path.display())]
     AuthorityFile {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The system's authorities cannot be used.
+    /// The system's CAs cannot be loaded.
     #[error(
-        "the system's certificate authorities cannot be used; name the cluster's with certificate-authority"
+        "failed to load the system's certificate authorities; set certificate-authority in the kubeconfig"
     )]
     System(#[source] rustls::Error),
-    /// Of certificate and key, one is missing.
-    #[error("a client certificate needs its key, and a key its certificate; the user has only one of them")]
+    /// Either the certificate or the key is missing.
+    #[error("the user has a client certificate without a key, or a key without a certificate")]
     Half,
     /// The certificate or the key cannot be read.
-    #[error("{what} cannot be read; it must be {form}")]
+    #[error("failed to read {what}; it must be {form}")]
     Read {
-        /// Which.
+        /// The certificate or the key.
         what: String,
-        /// What it would have to be.
+        /// The expected format.
         form: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The two do not belong together, or the key is of a kind that is not known.
-    #[error("the client certificate and its key cannot be used together")]
+    /// The certificate and the key do not match, or the key type is not supported.
+    #[error("the client certificate and its key do not match, or the key type is not supported")]
     Pair(#[source] rustls::Error),
 }
 
-/// The algorithms: those that the program chose, or ring's.
+/// The crypto provider: the process default, or ring.
 fn provider() -> Arc<CryptoProvider> {
     CryptoProvider::get_default().cloned().unwrap_or_else(|| Arc::new(ring::default_provider()))
 }
 
-/// How TLS is spoken with a cluster.
+/// The TLS configuration of a cluster.
 pub(super) fn client_config(
     config: &kube::Config,
     identity: Arc<Identity>,
 ) -> Result<ClientConfig, TlsError> {
     let provider = provider();
     let verifier: Arc<dyn ServerCertVerifier> = if config.accept_invalid_certs {
-        Arc::new(Unchecked(provider.clone()))
+        Arc::new(InsecureVerifier(provider.clone()))
     } else if let Some(path) = &config.root_cert_file {
-        Arc::new(Reread::new(path.clone(), provider.clone())?)
+        Arc::new(ReloadedRoots::new(path.clone(), provider.clone())?)
     } else if let Some(certificates) = &config.root_cert {
         let certificates = certificates.iter().map(|der| CertificateDer::from(der.clone())).collect();
         trusting(certificates, provider.clone()).map_err(TlsError::Authority)?
@@ -97,7 +97,7 @@ pub(super) fn client_config(
         .with_client_cert_resolver(identity);
     let user = &config.auth_info;
     if user.exec.is_some() || user.client_certificate.is_some() || user.client_key.is_some() {
-        // A resumed session keeps the client certificate that it began with.
+        // A resumed session would keep its old client certificate.
         tls.resumption = Resumption::disabled();
     }
     Ok(tls)
@@ -129,16 +129,16 @@ struct Shown {
     generation: usize,
 }
 
-/// A client certificate and its key, at least one of which is a file.
+/// A client certificate and its key, of which at least one is a file.
 #[derive(Debug)]
 struct Files {
     certificate: Pem,
     key: Pem,
-    /// When the files were read, unless they must be read again, and a hash of their content.
+    /// When the files were read (`None` to read them again), and a hash of their content.
     last: Mutex<(Option<Instant>, u64)>,
 }
 
-/// A PEM file, or what would be in it.
+/// A PEM file or inline PEM data.
 #[derive(Debug)]
 struct Pem {
     /// The field of the kubeconfig.
@@ -148,7 +148,7 @@ struct Pem {
 }
 
 impl Files {
-    /// Certificate and key, and a hash of both.
+    /// The certificate, the key, and a hash of both.
     fn read(&self) -> Result<(Vec<u8>, Vec<u8>, u64), TlsError> {
         let (certificate, key) = (self.certificate.read()?, self.key.read()?);
         let (Some(certificate), Some(key)) = (certificate, key) else { return Err(TlsError::Half) };
@@ -184,10 +184,9 @@ impl Identity {
         Ok(identity)
     }
 
-    /// Shows the certificate that the files have now. Reads them at most once a second, in place: they are small.
+    /// Reloads the certificate files if they changed. Reads them synchronously, at most once a second.
     ///
-    /// While certificate and key are replaced one after the other, they do not belong together. The last pair stays
-    /// until they do.
+    /// While certificate and key are being replaced, they may not match. The last pair is used until they do.
     pub(super) fn refresh(&self) {
         let Some(files) = &self.files else { return };
         let mut last = files.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -204,18 +203,18 @@ impl Identity {
         });
         if let Err(error) = read {
             let error: &dyn std::error::Error = &error;
-            tracing::debug!(error, "cannot use the client certificate files; the last pair stays");
+            tracing::debug!(error, "failed to reload the client certificate; using the last one");
         }
     }
 
-    /// The server does not accept the certificate: the next request reads the files again.
+    /// Reads the files again at the next request, because the server rejected the certificate.
     pub(super) fn expire(&self) {
         if let Some(files) = &self.files {
             files.last.lock().unwrap_or_else(PoisonError::into_inner).0 = None;
         }
     }
 
-    /// Shows this pair, in PEM form, in handshakes to come.
+    /// Uses this PEM pair in new handshakes.
     pub(super) fn show(&self, certificate: &[u8], key: &[u8]) -> Result<(), TlsError> {
         let unreadable = |what: &str, error: rustls_pki_types::pem::Error| TlsError::Read {
             what: what.to_owned(),
@@ -233,7 +232,7 @@ impl Identity {
         Ok(())
     }
 
-    /// Changes with the certificate: connections that were made before are of the old one.
+    /// Changes with the certificate. Connections of an older generation use an old certificate.
     pub(super) fn generation(&self) -> usize {
         self.shown().generation
     }
@@ -248,7 +247,7 @@ impl Pem {
         self.data.is_none() && self.file.is_none()
     }
 
-    /// The content. Data wins over a file, as in kubectl.
+    /// The PEM content. Inline data takes precedence over a file, as in kubectl.
     fn read(&self) -> Result<Option<Vec<u8>>, TlsError> {
         let field = self.field;
         if let Some(data) = &self.data {
@@ -278,15 +277,15 @@ impl ResolvesClientCert for Identity {
     }
 }
 
-/// Trusts the authorities in a file, which is read again every minute. If it cannot be, the last ones stay.
+/// Trusts the CAs in a file, which is read again every minute. If that fails, the last CAs are kept.
 #[derive(Debug)]
-struct Reread {
+struct ReloadedRoots {
     path: PathBuf,
     provider: Arc<CryptoProvider>,
     last: Mutex<(Arc<WebPkiServerVerifier>, Instant)>,
 }
 
-impl Reread {
+impl ReloadedRoots {
     fn new(path: PathBuf, provider: Arc<CryptoProvider>) -> Result<Self, TlsError> {
         let first = Self::read(&path, provider.clone())?;
         Ok(Self { path, provider, last: Mutex::new((first, Instant::now())) })
@@ -311,7 +310,10 @@ impl Reread {
                 Ok(verifier) => last.0 = verifier,
                 Err(error) => {
                     let error: &dyn std::error::Error = &error;
-                    tracing::warn!(error, "certificate authorities cannot be read again; the last ones stay");
+                    tracing::warn!(
+                        error,
+                        "failed to reload the certificate authorities; using the last ones"
+                    );
                 }
             }
             last.1 = Instant::now();
@@ -320,7 +322,7 @@ impl Reread {
     }
 }
 
-impl ServerCertVerifier for Reread {
+impl ServerCertVerifier for ReloadedRoots {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -355,11 +357,11 @@ impl ServerCertVerifier for Reread {
     }
 }
 
-/// `insecure-skip-tls-verify`: whoever answers is the cluster.
+/// `insecure-skip-tls-verify`: accepts any server certificate.
 #[derive(Debug)]
-struct Unchecked(Arc<CryptoProvider>);
+struct InsecureVerifier(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Unchecked {
+impl ServerCertVerifier for InsecureVerifier {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -368,7 +370,7 @@ impl ServerCertVerifier for Unchecked {
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        tracing::warn!("the server's certificate is not checked: insecure-skip-tls-verify");
+        tracing::warn!("insecure-skip-tls-verify is set; the server certificate is not verified");
         Ok(ServerCertVerified::assertion())
     }
 
@@ -406,11 +408,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn authorities_in_a_file_are_read_again_every_minute() {
+    async fn a_ca_file_is_read_again_every_minute() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ca.crt");
         std::fs::write(&path, pem().0).unwrap();
-        let trusted = Reread::new(path.clone(), provider()).unwrap();
+        let trusted = ReloadedRoots::new(path.clone(), provider()).unwrap();
         let first = trusted.now();
         std::fs::write(&path, pem().0).unwrap();
         tokio::time::advance(Duration::from_secs(59)).await;
@@ -420,12 +422,12 @@ mod tests {
         assert!(!Arc::ptr_eq(&second, &first));
         std::fs::remove_file(&path).unwrap();
         tokio::time::advance(REREAD).await;
-        assert!(Arc::ptr_eq(&trusted.now(), &second), "what cannot be read changes nothing");
-        assert!(matches!(Reread::new(path, provider()), Err(TlsError::AuthorityFile { .. })));
+        assert!(Arc::ptr_eq(&trusted.now(), &second), "an invalid file is ignored");
+        assert!(matches!(ReloadedRoots::new(path, provider()), Err(TlsError::AuthorityFile { .. })));
     }
 
     #[test]
-    fn a_client_certificate_comes_with_its_key() {
+    fn a_client_certificate_requires_its_key() {
         let (first, second) = (pem(), pem());
         let base64 = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
         let mut user = AuthInfo::default();
@@ -450,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn without_authorities_the_systems_are_trusted() {
+    fn without_cas_the_system_cas_are_trusted() {
         let config = kube::Config::new("https://a.example".parse().unwrap());
         client_config(&config, Arc::default()).unwrap();
         let mut unchecked = config.clone();

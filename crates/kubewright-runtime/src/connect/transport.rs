@@ -1,7 +1,7 @@
 //! Sockets, TLS and HTTP to the API server.
 //!
-//! Owns the HTTP clients, those that speak whatever the server prefers and the one for upgrades, and every option by
-//! which a dead peer is noticed. It adds nothing to a request and retries none.
+//! Owns the HTTP clients, one pool for normal requests and one for upgrades, and all options that detect a dead peer.
+//! It does not change requests and does not retry.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use rustls_pki_types::ServerName;
 use tokio_rustls::TlsConnector;
 use tower::{BoxError, Service};
 
-use super::lanes::{Lanes, Placed};
+use super::pool::{ConnectionPool, PooledBody};
 use super::proxy::{self, Proxy};
 use super::stream::{Io, Stream};
 use super::tls::{self, Identity};
@@ -28,11 +28,11 @@ use super::{ConnectError, Options};
 
 type HttpClient = legacy::Client<Connector, Body>;
 
-/// The cluster as an HTTP service, for requests with whole URIs.
+/// The cluster as an HTTP service for requests with absolute URIs.
 #[derive(Clone)]
 pub(super) struct Transport {
-    shared: Lanes<HttpClient>,
-    upgrades: Lanes<HttpClient>,
+    shared: ConnectionPool<HttpClient>,
+    upgrades: ConnectionPool<HttpClient>,
     identity: Arc<Identity>,
     answer_within: Option<Duration>,
 }
@@ -71,9 +71,9 @@ impl Transport {
             move || http.build(connector.clone())
         };
         Ok(Self {
-            shared: Lanes::new(options.requests_per_connection, over(shared)),
-            // Each has a connection of its own.
-            upgrades: Lanes::new(usize::MAX, over(upgrades)),
+            shared: ConnectionPool::new(options.requests_per_connection, over(shared)),
+            // Each upgrade has its own connection.
+            upgrades: ConnectionPool::new(usize::MAX, over(upgrades)),
             identity,
             answer_within: config.read_timeout,
         })
@@ -81,20 +81,20 @@ impl Transport {
 }
 
 impl Service<Request<Body>> for Transport {
-    type Response = Response<Placed>;
+    type Response = Response<PooledBody>;
     type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<Placed>, BoxError>>;
+    type Future = BoxFuture<'static, Result<Response<PooledBody>, BoxError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        // HTTP/2 has no upgrades as `exec` wants them.
+        // `exec` needs an HTTP/1.1 upgrade.
         let upgrades = request.headers().contains_key(header::UPGRADE);
-        let lanes = if upgrades { &self.upgrades } else { &self.shared };
+        let pool = if upgrades { &self.upgrades } else { &self.shared };
         self.identity.refresh();
-        let (client, place) = lanes.place(self.identity.generation());
+        let (client, slot) = pool.slot(self.identity.generation());
         let (identity, within) = (self.identity.clone(), self.answer_within);
         let answer = client.request(request);
         async move {
@@ -105,13 +105,13 @@ impl Service<Request<Body>> for Transport {
             if answer.status() == StatusCode::UNAUTHORIZED {
                 identity.expire();
             }
-            Ok(answer.map(|body| Placed::new(body, place)))
+            Ok(answer.map(|body| PooledBody::new(body, slot)))
         }
         .boxed()
     }
 }
 
-/// TCP with every option by which the kernel notices a dead peer.
+/// A TCP connector with the socket options that detect a dead peer.
 fn tcp(options: &Options) -> HttpConnector {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
@@ -124,16 +124,16 @@ fn tcp(options: &Options) -> HttpConnector {
     tcp
 }
 
-/// Connects, proxy and TLS included, within a time.
+/// Connects with a timeout, including proxy and TLS.
 #[derive(Clone)]
 struct Connector {
     tcp: HttpConnector,
     proxy: Option<Proxy>,
-    /// With the cluster.
+    /// TLS with the cluster.
     tls: Arc<ClientConfig>,
-    /// With a proxy, which is to speak HTTP/1.1.
+    /// TLS with a proxy, limited to HTTP/1.1.
     http1: Arc<ClientConfig>,
-    /// What the cluster's certificate is for, if not for its host.
+    /// The TLS server name of the cluster, if it is not its host.
     name: Option<ServerName<'static>>,
     within: Option<Duration>,
 }
@@ -202,7 +202,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn the_kernel_is_told_when_a_silent_peer_is_dead() {
+    async fn sockets_have_keepalive_and_user_timeout() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let uri: Uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
         let stream = tcp(&Options::default()).call(uri).await.unwrap().into_inner();
@@ -216,13 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_peer_is_noticed_within_fifteen_seconds() {
+    fn a_dead_peer_is_detected_within_fifteen_seconds() {
         let limit = Duration::from_secs(15);
         let options = Options::default();
         assert!(options.ping_interval + options.ping_timeout <= limit);
         let last_probe = options.keepalive_idle + options.keepalive_interval * options.keepalive_probes;
         assert!(last_probe <= limit);
-        // The kernel compares at the last probe: less would end it a probe earlier, more a probe later.
+        // The kernel checks the timeout at each probe; it must expire at exactly the last one.
         assert!(options.tcp_user_timeout() < last_probe);
         assert!(options.tcp_user_timeout() + options.keepalive_interval > last_probe);
     }

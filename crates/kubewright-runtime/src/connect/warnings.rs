@@ -1,6 +1,6 @@
-//! The `Warning` headers of API servers, such as that a version is deprecated.
+//! `Warning` headers of the API server, such as deprecations.
 //!
-//! Owns [`Warnings`], which logs each distinct text once. The invariant: its memory is bounded, whatever servers send.
+//! [`Warnings`] logs each distinct text once. Invariant: its memory is bounded.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -8,15 +8,15 @@ use std::sync::{Mutex, PoisonError};
 
 use http::{HeaderMap, header};
 
-/// The number of texts that are remembered. When there are more, the oldest one may be logged again.
+/// The number of texts to remember. Beyond it, the oldest one may be logged again.
 const REMEMBERED: usize = 256;
 
-/// The warnings that were logged, as hashes of their texts.
+/// Hashes of the warnings that were logged.
 #[derive(Debug, Default)]
 pub(super) struct Warnings(Mutex<VecDeque<u64>>);
 
 impl Warnings {
-    /// Logs the warnings of an answer that are new.
+    /// Logs the new warnings of a response.
     pub(super) fn log(&self, headers: &HeaderMap) {
         for value in headers.get_all(header::WARNING) {
             for text in value.to_str().map(texts).unwrap_or_default() {
@@ -43,8 +43,8 @@ impl Warnings {
     }
 }
 
-/// The texts of a header: `299 - "text", 299 agent "text" "date"`. As in client-go, other codes are not warnings of an
-/// API server, and what cannot be read is left out.
+/// The texts of a header: `299 - "text", 299 agent "text" "date"`. As in client-go, only code 299 counts, and invalid
+/// parts are skipped.
 fn texts(mut value: &str) -> Vec<String> {
     let mut texts = Vec::new();
     while let Some((code, rest)) = value.trim_start().split_once(' ') {
@@ -61,7 +61,7 @@ fn texts(mut value: &str) -> Vec<String> {
     texts
 }
 
-/// A quoted string, and what follows it.
+/// A quoted string and the rest after it.
 fn quoted(value: &str) -> Option<(String, &str)> {
     let (mut text, mut chars) = (String::new(), value.strip_prefix('"')?.chars());
     loop {

@@ -1,53 +1,52 @@
-//! YAML as a tree, with the lines that things stand on.
+//! A YAML tree with line numbers.
 //!
-//! Owns the reading of small files that people write: kubeconfigs, and what credential plugins print. The invariant: a
-//! scalar keeps its text as written, so that the token `0123` is not the number 123. What a field must be, whoever
-//! reads it says.
+//! Reads small files: kubeconfigs and the output of exec plugins. Invariant: a scalar keeps its text, so that the token
+//! `0123` is not the number 123. The caller validates the fields.
 //!
-//! It is on the parser below serde's: deriving what a kubeconfig may hold made half a megabyte of every operator.
+//! It uses the parser below serde: derived deserializers of a kubeconfig would add half a megabyte to every operator.
 
 use std::collections::HashMap;
 
 use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
 use serde_json::Value;
 
-/// A value, and the line that it starts on.
+/// A value and its first line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
     pub(super) line: usize,
     pub(super) content: Content,
 }
 
-/// What a node is.
+/// The content of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Content {
-    /// Its text, and whether it stands without quotes: only then it may be a number, say.
+    /// The text, and whether it is unquoted: only unquoted text can be a number.
     Scalar(String, bool),
     List(Vec<Node>),
     Map(Vec<(String, Node)>),
 }
 
-/// This is not YAML.
+/// A syntax error.
 #[derive(Debug, PartialEq)]
-pub(super) struct Mistake {
+pub(super) struct SyntaxError {
     pub(super) line: usize,
     pub(super) what: String,
 }
 
-impl Mistake {
+impl SyntaxError {
     fn at(place: &Marker, what: impl Into<String>) -> Self {
         Self { line: place.line(), what: what.into() }
     }
 }
 
-impl From<ScanError> for Mistake {
+impl From<ScanError> for SyntaxError {
     fn from(error: ScanError) -> Self {
         Self::at(error.marker(), error.info())
     }
 }
 
-/// All documents of a text.
-pub(super) fn documents(text: &str) -> Result<Vec<Node>, Mistake> {
+/// Parses all documents of a text.
+pub(super) fn documents(text: &str) -> Result<Vec<Node>, SyntaxError> {
     let mut reader = Reader { open: Vec::new(), anchors: HashMap::new(), documents: Vec::new() };
     for event in Parser::new_from_str(text) {
         let (event, span) = event?;
@@ -56,11 +55,11 @@ pub(super) fn documents(text: &str) -> Result<Vec<Node>, Mistake> {
     Ok(reader.documents)
 }
 
-/// A list or a map that has not ended yet.
+/// An open list or map.
 struct Open {
     node: Node,
     anchor: usize,
-    /// Of a map: the key whose value is next.
+    /// In a map: the key of the next value.
     key: Option<String>,
 }
 
@@ -71,7 +70,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn take(&mut self, event: Event<'_>, place: &Marker) -> Result<(), Mistake> {
+    fn take(&mut self, event: Event<'_>, place: &Marker) -> Result<(), SyntaxError> {
         let line = place.line();
         let begin = |content, anchor| Open { node: Node { line, content }, anchor, key: None };
         match event {
@@ -81,7 +80,7 @@ impl Reader {
             }
             Event::Alias(anchor) => match self.anchors.get(&anchor).cloned() {
                 Some(node) => self.ended(node, 0, place),
-                None => Err(Mistake::at(place, "an alias stands within what it is for")),
+                None => Err(SyntaxError::at(place, "an alias refers to a node that contains it")),
             },
             Event::SequenceStart(_, anchor, _) => {
                 self.open.push(begin(Content::List(Vec::new()), anchor));
@@ -102,8 +101,8 @@ impl Reader {
         }
     }
 
-    /// Puts a node where it belongs.
-    fn ended(&mut self, node: Node, anchor: usize, place: &Marker) -> Result<(), Mistake> {
+    /// Adds a finished node to its parent.
+    fn ended(&mut self, node: Node, anchor: usize, place: &Marker) -> Result<(), SyntaxError> {
         if anchor > 0 {
             self.anchors.insert(anchor, node.clone());
         }
@@ -116,10 +115,10 @@ impl Reader {
             (Content::Map(entries), Some(key)) => entries.push((key, node)),
             (Content::Map(entries), None) => match node.content {
                 Content::Scalar(key, _) if entries.iter().any(|(other, _)| *other == key) => {
-                    return Err(Mistake::at(place, format!("{key:?} stands here twice; delete one")));
+                    return Err(SyntaxError::at(place, format!("duplicate key {key:?}")));
                 }
                 Content::Scalar(key, _) => open.key = Some(key),
-                _ => return Err(Mistake::at(place, "a key is a list or a map; write text")),
+                _ => return Err(SyntaxError::at(place, "a key must be text, not a list or a map")),
             },
             (Content::Scalar(..), _) => {}
         }
@@ -128,7 +127,7 @@ impl Reader {
 }
 
 impl Node {
-    /// The value of a key. `null` is as good as nothing.
+    /// The value of a key. `null` counts as missing.
     pub(super) fn get(&self, key: &str) -> Option<&Node> {
         let Content::Map(entries) = &self.content else { return None };
         entries.iter().find(|(name, _)| name == key).map(|(_, node)| node).filter(|node| !node.is_null())
@@ -138,7 +137,7 @@ impl Node {
         matches!(&self.content, Content::Scalar(text, true) if matches!(&**text, "" | "~" | "null" | "Null" | "NULL"))
     }
 
-    /// What JSON has for it: numbers and the like are what they look like.
+    /// Converts to JSON. Unquoted scalars become numbers, booleans or null.
     pub(super) fn to_json(&self) -> Value {
         match &self.content {
             Content::Scalar(text, plain) => {
@@ -158,7 +157,7 @@ impl Node {
         }
     }
 
-    /// `<<: *base` becomes the entries of `base` that are not written here.
+    /// Resolves merge keys: `<<: *base` adds the entries of `base` that are not set here.
     fn merge(&mut self) {
         let Content::Map(entries) = &mut self.content else { return };
         let Some(at) = entries.iter().position(|(key, _)| key == "<<") else { return };
@@ -219,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_said_with_its_line() {
+    fn a_syntax_error_has_its_line() {
         for (text, line) in [("a: 1\nb: [\n", 2), ("a: 1\na: 2\n", 2), ("a: &x [*x]\n", 1), ("a: *y\n", 1)] {
             let mistake = documents(text).unwrap_err();
             assert_eq!(mistake.line, line, "{text:?}: {mistake:?}");

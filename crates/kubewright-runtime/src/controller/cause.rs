@@ -1,8 +1,7 @@
 //! Why a key is reconciled.
 //!
-//! Owns [`Cause`]: what happened to which object, as it goes through the queue to the reconcile. The object as it was
-//! before is kept only if changes are recorded (see [`RecordChanges`]), and is compared only when they are read. Otherwise a
-//! cause costs no allocation.
+//! [`Cause`] is the event of an object that queued the key. The old object is kept only if changes are recorded (see
+//! [`RecordChanges`]), and is compared only when they are read. Otherwise a cause needs no allocation.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -15,14 +14,14 @@ use crate::{Key, Kind};
 
 /// Why a key is reconciled.
 ///
-/// As text it is what logs say: `Deployment default/web modified: status.readyReplicas`.
+/// Displayed as in logs: `Deployment default/web modified: status.readyReplicas`.
 #[derive(Clone)]
 pub struct Cause {
     /// What happened.
     pub trigger: Trigger,
-    /// The kind of the object that it happened to; none for channels, and for what controllers of keys ask for.
+    /// The kind of the object; `None` for channels and for requeues of key controllers.
     pub kind: Option<Kind>,
-    /// The object that it happened to; the key itself for retries.
+    /// The object; the key itself for retries.
     pub object: Key,
     before: Option<Arc<Before>>,
 }
@@ -31,37 +30,37 @@ pub struct Cause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Trigger {
-    /// The object was there when the controller started.
+    /// The object existed when the controller started.
     #[serde(rename = "initial")]
     Found,
     /// The object was created.
     Created,
-    /// The object was changed.
+    /// The object was updated.
     #[serde(rename = "modified")]
     Changed,
-    /// The object was deleted, or it is not known whether it was deleted or left the selection.
+    /// The object was deleted, or it is not known whether it was deleted or no longer matches the selector.
     Deleted,
-    /// The object exists, and no longer matches the selector of the watch.
+    /// The object exists but no longer matches the selector of the watch.
     Deselected,
-    /// Nothing: the resync period ended, and all objects are delivered again.
+    /// Nothing happened: all objects are delivered again after the resync period.
     Resync,
-    /// A channel asked for it.
+    /// A channel requested it.
     #[serde(rename = "channel")]
     Asked,
-    /// The last reconcile asked for it.
+    /// The last reconcile requested it.
     Requeued,
     /// The last reconcile failed.
     Retried,
 }
 
-/// The object before it changed, and where to find it as it is now.
+/// The old object, and the informer with the current one.
 struct Before {
     old: Arc<Entry>,
     informer: Arc<Informer>,
     changed: OnceLock<Changed>,
 }
 
-/// Whether to record the changed fields: for the journal, and for the log at `debug`.
+/// Whether to record the changed fields. Needed for the journal and for logs at `debug`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordChanges {
     Yes,
@@ -69,7 +68,7 @@ pub(crate) enum RecordChanges {
 }
 
 impl Cause {
-    /// Something that happened to an object.
+    /// A cause for an event of an object.
     pub fn new(trigger: Trigger, kind: Option<Kind>, object: Key) -> Self {
         Self { trigger, kind, object, before: None }
     }
@@ -90,25 +89,24 @@ impl Cause {
         Self { trigger, kind: Some(informer.kind().clone()), object: change.latest().key().clone(), before }
     }
 
-    /// Which fields of a changed object are others than before. They are found when this is called first, so that
-    /// several changes that were joined in the queue are one.
+    /// The fields that changed. They are computed at the first call, so that several changes merged in the queue count
+    /// as one.
     ///
-    /// Nothing unless somebody looks: it is known where the manager writes a [journal](crate::journal), and where the
-    /// log level lets the line through that each reconcile begins with (`debug`). To decide anything by what changed,
-    /// use a [`Predicate`](super::Predicate).
+    /// Empty unless the manager writes a [journal](crate::journal) or the log level is `debug`. Use a
+    /// [`Predicate`](super::Predicate) for decisions.
     pub fn changed(&self) -> &Changed {
         static NOTHING: Changed = Changed { paths: Vec::new(), more: 0 };
         let Some(before) = &self.before else { return &NOTHING };
         before.changed.get_or_init(|| match before.informer.entry(&self.object) {
             Some(now) => changed(before.old.json(), now.json()),
-            // It is gone meanwhile, which is a cause of its own.
+            // The object was deleted, which is a separate cause.
             None => Changed::default(),
         })
     }
 }
 
 impl Trigger {
-    /// The word for it, in logs and in the [journal](crate::journal).
+    /// The name in logs and in the [journal](crate::journal).
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Found => "initial",
@@ -123,14 +121,14 @@ impl Trigger {
         }
     }
 
-    /// Whether it happened to an object, not to the key.
+    /// Whether the trigger is an event of an object, not of the key.
     pub(crate) fn is_of_an_object(self) -> bool {
         !matches!(self, Self::Asked | Self::Requeued | Self::Retried)
     }
 }
 
-/// Two changes of one object are one cause: in the queue they are joined, and the earlier one, which is kept, is from
-/// before both.
+/// Two changes of one object are equal, so that the queue merges them. It keeps the earlier one, whose old object
+/// precedes both.
 impl PartialEq for Cause {
     fn eq(&self, other: &Self) -> bool {
         (self.trigger, &self.kind, &self.object) == (other.trigger, &other.kind, &other.object)
@@ -164,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_is_said_in_a_few_words() {
+    fn a_cause_is_displayed_briefly() {
         let kind = Kind::of::<k8s_openapi::api::apps::v1::Deployment>();
         let cause =
             |trigger| Cause::new(trigger, Some(kind.clone()), Key::namespaced("default", "web")).to_string();
@@ -175,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_and_journal_say_the_same_word() {
+    fn logs_and_journal_use_the_same_name() {
         use Trigger::{Asked, Changed, Created, Deleted, Found, Requeued, Resync, Retried};
         for trigger in [Found, Created, Changed, Deleted, Resync, Asked, Requeued, Retried] {
             assert_eq!(serde_json::to_value(trigger).unwrap(), trigger.as_str());
@@ -183,8 +181,8 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_takes_a_few_words_of_memory() {
-        // One is in every slot of every queue.
+    fn a_cause_takes_at_most_forty_bytes() {
+        // Every slot of every queue has one.
         assert!(size_of::<Cause>() <= 40, "{}", size_of::<Cause>());
     }
 }

@@ -1,32 +1,33 @@
-//! Which fields of an object changed.
+//! The changed fields of an object.
 //!
-//! Owns [`Changed`], the paths by which two versions of an object differ, as people read them. Pure: the same two
-//! objects give the same paths in the same order. What every write changes is left out.
+//! [`Changed`] has the paths in which two versions of an object differ, in a deterministic order. Fields that every
+//! write changes are left out.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::Value;
 
-/// How many paths are kept.
+/// The number of paths to keep.
 const KEPT: usize = 8;
 
-/// What says nothing of what changed: it differs after every write.
+/// Fields that change with every write.
 const ALWAYS: [&str; 3] = ["metadata.generation", "metadata.managedFields", "metadata.resourceVersion"];
 
-/// What is not there.
+/// A missing value.
 static NULL: Value = Value::Null;
 
-/// The paths of the fields by which an object differs from what it was.
+/// The paths of changed fields.
 ///
-/// As text: `spec.replicas, status.readyReplicas`, and ` and 3 more` where there are more than eight.
+/// Displayed as `spec.replicas, status.readyReplicas`, with ` and 3 more` if there are more than eight.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changed {
-    /// The first eight paths, such as `status.readyReplicas` or `metadata.labels[app.kubernetes.io/name]`. Of what came
-    /// or went it is the path of the whole. An item of a list is called by its `name` or `type` if it has one, as in
-    /// `status.conditions[Available].status`; of a list that is longer or shorter now it is the path of the list.
+    /// The first eight paths, such as `status.readyReplicas` or `metadata.labels[app.kubernetes.io/name]`. If a field
+    /// was added or removed, its path stands for its whole value. List items with a `name` or `type` use it as the
+    /// index, as in `status.conditions[Available].status`. If the length of a list changed, the path is that of the
+    /// list.
     pub paths: Vec<String>,
-    /// How many paths there are beside these.
+    /// The number of further paths.
     pub more: usize,
 }
 
@@ -37,7 +38,7 @@ impl fmt::Display for Changed {
     }
 }
 
-/// Compares two versions of an object as JSON. What cannot be read has no fields.
+/// Compares two versions of an object as JSON. Invalid JSON has no fields.
 pub(super) fn changed(old: &[u8], new: &[u8]) -> Changed {
     let read = |json| serde_json::from_slice(json).unwrap_or(Value::Null);
     let mut found = Changed::default();
@@ -45,7 +46,7 @@ pub(super) fn changed(old: &[u8], new: &[u8]) -> Changed {
     found
 }
 
-/// Notes where the values at a path differ. The path is as before when this returns.
+/// Records the paths in which two values differ. Restores `path` before it returns.
 fn compare(path: &mut String, old: &Value, new: &Value, found: &mut Changed) {
     if old == new || ALWAYS.contains(&path.as_str()) {
         return;
@@ -53,7 +54,7 @@ fn compare(path: &mut String, old: &Value, new: &Value, found: &mut Changed) {
     let end = path.len();
     match (old, new) {
         (Value::Object(before), Value::Object(now)) => {
-            // Sorted here: whether maps are, is up to features of serde_json that any crate can switch.
+            // Sorted here, because a feature of serde_json that any crate can enable changes the order of maps.
             let names: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
             for name in names {
                 push_name(path, name);
@@ -93,7 +94,7 @@ fn push_item(path: &mut String, item: &str) {
     path.push(']');
 }
 
-/// What an item of a list is called.
+/// The index of a list item in a path.
 fn called(item: &Value) -> Option<&str> {
     item.get("name").or_else(|| item.get("type"))?.as_str()
 }
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn items_without_names_are_counted_and_lists_of_another_length_are_told_as_one() {
+    fn items_without_names_use_their_index_and_lists_of_another_length_have_one_path() {
         let (old, new) = (json!({ "a": [1, 2], "b": [1] }), json!({ "a": [1, 3], "b": [1, 2] }));
         assert_eq!(between(&old, &new).to_string(), "a[1], b");
         let (old, new) = (json!([{ "name": "a", "x": 1 }]), json!([{ "name": "b", "x": 1 }]));

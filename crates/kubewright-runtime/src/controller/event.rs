@@ -1,4 +1,4 @@
-//! What happened to an object, as predicates and mappings see it.
+//! Events of watched objects, as predicates and map functions get them.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::Key;
 use crate::cache::{Change, Entry, Informer, Occasion, Removal};
 use crate::client::Writable;
 
-/// What happened to an object of a watched type. Objects are decoded when they are asked for.
+/// An event of a watched object. Objects are decoded on access.
 pub struct Event<'a, K> {
     change: &'a Change,
     informer: &'a Informer,
@@ -19,58 +19,58 @@ impl<'a, K: Writable> Event<'a, K> {
         Self { change, informer, of: PhantomData }
     }
 
-    /// Which object it is.
+    /// The key of the object.
     pub fn key(&self) -> &Key {
         self.change.latest().key()
     }
 
-    /// The object is new, or was there at the start.
+    /// The object was created, or existed at the start.
     pub fn is_create(&self) -> bool {
         self.change.old.is_none() && self.change.new.is_some()
     }
 
-    /// The object was changed, or is told again.
+    /// The object was updated, or delivered again by a resync.
     pub fn is_update(&self) -> bool {
         self.change.old.is_some() && self.change.new.is_some()
     }
 
-    /// The object is gone from the cache: it was deleted, or it no longer matches the selector of the watch. See
+    /// The object was removed from the cache: it was deleted, or it no longer matches the selector of the watch. See
     /// [`Event::removal`].
     pub fn is_delete(&self) -> bool {
         self.change.new.is_none()
     }
 
-    /// Why the object is gone; `None` if it is not.
+    /// Why the object was removed; `None` if it was not.
     pub fn removal(&self) -> Option<Removal> {
         self.change.removal
     }
 
-    /// Why this is told.
+    /// What triggered the event.
     pub fn occasion(&self) -> Occasion {
         self.change.occasion
     }
 
-    /// The object before, if there was one and it can be read.
+    /// The object before the event, if it existed and can be decoded.
     pub fn old(&self) -> Option<Arc<K>> {
         self.decode(self.change.old.as_ref())
     }
 
-    /// The object now, if there is one and it can be read.
+    /// The object after the event, if it exists and can be decoded.
     pub fn new_object(&self) -> Option<Arc<K>> {
         self.decode(self.change.new.as_ref())
     }
 
-    /// The object now, or as it was last.
+    /// The current object, or its last state if it was deleted.
     pub fn object(&self) -> Option<Arc<K>> {
         self.decode(Some(self.change.latest()))
     }
 
-    /// The object before, undecoded.
+    /// The object before the event, not decoded.
     pub fn old_entry(&self) -> Option<&Entry> {
         self.change.old.as_deref()
     }
 
-    /// The object now, undecoded.
+    /// The object after the event, not decoded.
     pub fn new_entry(&self) -> Option<&Entry> {
         self.change.new.as_deref()
     }
@@ -79,7 +79,12 @@ impl<'a, K: Writable> Event<'a, K> {
         match self.informer.object(entry?) {
             Ok(object) => Some(object),
             Err(error) => {
-                tracing::warn!(error = %crate::error::Chain(&error), "left out of predicates and mappings");
+                tracing::warn!(
+                    kind = %self.informer.kind().gvk(),
+                    object = %self.key(),
+                    error = %crate::error::Chain(&error),
+                    "failed to decode object for predicate",
+                );
                 None
             }
         }

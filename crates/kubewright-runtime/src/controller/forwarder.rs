@@ -1,6 +1,6 @@
-//! From sources to the queue.
+//! Forwards events of sources to the work queue, with one task per source.
 //!
-//! Owns the tasks that follow one source each. Invariant: a source that fails for one object goes on for the others.
+//! Invariant: a failure for one object does not affect the others.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::cache::{Cache, Change, Informer};
 use crate::error::panic_message;
 use crate::journal::Journal;
 
-/// How many keys of a channel are queued at once, at most.
+/// The maximum number of channel keys that are queued in one batch.
 const AT_ONCE: usize = 64;
 
-/// Hands changes to the queue, as long as there are any.
+/// Forwards the events of one source to the queue.
 pub(super) struct EventForwarder {
     source: KindSource,
     informer: Arc<Informer>,
@@ -34,14 +34,14 @@ pub(super) struct EventForwarder {
 /// Why a forwarder ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ForwarderEnd {
-    /// The cache of its source has ended.
+    /// The cache of its source has stopped.
     Cache,
     /// Its source was removed from the controller.
     Removed,
 }
 
 impl EventForwarder {
-    /// A forwarder for one source. `cache` is the manager's, which mapping functions get.
+    /// Creates a forwarder for one source. Map functions get `cache`, which is the manager's.
     pub(super) fn new(
         source: KindSource,
         cache: &Cache,
@@ -59,14 +59,14 @@ impl EventForwarder {
         }
     }
 
-    /// Reports when all objects of the first list are queued.
-    pub(super) async fn run(self, told: ordered_watch::Sender<bool>) -> ForwarderEnd {
+    /// Forwards events until the cache stops. Sets `queued` when all objects of the first list are queued.
+    pub(super) async fn run(self, queued: ordered_watch::Sender<bool>) -> ForwarderEnd {
         let inbox = self.informer.follow();
-        // Predicates and mapping functions read the cache. Before all kinds are listed, they would miss objects, and
-        // the event would not be delivered again.
+        // Predicates and map functions read the cache. Before all kinds are listed, they could miss objects, and the
+        // event would not be delivered again.
         let other = self.source.other_cache().map(Cache::initial);
         for informer in other.into_iter().flatten().chain(self.cache.initial()) {
-            // The controller reports an informer that has stopped, and ends.
+            // If the informer has stopped, the controller reports it and ends.
             let _ = informer.synced().await;
         }
         let mut synced = false;
@@ -78,13 +78,13 @@ impl EventForwarder {
             }
             if batch.synced && !synced {
                 synced = true;
-                told.send_replace(true);
+                queued.send_replace(true);
             }
         }
         ForwarderEnd::Cache
     }
 
-    /// Contains a panic of a predicate or map function: it drops the event of one object.
+    /// Handles one event. A panic of a predicate or map function drops only this event.
     fn handle(&self, change: &Change, record: RecordChanges) {
         let Self { source, informer, cache, requests, filters, .. } = self;
         let handled = AssertUnwindSafe(|| {
@@ -104,7 +104,7 @@ impl EventForwarder {
     }
 }
 
-/// Hands the keys of a channel to the queue.
+/// Forwards the keys of a channel to the queue.
 pub(super) async fn forward_channel(mut channel: ChannelSource, requests: Requests) -> ForwarderEnd {
     let mut keys = Vec::with_capacity(AT_ONCE);
     while channel.recv_many(&mut keys, AT_ONCE).await > 0 {

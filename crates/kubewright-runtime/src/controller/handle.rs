@@ -1,4 +1,4 @@
-//! Changes to a controller that runs: watches come and go, and the controller itself can be removed.
+//! Handles that change a running controller: add and remove watches, and remove the controller.
 
 use kube::api::DynamicObject;
 use tokio::sync::mpsc;
@@ -9,10 +9,10 @@ use crate::cache::Cache;
 use crate::manager::{Handle, RegisterError};
 use crate::{Key, Kind, Object};
 
-/// A registered controller. Dropping this has no effect on it.
+/// A handle of a registered controller. Dropping it does not affect the controller.
 ///
-/// Watches that are added here deliver the objects that exist, and from then on every change. They need permissions that
-/// the generated RBAC rules do not have: declare them with `#[rbac]`.
+/// A watch that is added here delivers all existing objects and then every change. It needs permissions that the
+/// generated RBAC rules do not include: declare them with `#[rbac]`.
 #[derive(Clone)]
 pub struct ControllerHandle {
     pub(super) handle: Handle,
@@ -26,14 +26,14 @@ pub(crate) struct AddedSource {
     pub(super) cancel: CancellationToken,
 }
 
-/// A watch that was added with [`ControllerHandle`]. Dropping this has no effect on it.
+/// A watch that was added with [`ControllerHandle`]. Dropping it does not affect the watch.
 #[derive(Clone)]
 pub struct WatchHandle {
     cancel: CancellationToken,
 }
 
 impl WatchHandle {
-    /// Delivers no further events to the controller. The cache keeps the objects until
+    /// Stops delivering events to the controller. The cache keeps the objects until
     /// [`Cache::remove`](crate::Cache::remove) is called.
     pub fn remove(&self) {
         self.cancel.cancel();
@@ -56,7 +56,7 @@ impl ControllerHandle {
         self.handle.is_ended()
     }
 
-    /// Adds a watch of a type, as [`ControllerBuilder::watches_with`](super::ControllerBuilder::watches_with).
+    /// Adds a watch of a type, like [`ControllerBuilder::watches_with`](super::ControllerBuilder::watches_with).
     pub fn watches<K: Object>(
         &self,
         watch: Watch<K>,
@@ -65,7 +65,7 @@ impl ControllerHandle {
         self.add(KindSource::mapped(Kind::of::<K>(), K::metadata_api(), watch, map))
     }
 
-    /// Adds a watch of a kind that is known at run time only.
+    /// Adds a watch of a kind that is known only at run time.
     pub fn watches_kind(
         &self,
         kind: Kind,
@@ -75,13 +75,13 @@ impl ControllerHandle {
         self.add(KindSource::mapped(kind, false, watch, map))
     }
 
-    /// Adds a watch of an owned kind that is known at run time only: its owner is reconciled when it changes.
+    /// Adds a watch of an owned kind that is known only at run time. Its changes reconcile the owner.
     ///
     /// # Panics
     ///
-    /// If the controller is for keys, which own nothing.
+    /// If the controller is a key controller: keys own nothing.
     pub fn owns_kind(&self, kind: Kind, watch: Watch<DynamicObject>) -> Result<WatchHandle, RegisterError> {
-        let owner = self.kind.clone().expect("a controller of keys owns nothing; use watches_kind()");
+        let owner = self.kind.clone().expect("a key controller owns no objects; use watches_kind()");
         self.add(KindSource::owner(kind, false, watch, owner))
     }
 

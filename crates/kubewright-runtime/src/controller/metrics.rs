@@ -1,4 +1,4 @@
-//! What controllers count, under controller-runtime's names: dashboards that were made for it show ours.
+//! Metrics of controllers, with controller-runtime's names, so that its dashboards work.
 
 use std::sync::atomic::AtomicU64;
 
@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-/// The buckets of controller-runtime.
+/// controller-runtime's buckets.
 const SECONDS: [f64; 32] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25,
     1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0,
@@ -72,42 +72,42 @@ impl ControllerMetrics {
         };
         counter(
             "controller_runtime_reconcile_errors",
-            "Reconciles of a controller that failed",
+            "Total number of reconciliation errors per controller",
             &metrics.errors,
         );
         counter(
             "controller_runtime_terminal_reconcile_errors",
-            "Reconciles of a controller that failed and are not tried again",
+            "Total number of terminal reconciliation errors per controller",
             &metrics.terminal_errors,
         );
         counter(
             "controller_runtime_reconcile_panics",
-            "Reconciles of a controller that panicked",
+            "Total number of reconciliation panics per controller",
             &metrics.panics,
         );
         counter(
             "controller_runtime_reconcile_timeouts",
-            "Reconciles of a controller that took too long",
+            "Total number of reconciliation timeouts per controller",
             &metrics.timeouts,
         );
         registry.register(
             "controller_runtime_reconcile",
-            "Reconciles of a controller by their result",
+            "Total number of reconciliations per controller",
             metrics.reconciles.clone(),
         );
         registry.register(
             "controller_runtime_reconcile_time_seconds",
-            "How long a reconcile of a controller takes",
+            "Length of time per reconciliation per controller",
             metrics.time.clone(),
         );
         registry.register(
             "controller_runtime_max_concurrent_reconciles",
-            "How many reconciles of a controller may run at once",
+            "Maximum number of concurrent reconciles per controller",
             metrics.workers.clone(),
         );
         registry.register(
             "controller_runtime_active_workers",
-            "How many reconciles of a controller run now",
+            "Number of currently used workers per controller",
             metrics.active.clone(),
         );
         metrics

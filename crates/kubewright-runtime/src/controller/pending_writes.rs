@@ -1,6 +1,6 @@
-//! The writes of reconciles that the cache has not seen yet, by key.
+//! Writes that the cache has not seen yet, by key.
 //!
-//! Invariant: a key whose writes the cache has seen uses no memory here, also if it never runs again.
+//! Invariant: writes that the cache has seen are dropped eventually, even if their key never runs again.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,18 +8,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::Key;
 use crate::client::write_tracker::Pending;
 
-/// The writes that the cache had not seen when their reconcile ended, by key.
+/// Writes that the cache had not seen when their reconcile ended, by key.
 #[derive(Default)]
 pub(super) struct PendingWrites(Mutex<Outstanding>);
 
 #[derive(Default)]
 struct Outstanding {
     by_key: HashMap<Key, Vec<Pending>>,
-    /// How many keys there may be before those are removed whose writes were seen meanwhile.
+    /// The number of keys at which the next sweep drops the writes that have been seen.
     sweep_at: usize,
 }
 
-/// Below this many keys it is not worth to look.
+/// No sweeps below this number of keys.
 const SWEEP_FROM: usize = 1024;
 
 impl PendingWrites {
@@ -30,14 +30,14 @@ impl PendingWrites {
         (!pending.is_empty()).then_some(pending)
     }
 
-    /// Notes the writes of a reconcile.
+    /// Adds the writes of a reconcile.
     pub(super) fn put(&self, key: &Key, pending: Vec<Pending>) {
         if pending.is_empty() {
             return;
         }
         let mut outstanding = self.lock();
         outstanding.by_key.insert(key.clone(), pending);
-        // A key that never runs again, because a predicate drops the events of its writes, must not stay for ever.
+        // A key may never run again, because a predicate drops the events of its writes.
         if outstanding.by_key.len() >= outstanding.sweep_at.max(SWEEP_FROM) {
             outstanding.by_key.retain(|_, pending| pending.iter().any(|write| !write.is_seen()));
             outstanding.sweep_at = 2 * outstanding.by_key.len();

@@ -1,6 +1,6 @@
-//! Which changes are worth a reconcile.
+//! Predicates: filters of events.
 //!
-//! The ready predicates look at metadata only, and decode nothing. Creations and deletions always pass them.
+//! The built-in predicates read only metadata and decode no objects. They pass all create and delete events.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use super::event::Event;
 use crate::cache::Entry;
 use crate::client::Writable;
 
-/// Chooses among changes.
+/// Filters events.
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
 /// use kubewright_runtime::controller::Predicate;
 ///
-/// // Changes of the spec, or of the labels; and only where a replica is wanted.
+/// // Changes of the spec or the labels, and only of objects that want replicas.
 /// let predicate = Predicate::generation_changed().or(Predicate::labels_changed()).and(Predicate::new(
 ///     |event| event.object().is_some_and(|it: std::sync::Arc<Deployment>| {
 ///         it.spec.as_ref().and_then(|spec| spec.replicas) != Some(0)
@@ -32,7 +32,7 @@ impl<K> Clone for Predicate<K> {
 }
 
 impl<K: Writable> Predicate<K> {
-    /// What a function says.
+    /// Passes the events for which a function returns true.
     pub fn new(passes: impl Fn(&Event<'_, K>) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(passes))
     }
@@ -44,46 +44,47 @@ impl<K: Writable> Predicate<K> {
         })
     }
 
-    /// Updates of the spec: those that change `metadata.generation`. Not for kinds without one, such as ConfigMaps.
+    /// Passes updates of `metadata.generation`, which changes with the spec. Not for kinds without it, such as
+    /// ConfigMaps.
     pub fn generation_changed() -> Self {
         Self::updates(|old, new| old.generation() != new.generation())
     }
 
-    /// Updates of anything: those that change the resourceVersion. Drops what a resync tells again.
+    /// Passes updates of the resourceVersion. Drops the updates of a resync.
     pub fn resource_version_changed() -> Self {
         Self::updates(|old, new| old.version() != new.version())
     }
 
-    /// Updates of the labels.
+    /// Passes updates of the labels.
     pub fn labels_changed() -> Self {
         Self::updates(|old, new| old.marks().labels != new.marks().labels)
     }
 
-    /// Updates of the annotations.
+    /// Passes updates of the annotations.
     pub fn annotations_changed() -> Self {
         Self::updates(|old, new| old.marks().annotations != new.marks().annotations)
     }
 
-    /// Passes what both pass.
+    /// Passes events that both pass.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self::new(move |event| self.passes(event) && other.passes(event))
     }
 
-    /// Passes what either passes.
+    /// Passes events that either passes.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self::new(move |event| self.passes(event) || other.passes(event))
     }
 
-    /// Passes what this one does not.
+    /// Passes events that this one drops.
     #[must_use]
-    #[expect(clippy::should_implement_trait, reason = "it reads as `and` and `or` do")]
+    #[expect(clippy::should_implement_trait, reason = "consistent with `and` and `or`")]
     pub fn not(self) -> Self {
         Self::new(move |event| !self.passes(event))
     }
 
-    /// Whether a change passes.
+    /// Whether an event passes.
     pub fn passes(&self, event: &Event<'_, K>) -> bool {
         (self.0)(event)
     }

@@ -1,11 +1,11 @@
-//! The work queue of a controller, and which events a reconcile caused itself.
+//! The work queue of a controller, and the detection of events that a reconcile caused itself.
 //!
 //! A reconcile that writes to the cluster gets an event for its own write. After a success that event runs the key once
-//! more, as in controller-runtime. After a failure it must not: a reconcile that records its error in the status would
-//! run again at once, for ever. So an own event never runs a key before its backoff is over.
+//! more, as in controller-runtime. After a failure it must not: a reconcile that writes its error to the status would
+//! run again immediately, in a loop. So an own event never runs a key before its backoff is over.
 //!
-//! Invariant: no event is lost. An own event is dropped only while a retry of its key is queued, and that retry sees the
-//! change. An event that no known write explains counts as caused by another client.
+//! Invariant: no event is lost. An own event is dropped only while a retry of its key is queued, and that retry sees
+//! the change. An event that no known write explains counts as caused by another client.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,19 +17,19 @@ use crate::cache::{Change, Occasion, Removal};
 use crate::client::write_tracker::WriteTracker;
 use crate::queue::{DEFAULT_PRIORITY, SharedQueue};
 
-/// How many unexplained events of one run are kept. If there are more, one of them is surely not the run's own.
+/// The number of unexplained events of one run to keep. With more, at least one was caused by another client.
 const UNEXPLAINED: usize = 16;
 
-/// From how many entries on those of terminal failures are dropped.
+/// The number of entries above which those of terminal failures are dropped.
 const SWEEP_FROM: usize = 1024;
 
-/// The work queue of a controller. Clones are the same queue.
+/// The work queue of a controller. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Requests {
     pub(super) queue: SharedQueue<Key, Cause>,
-    /// Keys that run, and keys whose last run failed after it wrote something.
+    /// Running keys, and keys whose last run failed after a write.
     attempts: Arc<Mutex<HashMap<Key, Attempt>>>,
-    /// Why objects left the selector of the watch, until their keys have run.
+    /// Why objects were removed from the watch, until their keys have run.
     removals: Arc<Mutex<HashMap<Key, Removal>>>,
 }
 
@@ -37,19 +37,19 @@ pub(crate) struct Requests {
 struct Attempt {
     phase: Phase,
     writes: WriteTracker,
-    /// The writes of the run before it, if that failed: their events may be late.
+    /// The writes of the previous run, if it failed: their events may arrive late.
     earlier: Option<WriteTracker>,
-    /// Events during the run that no write explains so far. The event of a write may arrive before its answer.
+    /// Events during the run that no write explains yet. The event of a write may arrive before its response.
     unexplained: Vec<(Cause, Change)>,
-    /// Whether something else than the run itself asked for another run.
+    /// Whether another client's event requested another run.
     foreign: bool,
 }
 
 enum Phase {
     Running,
-    /// It failed, and its retry is queued.
+    /// It failed, and a retry is queued.
     Retrying,
-    /// It failed, and waits for a change.
+    /// It failed, and is not retried before a change.
     Terminal,
 }
 
@@ -58,9 +58,9 @@ impl Requests {
         Self { queue, attempts: Arc::default(), removals: Arc::default() }
     }
 
-    /// Queues a key for a change. `of_itself` is true if the change is of the object that the key names.
+    /// Queues a key for a change. `of_itself` is true if the changed object is the one that the key names.
     pub(super) fn event(&self, key: Key, priority: i32, cause: Cause, change: &Change, of_itself: bool) {
-        // Held while the key is queued, so that a run that ends meanwhile knows of both or of neither.
+        // Hold the lock while the key is queued, so that a run that ends concurrently sees both or neither.
         let mut attempts = self.lock();
         if let Some(attempt) = attempts.get_mut(&key) {
             let may_be_own = !(of_itself && is_new_generation(change));
@@ -87,7 +87,7 @@ impl Requests {
         self.queue.add(key, priority, cause);
     }
 
-    /// Notes why an object left the cache, or that it is there.
+    /// Records why an object was removed from the cache, or that it exists.
     pub(super) fn note_removal(&self, key: &Key, removal: Option<Removal>) {
         let mut removals = self.removals.lock().unwrap_or_else(PoisonError::into_inner);
         match removal {
@@ -96,18 +96,18 @@ impl Requests {
         }
     }
 
-    /// Why an object left the cache. The caller gives it back if the run fails.
+    /// Takes why an object was removed from the cache. The caller puts it back if the run fails.
     pub(super) fn take_removal(&self, key: &Key) -> Option<Removal> {
         self.removals.lock().unwrap_or_else(PoisonError::into_inner).remove(key)
     }
 
-    /// Gives back what [`take_removal`](Self::take_removal) returned, unless something newer is known.
+    /// Puts back the result of [`take_removal`](Self::take_removal), unless there is a newer one.
     pub(super) fn put_removal(&self, key: &Key, removal: Removal) {
         let mut removals = self.removals.lock().unwrap_or_else(PoisonError::into_inner);
         removals.entry(key.clone()).or_insert(removal);
     }
 
-    /// Queues keys that a channel asks for.
+    /// Queues the keys of a channel.
     pub(super) fn ask(&self, asked: impl Iterator<Item = (Key, Cause)>) {
         let asked: Vec<_> = asked.collect();
         let mut attempts = self.lock();
@@ -122,7 +122,7 @@ impl Requests {
         self.queue.add_all(asked, DEFAULT_PRIORITY);
     }
 
-    /// A run of a key begins, which notes its writes here.
+    /// Starts a run of a key. `writes` tracks the writes of the run.
     pub(super) fn begin(&self, key: &Key, writes: WriteTracker) {
         let mut attempts = self.lock();
         let earlier = attempts.remove(key).map(|attempt| attempt.writes).filter(|writes| !writes.is_empty());
@@ -131,12 +131,12 @@ impl Requests {
         attempts.insert(key.clone(), attempt);
     }
 
-    /// The run did not fail: every event since it began runs the key again.
+    /// Ends a successful run: every event since its start runs the key again.
     pub(super) fn settle(&self, key: &Key) {
         self.lock().remove(key);
     }
 
-    /// The run failed: queues a retry, after the backoff unless another client asked for one sooner.
+    /// Ends a failed run: queues a retry with backoff, or earlier if another client caused an event.
     pub(super) fn retry(&self, key: &Key, priority: i32, cause: Cause) -> Duration {
         let mut attempts = self.lock();
         if let Some(attempt) = attempts.get_mut(key) {
@@ -152,8 +152,9 @@ impl Requests {
         self.queue.add_rate_limited(key.clone(), priority, cause)
     }
 
-    /// The run failed, and only a change can help. Its own writes are no such change, but may hide one that came at the
-    /// same time; so the key runs again for them as well, after the backoff. Returns when that is.
+    /// Ends a run with a terminal error: the key runs again only after a change. An own write does not count as a
+    /// change, but may hide a concurrent one; so the key also runs again for own writes, with backoff. Returns that
+    /// delay.
     pub(super) fn fail(&self, key: &Key, priority: i32, cause: Cause) -> Option<Duration> {
         let mut attempts = self.lock();
         let Some(attempt) = attempts.get_mut(key).filter(|it| it.is_all_own() && !it.wrote_nothing()) else {
@@ -167,7 +168,7 @@ impl Requests {
         }
         attempt.end(Phase::Terminal);
         if attempts.len() >= SWEEP_FROM && attempts.len().is_power_of_two() {
-            // Their events were filtered by a predicate, or are late. A late one runs its key at once.
+            // A predicate dropped their events, or they are late. A late event runs its key immediately.
             attempts.retain(|key, attempt| {
                 let keep = !matches!(attempt.phase, Phase::Terminal);
                 if !keep {
@@ -207,8 +208,8 @@ impl Attempt {
     }
 }
 
-/// Whether the spec changed. If it did, a status write explains only a part of the change: several changes of an object
-/// arrive as one if they come at once.
+/// Whether the spec changed. In that case a status write does not fully explain the event: concurrent changes of an
+/// object are merged into one event.
 fn is_new_generation(change: &Change) -> bool {
     let generations = change.old.as_ref().zip(change.new.as_ref());
     generations.is_some_and(|(old, new)| old.generation() != new.generation())

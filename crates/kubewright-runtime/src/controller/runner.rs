@@ -1,8 +1,8 @@
-//! One controller at work: sources fill the queue, workers empty it.
+//! Runs a controller: sources fill the queue, workers process it.
 //!
-//! Invariants: no worker starts before every source has told what was there; one key is never reconciled twice at
-//! once; a key waits until the cache has seen what its last reconcile wrote; a panic or a timeout ends one reconcile
-//! and nothing else.
+//! Invariants: no worker starts before every source has queued its initial objects; a key is never reconciled
+//! concurrently with itself; a key waits until the cache has seen the writes of its last reconcile; a panic or a
+//! timeout affects only one reconcile.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -35,15 +35,15 @@ use crate::queue::{Causes, QueueMetrics, SharedQueue, Taken, jittered};
 use crate::reconcile::{Context, ContextParts, Error, Next, Outcome, ReconcileId, client_error, is_terminal};
 use crate::{Clock, Key, Kind, traces};
 
-/// How long a key waits for the cache to see its own writes, before it is reconciled all the same.
+/// How long a key waits for the cache to see its own writes. Then it is reconciled anyway.
 const OWN_WRITES: Duration = Duration::from_secs(10);
 
-/// A reconciler without its type.
+/// A type-erased reconciler.
 pub(crate) trait Reconcile: Send + Sync {
     fn run<'a>(&'a self, key: &'a Key, cx: &'a Context) -> BoxFuture<'a, Result<Outcome, Error>>;
 }
 
-/// A controller without its types.
+/// A type-erased controller.
 pub(crate) struct Controller {
     pub(crate) name: Arc<str>,
     pub(crate) kind: Option<Kind>,
@@ -52,7 +52,7 @@ pub(crate) struct Controller {
     pub(crate) channels: Vec<ChannelSource>,
     /// Sources that are added after the registration.
     pub(crate) later: mpsc::UnboundedReceiver<AddedSource>,
-    /// Which changes of any source are dropped.
+    /// The filters of the events of all sources.
     pub(crate) filters: Arc<[Predicate<DynamicObject>]>,
     /// The finalizers that the reconciler adds.
     pub(crate) finalizers: Vec<String>,
@@ -60,7 +60,7 @@ pub(crate) struct Controller {
     pub(crate) options: ControllerOptions,
 }
 
-/// What a controller gets from its manager.
+/// The dependencies of a controller, provided by its manager.
 pub(crate) struct ControllerDeps {
     pub(crate) client: Client,
     pub(crate) cache: Cache,
@@ -70,12 +70,12 @@ pub(crate) struct ControllerDeps {
     pub(crate) metrics: ControllerMetrics,
     pub(crate) journal: Option<Journal>,
     pub(crate) rng: fastrand::Rng,
-    /// Set for a controller that fills its queue before this replica leads.
+    /// Set for a controller with warmup: whether this replica is the leader.
     pub(crate) elected: Option<ordered_watch::Receiver<bool>>,
 }
 
 impl Controller {
-    /// Runs until cancelled; then what runs is waited for, and what waits is dropped.
+    /// Runs until cancelled. Then it waits for running reconciles and drops the queue.
     pub(crate) async fn run(
         mut self,
         deps: ControllerDeps,
@@ -88,7 +88,7 @@ impl Controller {
         }
         let queue = deps.queue_metrics.queue(&self.name, options);
         let requests = Requests::new(queue.clone());
-        // From the start, so that a dashboard shows zeros while the first lists are on their way.
+        // Register the metrics now, so that dashboards show zeros during the first lists.
         let counts = deps.metrics.of(&self.name, self.options.concurrency.max(1));
         let mut forwarders = JoinSet::new();
         let informer =
@@ -97,11 +97,11 @@ impl Controller {
         let owned = owned.map(|source| source.informer(&deps.cache)).collect();
         let others: Vec<Cache> =
             self.sources.iter().filter_map(|source| source.other_cache().cloned()).collect();
-        let told = self.follow(&deps, &requests, &mut forwarders);
+        let queued = self.follow(&deps, &requests, &mut forwarders);
         tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(()),
-            synced = self.synced(&deps.cache, &others, told) => synced?,
+            synced = self.synced(&deps.cache, &others, queued) => synced?,
         }
         if let Some(mut elected) = deps.elected {
             tokio::select! {
@@ -139,7 +139,7 @@ impl Controller {
             let (shared, rng) = (shared.clone(), rng.fork());
             workers.spawn(async move { shared.work(rng).await });
         }
-        let reported = shared.tell_of_queue();
+        let reported = shared.journal_queue();
         let mut reported = std::pin::pin!(reported);
         loop {
             tokio::select! {
@@ -152,7 +152,7 @@ impl Controller {
                         run.await.unwrap_or(ForwarderEnd::Removed)
                     });
                 }
-                // Unless it was removed, a source ends with its cache. The last one ends the controller.
+                // A source ends when it is removed or its cache stops. The last one ends the controller.
                 Some(ended) = forwarders.join_next() => {
                     if forwarders.is_empty() && !matches!(ended, Ok(ForwarderEnd::Removed)) {
                         break;
@@ -165,14 +165,14 @@ impl Controller {
         forwarders.shutdown().await;
         while let Some(worker) = workers.join_next().await {
             if let Err(failed) = worker {
-                error!(controller = &*self.name, %failed, "worker failed");
+                error!(controller = &*self.name, %failed, "Worker failed");
             }
         }
         info!(controller = &*self.name, "All workers finished");
         Ok(())
     }
 
-    /// Begins to queue what sources tell. Each says when it has told what was there at the start.
+    /// Starts the forwarders of the sources. Each reports when its initial objects are queued.
     fn follow(
         &mut self,
         deps: &ControllerDeps,
@@ -186,7 +186,7 @@ impl Controller {
         let sources =
             self.sources.drain(..).filter(|source| source.role != Role::Read).filter_map(|source| {
                 let (informer, optional) = (source.informer(&deps.cache), source.optional);
-                let (told, telling) = ordered_watch::channel(false);
+                let (queued, receiver) = ordered_watch::channel(false);
                 let forwarder = EventForwarder::new(
                     source,
                     &deps.cache,
@@ -194,13 +194,13 @@ impl Controller {
                     filters.clone(),
                     deps.journal.as_ref(),
                 );
-                forwarders.spawn(forwarder.run(told));
-                (!optional).then_some((informer, telling))
+                forwarders.spawn(forwarder.run(queued));
+                (!optional).then_some((informer, receiver))
             });
         sources.collect()
     }
 
-    /// Waits until every kind that is cached since the start is listed, and every source has queued its objects.
+    /// Waits until every initially registered kind is listed and every source has queued its objects.
     async fn synced(
         &self,
         cache: &Cache,
@@ -211,11 +211,11 @@ impl Controller {
         let deadline = Instant::now() + after;
         let initial: Vec<_> = others.iter().chain([cache]).flat_map(Cache::initial).collect();
         let listed = initial.iter().map(|it| (it, it.synced().map(|it| it.is_ok()).boxed()));
-        let told = sources.into_iter().map(|(informer, mut told)| {
-            let told = async move { told.wait_for(|told| *told).await.is_ok() };
-            (informer, told.boxed())
+        let queued = sources.into_iter().map(|(informer, mut queued)| {
+            let queued = async move { queued.wait_for(|queued| *queued).await.is_ok() };
+            (informer, queued.boxed())
         });
-        for (informer, listed) in listed.map(|(it, listed)| (it.clone(), listed)).chain(told) {
+        for (informer, listed) in listed.map(|(it, listed)| (it.clone(), listed)).chain(queued) {
             let kind = informer.kind().gvk().clone();
             match tokio::time::timeout_at(deadline, listed).await {
                 Ok(true) => {}
@@ -227,13 +227,13 @@ impl Controller {
     }
 }
 
-/// What the workers of a controller share.
+/// State shared by the workers of a controller.
 struct Shared {
     name: Arc<str>,
     kind: Option<Kind>,
-    /// Where the objects are that the controller is for.
+    /// The informer of the reconciled objects.
     informer: Option<Arc<Informer>>,
-    /// Where the objects are that the reconciled objects own.
+    /// The informers of the owned objects.
     owned: Arc<[Arc<Informer>]>,
     reconciler: Arc<dyn Reconcile>,
     journal: Option<Reconciles>,
@@ -268,8 +268,8 @@ impl End {
         )
     }
 
-    /// How it ended, and what went wrong, for the journal.
-    fn told(&self) -> (Ending, Option<String>) {
+    /// The outcome and the error for the journal.
+    fn journaled(&self) -> (Ending, Option<String>) {
         match self {
             Self::Outcome(outcome) => match outcome.next {
                 Next::Done => (Ending::Done, None),
@@ -289,7 +289,7 @@ impl Shared {
     async fn work(self: Arc<Self>, mut rng: fastrand::Rng) {
         let mut waits = JoinSet::new();
         loop {
-            // A reconcile that waits for nothing must not keep the thread from others, such as health checks.
+            // Yield, so that a reconcile that never waits does not starve other tasks such as health checks.
             tokio::task::coop::consume_budget().await;
             let Some(taken) = self.queue.take().await else { return };
             while waits.try_join_next().is_some() {}
@@ -306,7 +306,7 @@ impl Shared {
 
     async fn wait(&self, key: Key, writes: Vec<Pending>) {
         let mut pending = Vec::new();
-        // Without a limit: while the server does not answer, a reconcile could not write either.
+        // Without a timeout: while the server does not respond, a reconcile could not write either.
         for write in writes {
             pending.extend(write.pending().await);
         }
@@ -316,7 +316,7 @@ impl Shared {
             }
         };
         if tokio::time::timeout(OWN_WRITES, all).await.is_err() {
-            warn!(controller = &*self.name, object = %key, "cache has not caught up with own writes; reconciling anyway");
+            warn!(controller = &*self.name, object = %key, "cache has not seen the controller's own writes in time; reconciling anyway");
         }
         self.queue.release(&key);
     }
@@ -336,11 +336,11 @@ impl Shared {
         let because = |causes: &Causes<Cause>| {
             span.record("because", field::display(causes));
         };
-        // Who reads every line is told why at once, others when it matters.
+        // Record the causes now if every reconcile is logged, otherwise only if it fails.
         let at_once = each_is_logged();
         if at_once {
             because(&taken.causes);
-            span.in_scope(|| debug!("reconciling"));
+            span.in_scope(|| debug!("Reconciling"));
         }
         let trail = self.journal.as_ref().and_then(|journal| {
             journal.queue(|| self.depth());
@@ -350,7 +350,7 @@ impl Shared {
         self.requests.begin(&key, writes.clone());
         let removal = self.requests.take_removal(&key);
         let cx = Context::from(ContextParts {
-            client: self.client.noting(writes.clone(), trail.clone()),
+            client: self.client.for_reconcile(writes.clone(), trail.clone()),
             key: taken.item,
             informer: self.informer.clone(),
             owned: self.owned.clone(),
@@ -365,7 +365,7 @@ impl Shared {
         });
         let started = Instant::now();
         self.counts.active.inc();
-        let end = cx.client().during(self.contained(&key, &cx)).instrument(span.clone()).await;
+        let end = cx.client().run_reconcile(self.contained(&key, &cx)).instrument(span.clone()).await;
         self.counts.active.dec();
         self.counts.time.observe(started.elapsed().as_secs_f64());
         self.pending.put(&key, writes.unseen());
@@ -383,9 +383,9 @@ impl Shared {
         } else {
             span.in_scope(|| self.follow_up(&key, taken.priority, &end, rng))
         };
-        traces::ended(&span, || end.told());
+        traces::ended(&span, || end.journaled());
         if let Some(trail) = trail {
-            let (ending, error) = end.told();
+            let (ending, error) = end.journaled();
             trail.ended(ending, again_in, error);
         }
         if is_done {
@@ -398,13 +398,13 @@ impl Shared {
         }
     }
 
-    /// How many keys wait and run.
+    /// The number of waiting and of running keys.
     fn depth(&self) -> (usize, usize) {
         self.queue.inspect(|queue, _| (queue.len(), queue.running().count()))
     }
 
-    /// Tells the journal of the queue, for as long as this is polled.
-    async fn tell_of_queue(&self) {
+    /// Writes the queue depth to the journal periodically.
+    async fn journal_queue(&self) {
         let Some(journal) = &self.journal else { return };
         loop {
             journal.queue(|| self.depth());
@@ -412,9 +412,9 @@ impl Shared {
         }
     }
 
-    /// Runs the reconciler so that nothing but its result comes out.
+    /// Runs the reconciler with timeout and panic containment.
     async fn contained(&self, key: &Key, cx: &Context) -> End {
-        // Around everything: what makes the future, and what drops it, may panic as well as the future itself.
+        // Creating and dropping the future may panic as well.
         let run = AssertUnwindSafe(async {
             let run = self.reconciler.run(key, cx);
             let result = match self.timeout {
@@ -429,8 +429,8 @@ impl Shared {
         run.catch_unwind().await.unwrap_or_else(|panic| End::Panicked(panic_message(&*panic)))
     }
 
-    /// Counts, logs, and queues what follows, and tells how soon. The key is still running, so it is queued for
-    /// afterwards.
+    /// Counts and logs the result, queues the next run if there is one, and returns its delay. The key is still
+    /// running, so the queue holds it until it is done.
     fn follow_up(&self, key: &Key, priority: i32, end: &End, rng: &mut fastrand::Rng) -> Option<Duration> {
         let counts = &self.counts;
         match end {
@@ -449,40 +449,40 @@ impl Shared {
                     Next::Backoff => {
                         counts.requeue.inc();
                         let pause = self.requests.retry(key, priority, self.again(key, Trigger::Requeued));
-                        debug!(again_in = ?pause, "Requeueing with backoff");
+                        debug!(retry_in = ?pause, "Requeueing with backoff");
                         Some(pause)
                     }
                     Next::Terminal => {
-                        error!("reconcile failed; waiting for a change");
+                        error!("Reconciler error; not retrying before a change");
                         self.fail(key, priority)
                     }
                 }
             }
             End::Failed(failure) if is_terminal(failure) => {
-                error!(error = format!("{failure:#}"), "reconcile failed; waiting for a change");
+                error!(error = format!("{failure:#}"), "Reconciler error; not retrying before a change");
                 self.fail(key, priority)
             }
-            // Another client changed the object first. The cache catches up, and the retry sees the change.
+            // Another client changed the object first. The retry reads the change from the cache.
             End::Failed(failure) if client_error(failure).is_some_and(client::Error::is_conflict) => {
                 let pause = self.retry(key, priority);
-                info!(error = format!("{failure:#}"), again_in = ?pause, "Requeueing after a conflict");
+                info!(error = format!("{failure:#}"), retry_in = ?pause, "Requeueing after a conflict");
                 Some(pause)
             }
             End::Failed(failure) => {
                 let pause = self.retry(key, priority);
-                error!(error = format!("{failure:#}"), again_in = ?pause, "reconcile failed");
+                error!(error = format!("{failure:#}"), retry_in = ?pause, "Reconciler error");
                 Some(pause)
             }
             End::Panicked(message) => {
                 counts.panics.inc();
                 let pause = self.retry(key, priority);
-                error!(panic = message, again_in = ?pause, "reconcile panicked");
+                error!(panic = message, retry_in = ?pause, "Reconciler panicked");
                 Some(pause)
             }
             End::TimedOut => {
                 counts.timeouts.inc();
                 let pause = self.retry(key, priority);
-                error!(timeout = ?self.timeout, again_in = ?pause, "reconcile timed out");
+                error!(timeout = ?self.timeout, retry_in = ?pause, "Reconcile timed out");
                 Some(pause)
             }
         }
@@ -506,7 +506,7 @@ impl Shared {
     }
 }
 
-/// Whether each reconcile begins with a line in the log.
+/// Whether every reconcile is logged.
 pub(super) fn each_is_logged() -> bool {
     enabled!(Level::DEBUG)
 }

@@ -1,6 +1,6 @@
-//! Where the keys of a controller come from: kinds under watch, and channels.
+//! Sources of a controller: watched kinds and channels.
 //!
-//! A source is typed where its author writes it and `dyn` from there on.
+//! A source is generic in the API and type-erased internally.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::client::Writable;
 use crate::queue::{DEFAULT_PRIORITY, LOW_PRIORITY};
 use crate::{Key, Kind, Object, Scope};
 
-/// What of a type is watched.
+/// Selects the objects and events of a watched type.
 pub struct Watch<K> {
     pub(crate) predicates: Vec<Predicate<K>>,
     pub(crate) labels: String,
@@ -39,19 +39,19 @@ impl<K: Writable> Default for Watch<K> {
 }
 
 impl<K: Writable> Watch<K> {
-    /// Everything.
+    /// Selects everything.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Only changes that pass; of several predicates, all of them.
+    /// Selects events that pass a predicate. With several predicates, an event must pass all.
     #[must_use]
     pub fn filter(mut self, predicate: Predicate<K>) -> Self {
         self.predicates.push(predicate);
         self
     }
 
-    /// Only objects that match a label selector, in addition to
+    /// Selects objects that match a label selector, in addition to
     /// [`KindOptions::labels`](crate::KindOptions::labels). Watches with the same selectors share one informer.
     #[must_use]
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
@@ -59,7 +59,7 @@ impl<K: Writable> Watch<K> {
         self
     }
 
-    /// Only objects that match a field selector, such as `spec.nodeName=node-1`, in addition to
+    /// Selects objects that match a field selector, such as `spec.nodeName=node-1`, in addition to
     /// [`KindOptions::fields`](crate::KindOptions::fields).
     #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
@@ -67,25 +67,25 @@ impl<K: Writable> Watch<K> {
         self
     }
 
-    /// Keys from here run before those with a lower number. 0 otherwise.
+    /// The priority of the keys of this watch. Higher priorities run first. 0 by default.
     #[must_use]
     pub fn priority(mut self, priority: i32) -> Self {
         self.priority = priority;
         self
     }
 
-    /// The kind may be missing, such as one whose CRD is not installed. Nothing waits for its first list, and its
-    /// absence is not an error. Its objects are reconciled once the kind is served.
+    /// Marks the kind as optional: its CRD may not be installed. The controller starts without it, and reconciles its
+    /// objects when the kind is served.
     ///
-    /// Before that, reads of the kind from the cache fail with
-    /// [`CacheNotSynced`](crate::client::Error::CacheNotSynced); a read with the client asks the server.
+    /// Until then, reads of the kind from the cache fail with
+    /// [`CacheNotSynced`](crate::client::Error::CacheNotSynced); reads with the client go to the server.
     #[must_use]
     pub fn optional(mut self) -> Self {
         self.optional = true;
         self
     }
 
-    /// Of owned objects: every owner of the kind is reconciled, not the controlling one only.
+    /// For owned objects: reconciles every owner of the kind, not only the controlling one.
     #[must_use]
     pub fn every_owner(mut self) -> Self {
         self.every_owner = true;
@@ -93,33 +93,33 @@ impl<K: Writable> Watch<K> {
     }
 }
 
-/// From a change to keys.
+/// Maps a change to keys.
 type Handle = Arc<dyn Fn(&Change, &Informer, &Cache, &mut dyn FnMut(Key)) + Send + Sync>;
 
-/// What a kind under watch is to a controller.
+/// The role of a watched kind in a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// What is reconciled.
+    /// The reconciled kind.
     Reconciled,
-    /// Owned by that.
+    /// Owned by the reconciled kind.
     Owned,
-    /// Something else that concerns it.
+    /// Mapped to keys by a function.
     Watched,
-    /// Cached for reads; its events reconcile nothing.
+    /// Only cached for reads.
     Read,
 }
 
-/// A kind under watch for one controller.
+/// A watched kind of one controller.
 pub(crate) struct KindSource {
     pub(crate) kind: Kind,
     pub(crate) role: Role,
     metadata_only: bool,
-    /// Of a source in another cluster.
+    /// The cache of the other cluster, for a source of another cluster.
     cache: Option<Cache>,
     labels: String,
     fields: String,
     priority: i32,
-    /// Whether nothing waits for the first list.
+    /// Whether the controller starts without the first list.
     pub(crate) optional: bool,
     handle: Handle,
 }
@@ -152,18 +152,18 @@ impl KindSource {
         }
     }
 
-    /// The object itself is reconciled.
+    /// Reconciles the object itself.
     pub(crate) fn object<K: Writable>(kind: Kind, metadata_only: bool, watch: Watch<K>) -> Self {
         Self::new(kind, metadata_only, Role::Reconciled, watch, |change, _, _, add| {
             add(change.latest().key().clone());
         })
     }
 
-    /// The owner of the object is reconciled, if it is of a kind.
+    /// Reconciles the owners of the object that are of a kind.
     pub(crate) fn owner<K: Writable>(kind: Kind, metadata_only: bool, watch: Watch<K>, owner: Kind) -> Self {
         let every = watch.every_owner;
         Self::new(kind, metadata_only, Role::Owned, watch, move |change, _, _, add| {
-            // Both: an object may change hands.
+            // Both: the owner may have changed.
             for entry in change.old.iter().chain(&change.new) {
                 for reference in entry.owners() {
                     let group = reference.api_version.split_once('/').map_or("", |(group, _)| group);
@@ -178,7 +178,7 @@ impl KindSource {
         })
     }
 
-    /// What a function says is reconciled.
+    /// Reconciles the keys that a map function returns.
     pub(crate) fn mapped<K: Writable>(
         kind: Kind,
         metadata_only: bool,
@@ -186,7 +186,7 @@ impl KindSource {
         map: impl Fn(&K, &Cache) -> Vec<Key> + Send + Sync + 'static,
     ) -> Self {
         Self::new(kind, metadata_only, Role::Watched, watch, move |change, informer, cache, add| {
-            // Both: what the object no longer points at has changed as well.
+            // Both: keys that the object no longer refers to must be reconciled, too.
             for entry in change.old.iter().chain(&change.new) {
                 match informer.object::<K>(entry) {
                     Ok(object) => map(&object, cache).into_iter().for_each(&mut *add),
@@ -201,22 +201,22 @@ impl KindSource {
         })
     }
 
-    /// Nothing is reconciled: the kind is cached for reads.
+    /// Caches the kind for reads, without reconciles.
     pub(crate) fn read<K: Object>() -> Self {
         Self::new(Kind::of::<K>(), K::metadata_api(), Role::Read, Watch::<K>::new(), |_, _, _, _| {})
     }
 
-    /// The same source, of another cluster.
+    /// The same source in another cluster.
     pub(crate) fn in_cache(self, cache: Cache) -> Self {
         Self { cache: Some(cache), ..self }
     }
 
-    /// The cache of the other cluster, if the source is of one.
+    /// The cache of the other cluster, if the source is in one.
     pub(crate) fn other_cache(&self) -> Option<&Cache> {
         self.cache.as_ref()
     }
 
-    /// The informer, which is created if there is none. `cache` is the manager's.
+    /// The informer of the source, created if needed. `cache` is the manager's.
     pub(crate) fn informer(&self, cache: &Cache) -> Arc<Informer> {
         let cache = self.cache.as_ref().unwrap_or(cache);
         let informer = cache.select(&self.kind, &self.labels, &self.fields, self.metadata_only);
@@ -226,7 +226,7 @@ impl KindSource {
         informer
     }
 
-    /// Queues what a change concerns.
+    /// Queues the keys of a change.
     pub(crate) fn handle(
         &self,
         change: &Change,
@@ -250,5 +250,5 @@ impl KindSource {
     }
 }
 
-/// Keys that something else than a watch asks for.
+/// A channel of keys.
 pub(crate) type ChannelSource = mpsc::Receiver<Key>;

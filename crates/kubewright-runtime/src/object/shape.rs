@@ -1,7 +1,7 @@
-//! Which Rust types fit which fields: the part of `object!` that rustc checks.
+//! Which Rust types fit which fields: the part of `object!` that the compiler checks.
 //!
-//! Each marker type here stands for what a field holds. A type that fits is checked at compile time, but for JSON and
-//! structs: their content is known at run time only, and is compared with the facts then.
+//! Each marker type stands for the type of a field. Rust types are checked at compile time. The content of JSON values
+//! and structs is only known at run time and validated then.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -15,10 +15,10 @@ use k8s_openapi::apimachinery::pkg::util::intstr;
 use serde::Serialize;
 use serde_json::{Error, Value};
 
-/// A value that can stand in a field of the shape `S`.
+/// A value for a field of the shape `S`.
 ///
-/// Strings, integers, lists, maps and the types of k8s-openapi fit where they should. A type of your own that
-/// serializes to the right JSON fits as [`Checked`](super::Checked).
+/// Strings, integers, lists, maps and the types of k8s-openapi fit the matching fields. Wrap your own types that
+/// serialize to the right JSON in [`Checked`](super::Checked).
 #[diagnostic::on_unimplemented(
     message = "a `{Self}` does not fit a field of the shape `{S}`",
     label = "not of the shape `{S}`",
@@ -26,7 +26,7 @@ use serde_json::{Error, Value};
     note = "another type that serializes to the right JSON goes as `object::Checked(value)`, which is checked at run time"
 )]
 pub trait Fits<S> {
-    /// Whether the type alone shows that the value fits.
+    /// Whether the type alone proves that the value fits.
     const STATIC: bool = true;
 
     /// The value as JSON.
@@ -57,10 +57,10 @@ pub enum Quantity {}
 /// An integer or a string.
 #[derive(Debug)]
 pub enum IntOrString {}
-/// A time with seconds.
+/// A time with a precision of seconds.
 #[derive(Debug)]
 pub enum Time {}
-/// A time with microseconds.
+/// A time with a precision of microseconds.
 #[derive(Debug)]
 pub enum MicroTime {}
 /// An object with known fields.

@@ -1,8 +1,8 @@
-//! Reads JSON into a Rust type and reports every field that the type ignored.
+//! Decodes JSON into a Rust type and reports every field that the type ignores.
 //!
-//! serde drops unknown fields unless a struct says `deny_unknown_fields`, which types of CRDs must not say. This
-//! deserializer notes what is ignored, with its path and the field that was probably meant. serde buffers what is below
-//! `flatten`, untagged and internally tagged enums: unknown fields in there are not noticed.
+//! serde drops unknown fields unless a struct has `deny_unknown_fields`, which types of CRDs must not have. This
+//! deserializer records ignored fields, with their paths and a suggestion. Limitation: serde buffers the content of
+//! `flatten` and of untagged and internally tagged enums, so unknown fields in there are not detected.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -16,16 +16,16 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 use serde_json::{Error, Value};
 
-/// What reading found.
+/// The problems of an object.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// The fields that the type does not have.
+    /// Fields that the type does not have.
     pub(super) unknown: Vec<Mismatch>,
-    /// Where reading failed.
+    /// The path at which decoding failed.
     pub(super) failed_at: Option<String>,
 }
 
-/// Reads a value, and reports what the type ignored.
+/// Decodes a value, and reports the ignored fields.
 pub(super) fn read<T: DeserializeOwned>(value: &Value) -> (Result<T, Error>, Found) {
     let found = RefCell::default();
     let read = At { value, path: Path::Root, siblings: &[], found: &found }.read(std::marker::PhantomData);
@@ -50,12 +50,12 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// A value and where it is.
+/// A value and its path.
 #[derive(Clone, Copy)]
 struct At<'a> {
     value: &'a Value,
     path: Path<'a>,
-    /// The fields of the struct that the value belongs to.
+    /// The fields of the struct that contains the value.
     siblings: &'static [&'static str],
     found: &'a RefCell<Found>,
 }
@@ -131,7 +131,7 @@ impl<'de> Deserializer<'de> for At<'_> {
                 Some((name, content)) => (name, Some(content)),
                 None => return self.deserialize_any(visitor),
             },
-            _ => return Err(Error::custom("an enum is a string, or an object with one field")),
+            _ => return Err(Error::custom("an enum must be a string or an object with one field")),
         };
         visitor.visit_enum(Variant { at: self, name, content })
     }
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn ignored_fields_are_reported_with_their_path_and_what_was_meant() {
+    fn ignored_fields_are_reported_with_their_path_and_a_suggestion() {
         let value = json!({
             "mostBook": 1,
             "shelves": { "a": { "height": 1, "hieght": 2 } },
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_serde_reads_from_json_is_read() {
+    fn all_types_of_serde_are_decoded() {
         for value in [
             json!({ "mostBooks": null, "oldShelves": { "a": { "height": 1 } } }),
             json!({ "mostBooks": 5, "readers": [{ "height": 1 }], "mode": "open", "rest": 1.5 }),

@@ -1,8 +1,7 @@
-//! What `object!` expands to. Call the macro, not this.
+//! The expansion of `object!`. Use the macro instead.
 //!
-//! An object is one JSON text with null in the place of every expression, and the values of the expressions with their
-//! places. Building it never fails: what is wrong with a value is kept in the [`ApplyObject`] and returned when it is
-//! checked, sent or completed.
+//! An object is one JSON text with null for every expression, and the values of the expressions with their pointers.
+//! Building it never fails: the [`ApplyObject`] stores the error and returns it when it is checked, sent or completed.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +12,7 @@ use crate::{Gvk, Object};
 /// The value of an expression, or a computed key.
 #[derive(Debug)]
 pub struct Hole {
-    /// An RFC 6901 pointer: to the value, or to the map of a key.
+    /// An RFC 6901 pointer to the value, or to the map of a key.
     pointer: &'static str,
     content: Content,
 }
@@ -40,23 +39,23 @@ pub fn key(pointer: &'static str, stands_for: &'static str, key: &(impl AsRef<st
     Hole { pointer, content: Content::Key { stands_for, key: key.as_ref().to_owned() } }
 }
 
-/// An object of a built-in kind. What the macro did not see is compared with the facts.
+/// An object of a built-in kind. Values that the macro could not check are validated at run time.
 pub fn builtin<K: Object>(text: &str, holes: &mut [Hole]) -> ApplyObject<K> {
     let (members, error, is_checked) = fill(text, holes);
-    // Not `check`, which would compile the whole of K's Deserialize.
+    // Not `check`, which would compile the Deserialize implementation of K.
     let check = |gvk: &Gvk, members: &mut Map<_, _>| check_facts(gvk, members).unwrap_or(Ok(()));
     ApplyObject::new(members, error, if is_checked { |_, _| Ok(()) } else { check })
 }
 
-/// An object of a custom resource, which is checked as a whole.
+/// A custom resource, which is validated as a whole.
 pub fn custom<K: Object>(text: &str, holes: &mut [Hole]) -> ApplyObject<K> {
     let (members, error, _) = fill(text, holes);
     ApplyObject::new(members, error, check::<K>)
 }
 
-/// The object, what could not be written as JSON, and whether all its values are known to fit.
+/// The object, the first encoding error, and whether all values are known to fit.
 fn fill(text: &str, holes: &mut [Hole]) -> (Map<String, Value>, Option<ObjectError>, bool) {
-    let mut object: Value = serde_json::from_str(text).expect("the macro writes JSON");
+    let mut object: Value = serde_json::from_str(text).expect("the macro generates valid JSON");
     let (mut error, mut all_checked) = (None, true);
     for Hole { pointer, content } in holes {
         match std::mem::replace(content, Content::Nothing) {
@@ -88,7 +87,7 @@ fn fill(text: &str, holes: &mut [Hole]) -> (Map<String, Value>, Option<ObjectErr
     (members, error, all_checked)
 }
 
-/// A pointer as people write paths.
+/// Converts a pointer to a dotted path.
 fn dotted(pointer: &str) -> String {
     pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/").replace("~0", "~")
 }

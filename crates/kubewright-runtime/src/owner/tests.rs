@@ -1,4 +1,4 @@
-//! Owner references, by example and against the rules of the garbage collector.
+//! Tests of owner references, against the rules of the garbage collector.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
@@ -43,7 +43,7 @@ fn a_controller_reference_names_the_owner_and_blocks_its_deletion() {
 }
 
 #[test]
-fn a_second_controller_is_refused_and_both_are_named() {
+fn a_second_controller_is_rejected_and_both_are_named() {
     let first: Deployment = created(Some("default"), "web");
     let second: Pod = created(Some("default"), "other");
     let mut object: ConfigMap = named(Some("default"), "page");
@@ -51,7 +51,7 @@ fn a_second_controller_is_refused_and_both_are_named() {
     let error = set_controller_reference(&second, &mut object).unwrap_err();
     insta::assert_snapshot!(error, @"ConfigMap default/page is already controlled by Deployment web and cannot also be controlled by Pod default/other; give the object another name, or use set_owner_reference");
     assert_eq!(controller_of(&object).unwrap().name, "web");
-    // It may still be one of the owners.
+    // It may still be added as an owner.
     set_owner_reference(&second, &mut object, OwnerOptions::default()).unwrap();
     assert_eq!(references(&object).len(), 2);
     assert_eq!(references(&object)[1].controller, None);
@@ -59,7 +59,7 @@ fn a_second_controller_is_refused_and_both_are_named() {
 }
 
 #[test]
-fn an_owner_that_was_created_anew_or_has_a_new_version_is_updated_in_place() {
+fn the_reference_to_a_recreated_owner_or_new_version_is_updated_in_place() {
     let owner: Deployment = created(Some("default"), "web");
     let mut object: ConfigMap = named(Some("default"), "page");
     set_controller_reference(&owner, &mut object).unwrap();
@@ -77,7 +77,7 @@ fn an_owner_that_was_created_anew_or_has_a_new_version_is_updated_in_place() {
 }
 
 #[test]
-fn a_plain_reference_to_the_controller_leaves_it_the_controller() {
+fn setting_a_plain_reference_keeps_the_controller_reference() {
     let owner: Deployment = created(Some("default"), "web");
     let mut object: ConfigMap = named(Some("default"), "page");
     set_controller_reference(&owner, &mut object).unwrap();
@@ -89,36 +89,36 @@ fn a_plain_reference_to_the_controller_leaves_it_the_controller() {
 }
 
 #[test]
-fn owners_follow_the_rules_of_namespaces() {
+fn owners_follow_the_namespace_rules() {
     let owner: Deployment = created(Some("default"), "web");
     let refused = |object: &mut dyn FnMut(&Deployment) -> Result<(), OwnerError>| object(&owner).unwrap_err();
 
     let error =
         refused(&mut |owner| set_controller_reference(owner, &mut named::<ConfigMap>(Some("other"), "page")));
-    insta::assert_snapshot!(error, @"Deployment default/web cannot own ConfigMap other/page: an owner must be in the namespace of what it owns. To watch an object of another namespace, map it with a label or an annotation");
+    insta::assert_snapshot!(error, @"Deployment default/web cannot own ConfigMap other/page: cross-namespace owner references are not allowed. To reconcile for an object in another namespace, use watches() with a label or an annotation");
     let error = refused(&mut |owner| set_controller_reference(owner, &mut named::<Namespace>(None, "page")));
-    insta::assert_snapshot!(error, @"Deployment default/web cannot own Namespace page: an owner within a namespace cannot own an object outside of namespaces. Delete such an object by a finalizer on its owner");
+    insta::assert_snapshot!(error, @"Deployment default/web cannot own Namespace page: a namespaced owner cannot own a cluster-scoped object. Use a finalizer on the owner to delete the object");
     let error = refused(&mut |owner| set_controller_reference(owner, &mut named::<ConfigMap>(None, "page")));
-    insta::assert_snapshot!(error, @r#"ConfigMap page has no namespace yet: set it to "default", the namespace of its owner, first"#);
+    insta::assert_snapshot!(error, @r#"ConfigMap page has no namespace: set it to "default", the namespace of its owner"#);
 
-    // An owner outside of namespaces owns objects anywhere.
+    // A cluster-scoped owner owns objects in any namespace.
     let node: Node = created(None, "node-1");
     set_controller_reference(&node, &mut named::<ConfigMap>(Some("other"), "page")).unwrap();
     set_controller_reference(&node, &mut named::<Namespace>(None, "other")).unwrap();
 }
 
 #[test]
-fn an_owner_that_was_not_created_is_refused() {
+fn an_owner_that_was_not_created_is_rejected() {
     let mut object: ConfigMap = named(Some("default"), "page");
     let mut refused = |owner: &Deployment| set_controller_reference(owner, &mut object).unwrap_err();
-    insta::assert_snapshot!(refused(&named(Some("default"), "web")), @"Deployment default/web has no uid: an owner must have been created first, use the object that the server answered");
-    insta::assert_snapshot!(refused(&created(None, "web")), @"Deployment web has no namespace: an owner must have been created first, use the object that the server answered");
-    insta::assert_snapshot!(refused(&Deployment::default()), @"Deployment <unnamed> has no name: an owner must have been created first, use the object that the server answered");
+    insta::assert_snapshot!(refused(&named(Some("default"), "web")), @"Deployment default/web has no uid: create the owner first, and use the object that the server returned");
+    insta::assert_snapshot!(refused(&created(None, "web")), @"Deployment web has no namespace: create the owner first, and use the object that the server returned");
+    insta::assert_snapshot!(refused(&Deployment::default()), @"Deployment <unnamed> has no name: create the owner first, and use the object that the server returned");
     assert_eq!(object.metadata.owner_references, None);
 }
 
 #[test]
-fn dynamic_objects_own_and_are_owned() {
+fn dynamic_objects_can_own_and_be_owned() {
     let resource = ApiResource::erase::<Deployment>(&());
     let mut owner = DynamicObject::new("web", &resource).within("default");
     owner.metadata.uid = Some("1".to_owned());
@@ -126,14 +126,14 @@ fn dynamic_objects_own_and_are_owned() {
     set_controller_reference(&owner, &mut object).unwrap();
     assert_eq!(controller_of(&object).unwrap().api_version, "apps/v1");
 
-    // Without a namespace, only the server could tell whether the kind has any: refused, as controllerutil does.
+    // Without a namespace, only the server knows whether the kind is namespaced. Rejected, as in controllerutil.
     object.metadata.namespace = None;
     let error = set_controller_reference(&owner, &mut object).unwrap_err();
     assert!(matches!(error, OwnerError::ClusterScoped { .. }), "{error}");
 
     owner.types = Some(TypeMeta::default());
     let error = set_controller_reference(&owner, &mut object).unwrap_err();
-    insta::assert_snapshot!(error, @"object default/web cannot be an owner: it does not say its apiVersion and kind");
+    insta::assert_snapshot!(error, @"object default/web cannot be an owner: it has no apiVersion and kind");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_reference_is_removed_by_group_kind_and_name() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever is set and removed in whatever order: at most one controller, and one reference per owner.
+    /// In any order of operations there is at most one controller, and one reference per owner.
     #[test]
     fn there_is_one_reference_per_owner_and_at_most_one_controller(
         steps in proptest::collection::vec((0..3_usize, 0..3_u8), 0..20),

@@ -1,28 +1,29 @@
-//! How long to wait before an item that failed is tried again.
+//! Delays of retries.
 //!
-//! Owns [`Backoff`] for one item and [`RateLimit`] for all together. Whole nanoseconds only, no floating point: the
-//! same calls give the same delays on every machine.
+//! [`Backoff`] applies per item, and [`RateLimit`] to all items together. Integer nanoseconds without floating point:
+//! the delays are the same on every machine.
 
 use std::time::Duration;
 
-/// Exponential delay of an item by how often it failed in a row, as in client-go. [`Options::jitter`](super::Options::jitter) adds jitter.
+/// Exponential delay of an item by the number of consecutive failures, as in client-go.
+/// [`Options::jitter`](super::Options::jitter) adds jitter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
-    /// The delay after the first failure; each further one doubles it.
+    /// The delay after the first failure. It doubles with each further failure.
     pub base: Duration,
     /// The longest delay.
     pub max: Duration,
 }
 
 impl Default for Backoff {
-    /// 5 ms doubling to 1000 s, the values of client-go and controller-runtime.
+    /// 5 ms doubling to 1000 s, as in client-go and controller-runtime.
     fn default() -> Self {
         Self { base: Duration::from_millis(5), max: Duration::from_secs(1000) }
     }
 }
 
 impl Backoff {
-    /// The delay after as many failures before this one.
+    /// The delay of an item with this number of earlier failures.
     ///
     /// ```
     /// use std::time::Duration;
@@ -39,19 +40,19 @@ impl Backoff {
     }
 }
 
-/// A limit of retries of all items together: a bucket that holds `burst` tokens and gains one every `interval`.
+/// A limit of the retries of all items together: a token bucket with `burst` tokens that gains one every `interval`.
 ///
-/// It counts retries only ([`add_rate_limited`](super::Queue::add_rate_limited)), never plain adds, as in client-go.
+/// As in client-go, it applies to retries ([`add_rate_limited`](super::Queue::add_rate_limited)) and not to other adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
-    /// How long the bucket needs for one token.
+    /// The time for one token.
     pub interval: Duration,
-    /// How many retries may come at once after a quiet time. At least one.
+    /// The number of retries without a delay after an idle time. At least one.
     pub burst: u32,
 }
 
 impl RateLimit {
-    /// 10 per second with a burst of 100: what client-go's default limiter has.
+    /// 10 per second with a burst of 100, as in client-go's default rate limiter.
     pub fn client_go() -> Self {
         Self { interval: Duration::from_millis(100), burst: 100 }
     }
@@ -61,9 +62,9 @@ impl RateLimit {
 #[derive(Debug, Clone)]
 pub(super) struct Bucket {
     interval: u64,
-    /// How long an empty bucket needs until it is full.
+    /// The time in which an empty bucket becomes full.
     span: u64,
-    /// When the bucket is full again if nobody takes a token.
+    /// When the bucket will be full if no token is taken.
     full_at: u64,
 }
 
@@ -73,14 +74,14 @@ impl Bucket {
         Self { interval, span: interval.saturating_mul(u64::from(limit.burst.max(1))), full_at: 0 }
     }
 
-    /// Takes a token, a future one if there is none, and tells how long until it is there.
+    /// Takes a token, possibly a future one, and returns the time until it is available.
     pub(super) fn reserve(&mut self, now: u64) -> u64 {
         self.full_at = self.full_at.max(now).saturating_add(self.interval);
         self.full_at.saturating_sub(self.span).saturating_sub(now)
     }
 }
 
-/// Time as the queue keeps it: half the size of a [`Duration`], enough for 584 years.
+/// Time as the queue stores it: half the size of a [`Duration`], enough for 584 years.
 pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -105,7 +106,7 @@ mod tests {
         assert!((0..100).all(|_| bucket.reserve(second) == 0));
         assert_eq!(bucket.reserve(second), second / 10);
         assert_eq!(bucket.reserve(second), 2 * second / 10);
-        // Half a second gives five tokens, and two of them are spoken for.
+        // Half a second gives five tokens, of which two are already reserved.
         let later = second + second / 2;
         assert!((0..3).all(|_| bucket.reserve(later) == 0));
         assert_eq!(bucket.reserve(later), second / 10);

@@ -1,8 +1,8 @@
 //! The order of ready items.
 //!
-//! Owns [`PriorityBands`]: the items that can be handed out, in a line per priority and group. The highest priority goes
-//! first; within it the groups stand in a ring and take turns; within a group it is first come, first served.
-//! Everything takes constant time but for finding a priority, of which there are few. It knows nothing of time.
+//! [`PriorityBands`] has a FIFO per priority and group. The highest priority goes first; within a priority the groups
+//! take turns; within a group items are first in, first out. All operations take constant time except for finding a
+//! priority, of which there are few. It does not know the time.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,8 +15,8 @@ use slab::Slab;
 use super::list::{Links, List, number};
 use super::slot::Slot;
 
-/// How many priorities are remembered while nothing waits at them. Most queues know two, and making one anew for
-/// each item would cost more than all the rest; but a caller who invents priorities must not fill the memory.
+/// The number of empty priorities to keep. Most queues use two, and recreating them for each item would be expensive; a
+/// caller with arbitrary priorities must not fill the memory.
 const REMEMBERED: usize = 8;
 
 pub(super) struct PriorityBands<G> {
@@ -26,27 +26,27 @@ pub(super) struct PriorityBands<G> {
     waiting: usize,
 }
 
-/// All of one priority.
+/// All items of one priority.
 struct Band<G> {
     lines: Slab<Line<G>>,
-    /// The lines by the hashes of their groups. Its order never shows.
+    /// The FIFOs by the hashes of their groups. Its order is never visible.
     index: HashTable<u32>,
-    /// The lines that are not empty, the one whose turn it is first.
+    /// The FIFOs that are not empty, the next one first.
     ring: List,
-    /// How many items wait at this priority, those in no line yet among them.
+    /// The number of waiting items of this priority, including those that are not ready.
     waiting: usize,
 }
 
-/// One group of one priority. Never empty.
+/// The FIFO of one group and priority. Never empty.
 struct Line<G> {
     group: G,
-    /// Of the group.
+    /// The hash of the group.
     hash: u64,
     items: List,
     in_ring: Links,
 }
 
-/// Where to join a line.
+/// The end of a FIFO to insert at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Front,
@@ -60,28 +60,28 @@ impl<G> Default for PriorityBands<G> {
 }
 
 impl<G: Eq + Hash> PriorityBands<G> {
-    /// How many items are in line.
+    /// The number of ready items.
     pub(super) fn ready(&self) -> usize {
         self.ready
     }
 
-    /// How many items were counted in.
+    /// The number of waiting items.
     pub(super) fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// How many items were counted in, by priority, the highest first.
+    /// The number of waiting items by priority, the highest first.
     pub(super) fn depth(&self) -> impl Iterator<Item = (i32, usize)> {
         self.bands.iter().map(|(priority, band)| (priority.0, band.waiting))
     }
 
-    /// Counts an item that waits, in line or not yet.
+    /// Counts a waiting item, ready or not.
     pub(super) fn count_in(&mut self, priority: i32) {
         self.band(priority).waiting += 1;
         self.waiting += 1;
     }
 
-    /// Counts an item out that waits no more.
+    /// Stops counting an item that no longer waits.
     pub(super) fn count_out(&mut self, priority: i32) {
         let band = self.band(priority);
         band.waiting -= 1;
@@ -92,7 +92,7 @@ impl<G: Eq + Hash> PriorityBands<G> {
         }
     }
 
-    /// Puts a slot into the line of its priority and group.
+    /// Inserts a slot into the FIFO of its priority and group.
     pub(super) fn push<T, C>(&mut self, slots: &mut Slab<Slot<T, C>>, at: u32, group: G, end: End) {
         self.ready += 1;
         let hash = self.hasher.hash_one(&group);
@@ -115,7 +115,7 @@ impl<G: Eq + Hash> PriorityBands<G> {
         }
     }
 
-    /// Takes a slot out of its line.
+    /// Removes a slot from its FIFO.
     pub(super) fn remove<T, C>(&mut self, slots: &mut Slab<Slot<T, C>>, at: u32) {
         self.ready -= 1;
         let Slot { priority, line, .. } = slots[at as usize];
@@ -131,8 +131,7 @@ impl<G: Eq + Hash> PriorityBands<G> {
         }
     }
 
-    /// Whose turn it is. The group then goes to the end of the ring, so the caller must [`remove`](Self::remove)
-    /// the slot.
+    /// The next slot. Moves its group to the end of the ring, so the caller must [`remove`](Self::remove) the slot.
     pub(super) fn turn(&mut self) -> Option<u32> {
         let (band, line) =
             self.bands.values_mut().find_map(|band| band.ring.first().map(|line| (band, line)))?;

@@ -1,42 +1,40 @@
 //! Why an item is in the queue.
 //!
-//! Owns [`Causes`]: the first few different ones, and how many more there were. One cause, the common case, needs
-//! no allocation, and no number of adds needs more than one.
+//! [`Causes`] has the first few distinct causes and the number of the others. One cause, the common case, needs no
+//! allocation; any number of adds needs at most one.
 
 use std::fmt;
 
-/// How many different causes are kept.
+/// The number of distinct causes to keep.
 const KEPT: usize = 8;
 
-/// How many of them are written where they are written as text.
+/// The number of causes to display.
 const SHOWN: usize = 3;
 
-/// Why an item was added, for logs and debug pages: the first eight different causes in their order, and how many
-/// adds there were in all.
+/// Why an item was added, for logs and debug pages: the first eight distinct causes in order, and the number of adds.
 ///
-/// An item that is added often while it waits must not grow, so later causes are only counted. Do not decide
-/// anything by them.
+/// The memory per item is bounded, so later causes are only counted. Do not base decisions on them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Causes<C> {
     first: Option<C>,
     others: Option<Box<[Option<C>; KEPT - 1]>>,
     adds: u32,
-    /// How many of the adds had a cause that is not kept.
+    /// The number of adds whose cause is not kept.
     left_out: u32,
 }
 
 impl<C> Causes<C> {
-    /// The causes that were kept, in the order of their first add.
+    /// The kept causes, in the order of their first add.
     pub fn iter(&self) -> impl Iterator<Item = &C> {
         self.first.iter().chain(self.others.iter().flat_map(|others| others.iter().flatten()))
     }
 
-    /// How many adds were merged, those with a cause that is kept among them.
+    /// The total number of merged adds.
     pub fn adds(&self) -> u32 {
         self.adds
     }
 
-    /// How many adds had a cause that is not kept, because there were enough.
+    /// The number of adds whose cause is not kept.
     pub fn left_out(&self) -> u32 {
         self.left_out
     }
@@ -48,7 +46,7 @@ impl<C: PartialEq> Causes<C> {
         self.keep(cause);
     }
 
-    /// Appends causes that came later.
+    /// Appends later causes.
     pub(super) fn merge(&mut self, later: Self) {
         self.adds = self.adds.saturating_add(later.adds);
         self.left_out = self.left_out.saturating_add(later.left_out);
@@ -73,7 +71,7 @@ impl<C: PartialEq> Causes<C> {
     }
 }
 
-/// The first few, and how many more there were: `a; b; c; 2 more`.
+/// Displays the first few and the number of the others: `a; b; c; 2 more`.
 impl<C: fmt::Display> fmt::Display for Causes<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, cause) in self.iter().take(SHOWN).enumerate() {
@@ -105,14 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_eight_different_causes_are_kept_and_every_add_is_counted() {
+    fn the_first_eight_distinct_causes_are_kept_and_every_add_is_counted() {
         let causes = of(&[3, 3, 1, 2, 3, 9, 8, 7, 6, 5, 4, 4, 1]);
         assert_eq!(causes.iter().collect::<Vec<_>>(), [&3, &1, &2, &9, &8, &7, &6, &5]);
         assert_eq!((causes.adds(), causes.left_out()), (13, 2));
     }
 
     #[test]
-    fn as_text_the_first_three_are_written_and_the_others_counted() {
+    fn display_has_the_first_three_and_counts_the_others() {
         assert_eq!(of(&[]).to_string(), "");
         assert_eq!(of(&[3, 3, 1]).to_string(), "3; 1");
         assert_eq!(of(&[3, 1, 2]).to_string(), "3; 1; 2");
@@ -120,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_is_adding_one_after_the_other() {
+    fn merging_equals_adding_one_after_the_other() {
         let mut merged = of(&[1, 2]);
         merged.merge(of(&[2, 3, 4, 5, 6, 7, 8, 9]));
         assert_eq!(merged, of(&[1, 2, 2, 3, 4, 5, 6, 7, 8, 9]));

@@ -1,6 +1,6 @@
-//! Looking into a queue without changing it, for metrics and debug pages.
+//! Read access to a queue, for metrics and debug pages.
 //!
-//! What is listed is listed in an order that the calls alone decide, never a hash.
+//! The order of listed items is deterministic.
 
 use std::time::Duration;
 
@@ -9,26 +9,26 @@ use super::causes::Causes;
 use super::item::Item;
 use super::slot::{Slot, State};
 
-/// What happened since the beginning.
+/// Totals since the queue was created.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
-    /// How many adds made an item wait for a worker; those that were merged into one that waited are not counted,
-    /// and delayed ones when their time comes. client-go counts the same.
+    /// The number of adds that made an item wait for a worker. As in client-go, merged adds do not count, and delayed
+    /// ones count when their time comes.
     pub adds: u64,
-    /// How many adds were for later.
+    /// The number of delayed adds.
     pub retries: u64,
 }
 
-/// An item that waits.
+/// A waiting item.
 #[derive(Debug)]
 pub struct Waiting<'a, T, C> {
     /// The item.
     pub item: &'a T,
     /// What it waits for.
     pub waits_for: WaitsFor,
-    /// The highest priority with which it was added.
+    /// The highest priority of its adds.
     pub priority: i32,
-    /// How often it failed since it was last forgotten.
+    /// The number of failures since it was last forgotten.
     pub retries: u32,
     /// Why it was added.
     pub causes: &'a Causes<C>,
@@ -37,17 +37,17 @@ pub struct Waiting<'a, T, C> {
 /// What an item waits for. The times are on the caller's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitsFor {
-    /// A worker, since then.
+    /// A worker, since this time.
     Worker(Duration),
-    /// The end of its own run, since then.
+    /// The end of its own run, since this time.
     Done(Duration),
-    /// Its time.
+    /// The end of its delay.
     Time(Duration),
-    /// Its release. It was first due then.
+    /// Its release. It first became ready at this time.
     Release(Duration),
 }
 
-/// An item that runs.
+/// A running item.
 #[derive(Debug)]
 pub struct Running<'a, T> {
     /// The item.
@@ -57,32 +57,32 @@ pub struct Running<'a, T> {
 }
 
 impl<T: Item, C> Queue<T, C> {
-    /// How many items wait for a worker, or for the end of their own run. Delayed ones and held ones are not counted.
+    /// The number of items that wait for a worker or for the end of their own run, without delayed and held ones.
     pub fn len(&self) -> usize {
         self.bands.waiting()
     }
 
-    /// Whether no item waits. Delayed ones and held ones are not counted.
+    /// Whether no item waits. Delayed and held ones do not count.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many items could be handed out now.
+    /// The number of ready items.
     pub fn ready(&self) -> usize {
         self.bands.ready()
     }
 
-    /// How many items wait for their time.
+    /// The number of delayed items.
     pub fn delayed(&self) -> usize {
         self.delayed.len()
     }
 
-    /// How many items are held.
+    /// The number of held items.
     pub fn held(&self) -> usize {
         self.held_count
     }
 
-    /// Whether nothing waits, runs or is held now. There may be delayed items.
+    /// Whether no item waits, runs or is held. There may be delayed items.
     pub fn is_idle(&self) -> bool {
         self.is_empty() && self.running_count == 0 && self.held_count == 0
     }
@@ -92,25 +92,25 @@ impl<T: Item, C> Queue<T, C> {
         self.closed
     }
 
-    /// How many items of each priority wait as [`len`](Self::len) counts them, the highest priority first. A priority
-    /// that was used lately may be listed with none.
+    /// The number of waiting items of each priority, as in [`len`](Self::len), the highest priority first. Recently
+    /// used priorities may be listed with 0.
     pub fn depth(&self) -> impl Iterator<Item = (i32, usize)> {
         self.bands.depth()
     }
 
-    /// What happened since the beginning.
+    /// Totals since the queue was created.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// The items that run, the longest running first.
+    /// The running items, the longest running first.
     pub fn running(&self) -> impl Iterator<Item = Running<'_, T>> {
         let running = self.running.iter(&self.slots, |slot| slot.in_order);
         running.map(|slot| Running { item: &slot.item, since: Duration::from_nanos(slot.started) })
     }
 
-    /// The items that wait, delayed and held ones among them: by when they became ready, then by start of the run
-    /// that they wait for, then held ones, then by the time that they wait for.
+    /// The waiting items, including delayed and held ones: first ready items by age, then items that wait for their own
+    /// run, then held ones, then delayed ones by time.
     pub fn waiting(&self) -> impl Iterator<Item = Waiting<'_, T, C>> {
         let ready = self.ready.iter(&self.slots, |slot| slot.in_order);
         let again = self.running.iter(&self.slots, |slot| slot.in_order);
@@ -120,7 +120,7 @@ impl<T: Item, C> Queue<T, C> {
         ready.chain(again).chain(held).chain(delayed).filter_map(Slot::waiting)
     }
 
-    /// How long the items that run have been running: all together, and the longest. Takes time by their number.
+    /// How long the running items have been running, in total and the longest. Takes time proportional to their number.
     pub fn unfinished(&self, now: Duration) -> (Duration, Duration) {
         let ages = self.running().map(|running| now.saturating_sub(running.since));
         ages.fold(Default::default(), |(sum, longest): (Duration, Duration), age| {

@@ -1,21 +1,21 @@
-//! What can be queued.
+//! Queue items.
 //!
-//! Owns [`Item`], the one bound of the queue, and how a [`Key`] meets it.
+//! Owns [`Item`], the trait of queue items, and its implementation for [`Key`].
 
 use std::hash::{Hash, Hasher};
 
 use crate::Key;
 
-/// Something that can be queued. Copying one should be cheap.
+/// An item of a queue. It should be cheap to clone.
 pub trait Item: Clone + Eq + Hash + Send + 'static {
-    /// Who takes turns: of items with the same priority each group in turn has one handed out.
+    /// Items of the same priority are handed out from each group in turn.
     type Group: Eq + Hash + Send + 'static;
 
     /// The group of this item. It never changes.
     fn group(&self) -> Self::Group;
 }
 
-/// Namespaces take turns. Objects outside of namespaces are one group.
+/// Grouped by namespace. Cluster-scoped objects are one group.
 impl Item for Key {
     type Group = Namespace;
 
@@ -24,7 +24,7 @@ impl Item for Key {
     }
 }
 
-/// The namespace of a [`Key`], without a copy of its text.
+/// The namespace of a [`Key`], without copying it.
 #[derive(Debug, Clone)]
 pub struct Namespace(Key);
 
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_a_namespace_are_a_group_and_keys_outside_of_namespaces_are_one() {
+    fn keys_are_grouped_by_namespace_and_cluster_scoped_keys_are_one_group() {
         let key = |namespace, name| Key::new(namespace, name).group();
         assert_eq!(key(Some("a"), "x"), key(Some("a"), "y"));
         assert_ne!(key(Some("a"), "x"), key(Some("b"), "x"));

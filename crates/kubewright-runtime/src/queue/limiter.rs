@@ -1,7 +1,7 @@
-//! Rate limiters: how long an item that failed waits before its next try.
+//! Rate limiters of retries.
 //!
-//! Owns [`RateLimiter`] and the limiters that client-go has. The queue counts failures itself, so most limiters have no
-//! state per item. They never read a clock: the queue passes the time.
+//! Owns [`RateLimiter`] and client-go's limiters. The queue counts failures itself, so most limiters have no state per
+//! item. They never read a clock: the queue passes the time.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::backoff::{Backoff, Bucket, RateLimit, nanos};
 use crate::Key;
 
-/// Decides how long an item that failed waits before its next try.
+/// Computes the delay before a failed item is retried.
 ///
 /// ```
 /// use std::time::Duration;
@@ -29,11 +29,11 @@ use crate::Key;
 /// }
 /// ```
 pub trait RateLimiter<T = Key>: Send + 'static {
-    /// The delay before the next try. `failures` is how often the item failed in a row before this failure, `now` the
-    /// time since the queue was created.
+    /// The delay before the retry. `failures` is the number of consecutive failures before this one, `now` the time
+    /// since the queue was created.
     fn when(&mut self, item: &T, failures: u32, now: Duration) -> Duration;
 
-    /// The item succeeded, or is not retried. Limiters with state per item drop it here.
+    /// Called when the item succeeds or is not retried. Limiters with state per item drop it here.
     fn forget(&mut self, item: &T) {
         let _ = item;
     }
@@ -46,12 +46,12 @@ impl<T> RateLimiter<T> for Backoff {
     }
 }
 
-/// A token bucket for all items of a queue together.
+/// A token bucket for all items of a queue.
 #[derive(Debug, Clone)]
 pub struct BucketLimiter(Bucket);
 
 impl BucketLimiter {
-    /// A full bucket.
+    /// Creates a full bucket.
     pub fn new(limit: RateLimit) -> Self {
         Self(Bucket::new(limit))
     }
@@ -63,7 +63,7 @@ impl<T> RateLimiter<T> for BucketLimiter {
     }
 }
 
-/// The longer delay of two limiters. Nest it for more.
+/// The longer delay of two limiters. Nest it to combine more.
 ///
 /// ```
 /// use kubewright_runtime::queue::{Backoff, BucketLimiter, MaxOf, RateLimit};
@@ -85,14 +85,14 @@ impl<T, A: RateLimiter<T>, B: RateLimiter<T>> RateLimiter<T> for MaxOf<A, B> {
     }
 }
 
-/// A short delay for the first failures of an item, and a long one after that.
+/// A short delay for the first failures of an item, and a long one afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FastSlow {
-    /// The delay of the first failures.
+    /// The delay after the first failures.
     pub fast: Duration,
-    /// The delay of the others.
+    /// The delay after further failures.
     pub slow: Duration,
-    /// How many failures are followed by the short delay.
+    /// The number of failures with the short delay.
     pub fast_tries: u32,
 }
 
@@ -102,12 +102,12 @@ impl<T> RateLimiter<T> for FastSlow {
     }
 }
 
-/// A limiter whose delays are cut at a maximum.
+/// Limits the delays of another limiter to a maximum.
 #[derive(Debug, Clone)]
 pub struct WithMaxWait<L> {
     /// The limiter.
     pub limiter: L,
-    /// The longest delay.
+    /// The maximum delay.
     pub max: Duration,
 }
 
@@ -121,11 +121,11 @@ impl<T, L: RateLimiter<T>> RateLimiter<T> for WithMaxWait<L> {
     }
 }
 
-/// A limiter that each queue gets a copy of, so that queues do not share a bucket.
+/// Creates a rate limiter for each queue, so that queues do not share a bucket.
 pub struct Limiter<T = Key>(Arc<dyn Fn() -> Box<dyn RateLimiter<T>> + Send + Sync>);
 
 impl<T> Limiter<T> {
-    /// Copies of this limiter.
+    /// Clones this limiter for each queue.
     pub fn new(limiter: impl RateLimiter<T> + Clone + Sync) -> Self {
         Self(Arc::new(move || Box::new(limiter.clone())))
     }
@@ -147,7 +147,7 @@ impl<T> fmt::Debug for Limiter<T> {
     }
 }
 
-/// Adds up to `factor` times the duration to it, so that many items do not come back at the same moment.
+/// Adds up to `factor` times the duration, so that many items do not come back at the same time.
 pub(crate) fn jittered(duration: Duration, factor: f64, rng: &mut fastrand::Rng) -> Duration {
     if factor > 0.0 { duration.saturating_add(duration.mul_f64(rng.f64() * factor)) } else { duration }
 }
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn limiters_do_what_those_of_client_go_do() {
+    fn limiters_behave_as_in_client_go() {
         let backoff = Backoff { base: Duration::from_millis(1), max: SECOND };
         assert_eq!(delays(backoff, 12), [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000, 1000]);
         let limit = RateLimit { interval: SECOND, burst: 2 };
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_only_adds_and_only_so_much() {
+    fn jitter_adds_at_most_its_fraction() {
         let mut rng = fastrand::Rng::with_seed(1);
         let delays: Vec<Duration> = (0..1000).map(|_| jittered(SECOND, 0.5, &mut rng)).collect();
         assert!(delays.iter().all(|it| (SECOND..SECOND.mul_f64(1.5)).contains(it)));

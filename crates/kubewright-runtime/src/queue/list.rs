@@ -1,14 +1,13 @@
-//! Linked lists through slots that live elsewhere.
+//! Intrusive linked lists over slots that are stored elsewhere.
 //!
-//! Owns [`List`] and [`Links`]: every operation takes constant time and allocates nothing, and a slot is in a list
-//! at most once per pair of links. A list knows nothing of what the slots are.
+//! All operations of [`List`] take constant time and do not allocate. A slot is in at most one list per [`Links`].
 
 use slab::Slab;
 
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// The neighbours of a slot in one list. Meaningless while the slot is in none.
+/// The neighbours of a slot in one list. Meaningless while the slot is not in a list.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Links {
     previous: u32,
@@ -21,7 +20,7 @@ impl Default for Links {
     }
 }
 
-/// Which pair of links a list runs through.
+/// Selects the links of a slot that a list uses.
 pub(super) type Through<N> = fn(&mut N) -> &mut Links;
 
 /// The ends of a list.
@@ -60,7 +59,7 @@ impl List {
         self.first = at;
     }
 
-    /// Takes out a slot that is in this list.
+    /// Removes a slot of this list.
     pub(super) fn remove<N>(&mut self, nodes: &mut Slab<N>, at: u32, through: Through<N>) {
         let Links { previous, next } = std::mem::take(through(&mut nodes[at as usize]));
         match previous {
@@ -73,7 +72,7 @@ impl List {
         }
     }
 
-    /// From first to last.
+    /// Iterates from first to last.
     pub(super) fn iter<'a, N>(
         &self,
         nodes: &'a Slab<N>,
@@ -85,7 +84,7 @@ impl List {
     }
 }
 
-/// The number of a slot. Four bytes are enough for every queue that fits into memory.
+/// The index of a slot. Four bytes are enough for every queue that fits into memory.
 pub(super) fn number(index: usize) -> u32 {
     u32::try_from(index)
         .ok()

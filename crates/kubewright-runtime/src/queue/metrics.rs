@@ -1,8 +1,8 @@
-//! What a queue tells Prometheus.
+//! Prometheus metrics of queues.
 //!
-//! Owns [`QueueMetrics`]: controller-runtime's names, labels and buckets, so that its dashboards and alerts work
-//! unchanged. Durations are observed as they happen; everything else is read from the queues when somebody asks,
-//! so that it costs nothing until then and all of a queue's numbers are of one moment.
+//! [`QueueMetrics`] has controller-runtime's names, labels and buckets, so that its dashboards and alerts work
+//! unchanged. Durations are observed as they happen; all other values are read from the queues at each scrape, under
+//! one lock per queue, so that they are consistent.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -21,20 +21,20 @@ use super::inspect::Counts;
 use super::shared::Shared;
 use super::{Item, Options, SharedQueue};
 
-/// The metrics of the queues of a process. Clones are the same metrics.
+/// The metrics of the queues of a process. Clones share them.
 ///
-/// | name | what |
+/// | name | meaning |
 /// |---|---|
-/// | `workqueue_depth` | how many items wait, by priority |
-/// | `workqueue_adds_total` | how many items began to wait |
+/// | `workqueue_depth` | number of waiting items, by priority |
+/// | `workqueue_adds_total` | number of items that started to wait |
 /// | `workqueue_queue_duration_seconds` | how long items waited |
 /// | `workqueue_work_duration_seconds` | how long items ran |
-/// | `workqueue_unfinished_work_seconds` | how long items that run have been running, together |
-/// | `workqueue_longest_running_processor_seconds` | how long the longest has been running |
-/// | `workqueue_retries_total` | how many adds were for later |
+/// | `workqueue_unfinished_work_seconds` | how long the running items have been running, in total |
+/// | `workqueue_longest_running_processor_seconds` | how long the longest running item has been running |
+/// | `workqueue_retries_total` | number of delayed adds |
 ///
-/// All have the labels `name` and `controller`, which are equal, as in controller-runtime. An item that is held is
-/// observed as waiting twice, and its run is observed once.
+/// All have the labels `name` and `controller`, which are equal, as in controller-runtime. A held item is observed as
+/// waiting twice and as running once.
 ///
 /// ```
 /// use kubewright_runtime::Key;
@@ -58,7 +58,7 @@ pub struct QueueMetrics {
 }
 
 impl QueueMetrics {
-    /// Registers the metrics. Once per registry.
+    /// Registers the metrics. Call it once per registry.
     pub fn register(registry: &mut Registry) -> Self {
         let queue_duration = Family::new_with_constructor(histogram as fn() -> Histogram);
         registry.register(
@@ -77,8 +77,8 @@ impl QueueMetrics {
         Self { queue_duration, work_duration, queues }
     }
 
-    /// A queue that is measured here until its last clone is gone. `controller` names it; a second queue of the same
-    /// name takes the place of the first in what is shown.
+    /// Creates a queue that is measured until its last clone is dropped. `controller` is its name; a second queue of
+    /// the same name replaces the first in the metrics.
     pub fn queue<T: Item, C: PartialEq + Send + 'static>(
         &self,
         controller: &str,
@@ -125,17 +125,17 @@ struct DepthLabels {
     priority: i32,
 }
 
-/// 10 ns to 1000 s, as controller-runtime has them.
+/// controller-runtime's buckets: 10 ns to 1000 s.
 fn histogram() -> Histogram {
     Histogram::new(exponential_buckets(10e-9, 10.0, 12))
 }
 
-/// A queue of any items.
+/// A type-erased queue.
 trait Source: Send + Sync {
     fn read(&self) -> Reading;
 }
 
-/// A queue at one moment.
+/// The values of a queue at one time.
 struct Reading {
     depth: Vec<(i32, usize)>,
     counts: Counts,
@@ -152,7 +152,7 @@ impl<T: Item, C: PartialEq + Send + 'static> Source for Shared<T, C> {
     }
 }
 
-/// Reads every queue when it is asked.
+/// Reads all queues at each scrape.
 #[derive(Debug, Default)]
 struct Queues(Mutex<Vec<(Labels, Weak<dyn Source>)>>);
 

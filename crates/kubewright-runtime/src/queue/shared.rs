@@ -1,8 +1,8 @@
-//! The queue as many workers share it.
+//! The queue shared by many workers.
 //!
-//! Owns [`SharedQueue`]: a lock around the [`Queue`], and who waits for it. No lock is held while a waker is called
-//! or a future waits, and a future that is dropped at any point loses neither an item nor a wake-up. It decides
-//! nothing about items.
+//! [`SharedQueue`] is a lock around the [`Queue`], and a list of waiting workers. No lock is held while a waker is
+//! called or a future waits. A future that is dropped at any point loses neither an item nor a wake-up. The order of
+//! items is decided by [`Queue`] alone.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -15,9 +15,9 @@ use super::sync::{Arc, Instant, Mutex, MutexGuard, Sleep, sleep_until};
 use super::waiters::{Ticket, WaiterList, Wakes};
 use super::{Item, Options, Queue, Taken};
 
-/// A queue for any number of workers and sources, by tokio's clock. Clones are the same queue.
+/// A queue for any number of workers and sources, on tokio's clock. Clones share it.
 ///
-/// Each method does what the method of [`Queue`] with the same name does.
+/// Each method behaves as that of [`Queue`] with the same name.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -33,7 +33,7 @@ use super::{Item, Options, Queue, Taken};
 ///         let mut runs = 0;
 ///         while let Some(taken) = queue.take().await {
 ///             runs += 1;
-///             // Reconcile here; the first try fails.
+///             // Reconcile here; the first attempt fails.
 ///             if taken.retries == 0 {
 ///                 queue.add_rate_limited(taken.item.clone(), taken.priority, "failed");
 ///             } else {
@@ -60,7 +60,7 @@ impl<T: Item, C> Clone for SharedQueue<T, C> {
 /// What the clones of a [`SharedQueue`] share.
 pub(super) struct Shared<T: Item, C> {
     state: Mutex<State<T, C>>,
-    /// When the time of the queue began.
+    /// The start of the queue's clock.
     epoch: Instant,
     handles: Option<Handles>,
 }
@@ -68,12 +68,13 @@ pub(super) struct Shared<T: Item, C> {
 struct State<T: Item, C> {
     queue: Queue<T, C>,
     workers: WaiterList,
-    /// Who waits until the queue is idle.
+    /// Callers that wait until the queue is idle.
     idlers: Vec<(Ticket, Waker)>,
 }
 
 impl<T: Item, C: PartialEq + Send + 'static> SharedQueue<T, C> {
-    /// An empty queue that is not measured. [`QueueMetrics::queue`](super::QueueMetrics::queue) makes one that is.
+    /// Creates an empty queue without metrics. [`QueueMetrics::queue`](super::QueueMetrics::queue) creates one with
+    /// metrics.
     pub fn new(options: Options<T>) -> Self {
         Self::measured(options, None)
     }
@@ -87,12 +88,12 @@ impl<T: Item, C: PartialEq + Send + 'static> SharedQueue<T, C> {
         &self.0
     }
 
-    /// Adds an item that is to run as soon as possible.
+    /// Adds an item to run as soon as possible.
     pub fn add(&self, item: T, priority: i32, cause: C) {
         self.0.change(|queue, now| queue.add(item, priority, cause, now));
     }
 
-    /// Adds many items that are to run as soon as possible: in one go, so that workers see all of them or none.
+    /// Adds many items to run as soon as possible. Atomic: workers see all of them or none.
     pub fn add_all(&self, items: impl IntoIterator<Item = (T, C)>, priority: i32) {
         self.0.change(|queue, now| {
             for (item, cause) in items {
@@ -101,30 +102,29 @@ impl<T: Item, C: PartialEq + Send + 'static> SharedQueue<T, C> {
         });
     }
 
-    /// Adds an item that is to run after a delay.
+    /// Adds an item to run after a delay.
     pub fn add_after(&self, item: T, priority: i32, cause: C, delay: Duration) {
         self.0.change(|queue, now| queue.add_after(item, priority, cause, delay, now));
     }
 
-    /// Adds an item that failed, counts the failure, and returns after which delay it is to run.
+    /// Adds a failed item, counts the failure, and returns the delay.
     pub fn add_rate_limited(&self, item: T, priority: i32, cause: C) -> Duration {
         self.0.change(|queue, now| queue.add_rate_limited(item, priority, cause, now))
     }
 
-    /// Forgets the failures of an item.
+    /// Resets the failures of an item.
     pub fn forget(&self, item: &T) {
         self.0.change(|queue, _| queue.forget(item));
     }
 
-    /// How often an item failed since it was last forgotten.
+    /// The number of failures of an item since it was last forgotten.
     pub fn retries(&self, item: &T) -> u32 {
         self.0.lock().queue.retries(item)
     }
 
     /// Waits for the next item; `None` once the queue is closed.
     ///
-    /// A worker that comes wakes the next one if there is more to take. The future can be dropped at any time: an item is handed out only by
-    /// being returned.
+    /// The future can be dropped at any time: an item is only handed out by being returned.
     pub async fn take(&self) -> Option<Taken<T, C>> {
         let taken = Take { shared: &self.0, ticket: None, timer: None }.await;
         if let (Some(handles), Some(taken)) = (&self.0.handles, &taken) {
@@ -138,7 +138,7 @@ impl<T: Item, C: PartialEq + Send + 'static> SharedQueue<T, C> {
         self.ran(self.0.change(|queue, now| queue.done(item, now)));
     }
 
-    /// Ends the run of an item, and forgets its failures.
+    /// Ends the run of an item and resets its failures.
     pub fn succeeded(&self, item: &T) {
         self.ran(self.0.change(|queue, now| {
             queue.forget(item);
@@ -152,33 +152,33 @@ impl<T: Item, C: PartialEq + Send + 'static> SharedQueue<T, C> {
         }
     }
 
-    /// Takes back the adds since an item was handed out. `false` if it would not run again at once.
+    /// Reverts the adds since an item was handed out. Returns false if it would not run again immediately.
     pub fn retract(&self, item: &T) -> bool {
         self.0.change(|queue, _| queue.retract(item))
     }
 
-    /// Gives back an item until it is [released](Self::release). `false` if it does not run.
+    /// Gives back an item until it is [released](Self::release). Returns false if it does not run.
     pub fn hold(&self, taken: Taken<T, C>) -> bool {
         self.0.change(|queue, _| queue.hold(taken))
     }
 
-    /// Makes an item that is held ready. `false` if it is not held.
+    /// Makes a held item ready. Returns false if it is not held.
     pub fn release(&self, item: &T) -> bool {
         self.0.change(|queue, now| queue.release(item, now))
     }
 
-    /// Ends the queue. Every worker that waits gets `None`.
+    /// Closes the queue. Every waiting worker gets `None`.
     pub fn close(&self) {
         self.0.change(|queue, _| queue.close());
     }
 
-    /// Waits until nothing waits, runs or is held. Delayed items do not count.
+    /// Waits until no item waits, runs or is held. Delayed items do not count.
     pub async fn idle(&self) {
         let mut idler = Idler { shared: &self.0, ticket: None };
         poll_fn(|cx| idler.poll(cx)).await;
     }
 
-    /// Looks into the queue, and is told the time on its clock. Every worker waits meanwhile.
+    /// Calls a function with the queue and the current time of its clock. Workers wait meanwhile.
     pub fn inspect<R>(&self, look: impl FnOnce(&Queue<T, C>, Duration) -> R) -> R {
         self.0.inspect(look)
     }
@@ -206,12 +206,12 @@ impl<T: Item, C: PartialEq + Send + 'static> Shared<T, C> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T, C>> {
-        // Only a panic of the caller's own code, in `inspect` or in the hash of an item, can poison it.
+        // Only a panic of the caller's code, in `inspect` or in the hash of an item, can poison the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes whom the new state calls for. Every change of the queue and of who waits ends with this.
-    #[expect(clippy::unused_self, reason = "the guard is of this lock")]
+    /// Wakes the workers that the new state requires. Every change of the queue or of the waiters ends with this.
+    #[expect(clippy::unused_self, reason = "the guard belongs to this lock")]
     fn settle(&self, mut guard: MutexGuard<'_, State<T, C>>) {
         let mut wake = Wakes::default();
         let state = &mut *guard;
@@ -228,17 +228,17 @@ impl<T: Item, C: PartialEq + Send + 'static> Shared<T, C> {
     }
 }
 
-/// A worker that waits for an item.
+/// The future of [`SharedQueue::take`].
 struct Take<'a, T: Item, C: PartialEq + Send + 'static> {
     shared: &'a Shared<T, C>,
-    /// While it is parked, or was woken and did not come yet.
+    /// Set while it waits, or was woken and has not been polled yet.
     ticket: Option<Ticket>,
-    /// While it watches the clock.
+    /// Set while this worker waits for the next delayed item.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl<T: Item, C: PartialEq + Send + 'static> Take<'_, T, C> {
-    /// Takes an item, or parks and tells until when to watch the clock.
+    /// Takes an item, or registers as a waiter and returns until when to sleep.
     fn next(&mut self, waker: &Waker) -> Result<Option<Taken<T, C>>, Option<Instant>> {
         let mut guard = self.shared.lock();
         let state = &mut *guard;
@@ -293,7 +293,7 @@ impl<T: Item, C: PartialEq + Send + 'static> Drop for Take<'_, T, C> {
     }
 }
 
-/// Somebody who waits until the queue is idle.
+/// The future of [`SharedQueue::idle`].
 struct Idler<'a, T: Item, C: PartialEq + Send + 'static> {
     shared: &'a Shared<T, C>,
     ticket: Option<Ticket>,

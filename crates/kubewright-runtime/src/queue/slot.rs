@@ -1,52 +1,52 @@
-//! What the queue knows of one item.
+//! The state of one item in the queue.
 //!
-//! Owns [`Slot`] and [`State`]. The state alone says in which lists and sets a slot is; only
-//! [`Queue`](super::Queue) changes it.
+//! Owns [`Slot`] and [`State`]. The state determines which lists and sets contain a slot; only [`Queue`](super::Queue)
+//! changes it.
 
 use super::causes::Causes;
 use super::list::Links;
 
 pub(super) struct Slot<T, C> {
     pub(super) item: T,
-    /// Of the item. Kept so that the index can grow without a look at every text.
+    /// The hash of the item, stored so that the index can grow without rehashing.
     pub(super) hash: u64,
     pub(super) state: State,
-    /// Of the add that waits; the highest of those that were merged.
+    /// The highest priority of the waiting adds.
     pub(super) priority: i32,
-    /// Of the add that waits.
+    /// The causes of the waiting adds.
     pub(super) causes: Causes<C>,
-    /// When the add that waits was due.
+    /// When the waiting add became ready.
     pub(super) since: u64,
     /// When it was handed out, while it runs.
     pub(super) started: u64,
-    /// How often it failed since it was last forgotten.
+    /// The number of failures since it was last forgotten.
     pub(super) failures: u32,
-    /// The line that it is in, while it is ready.
+    /// The FIFO that contains it, while it is ready.
     pub(super) line: u32,
     pub(super) in_line: Links,
-    /// Its neighbours among those that are ready, that run, or that are held.
+    /// Its neighbours in the list of ready, running or held slots.
     pub(super) in_order: Links,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Neither waits nor runs; its failures are remembered.
+    /// Neither waits nor runs; only its failures are stored.
     Known,
-    /// Waits for its time.
+    /// Waits for the end of its delay.
     Delayed(Due),
-    /// In line.
+    /// Waits for a worker.
     Ready,
     /// Handed out.
     Running,
-    /// Handed out, and to run once more.
+    /// Handed out, and to run again.
     RunningAgain,
-    /// Handed out, and to run once more at a time.
+    /// Handed out, and to run again at a later time.
     RunningDelayed(Due),
-    /// Handed out and given back until something happens. Waits, but in no line.
+    /// Handed out and given back until it is released. In no FIFO.
     Held,
 }
 
-/// The place of an item among those that wait for their time; the number keeps first come, first served.
+/// The order of delayed items. The sequence number makes equal times first in, first out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Due {
     pub(super) at: u64,
@@ -85,8 +85,8 @@ mod tests {
     use crate::Key;
 
     #[test]
-    fn a_waiting_key_with_a_cause_of_a_word_takes_less_than_150_bytes() {
-        // The index adds 5 bytes, a delay 20; all grow by doubling.
+    fn a_waiting_key_with_an_eight_byte_cause_takes_less_than_150_bytes() {
+        // The index adds 5 bytes and a delay 20. All grow by doubling.
         assert!(size_of::<Slot<Key, u64>>() < 150, "{}", size_of::<Slot<Key, u64>>());
     }
 }

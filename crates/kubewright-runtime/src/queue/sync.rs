@@ -1,7 +1,7 @@
-//! Where threads meet: the lock and the clock of [`SharedQueue`](super::SharedQueue).
+//! The lock and the clock of [`SharedQueue`](super::SharedQueue).
 //!
-//! They stand in a module of their own so that a test can build the same code on shuttle's, which tries the
-//! schedules that a machine seldom shows.
+//! They are a separate module, so that a test can compile the same code with shuttle's lock, which explores rare thread
+//! schedules.
 
 pub(super) use std::sync::{Arc, Mutex, MutexGuard};
 

@@ -1,4 +1,4 @@
-//! Each property of the queue by itself; [`model`] holds all of them together.
+//! Tests of single properties of the queue. [`model`] tests all of them together.
 
 mod model;
 
@@ -16,7 +16,7 @@ fn ms(millis: u64) -> Duration {
     START + Duration::from_millis(millis)
 }
 
-/// Priorities without exception.
+/// Strict priorities.
 fn strict() -> Options {
     Options { oldest_every: None, ..Options::default() }
 }
@@ -27,7 +27,7 @@ fn key(text: &str) -> Key {
     Key::new(namespace, name)
 }
 
-/// A queue at [`START`].
+/// A queue with its time at [`START`].
 struct Test(Queue<Key, &'static str>);
 
 impl Test {
@@ -35,7 +35,7 @@ impl Test {
         Self(Queue::new(options))
     }
 
-    /// With these items of the default priority.
+    /// A queue with these items at the default priority.
     fn with(items: &[&str]) -> Self {
         let mut test = Self::new(strict());
         for item in items {
@@ -56,7 +56,7 @@ impl Test {
         self.0.next(START)
     }
 
-    /// Hands out everything that is ready.
+    /// Takes everything that is ready.
     fn all(&mut self, now: Duration) -> Vec<String> {
         std::iter::from_fn(|| self.0.next(now)).map(|taken| taken.item.to_string()).collect()
     }
@@ -133,7 +133,7 @@ fn a_delayed_item_is_handed_out_at_its_time() {
     assert_eq!((test.0.next_at(), test.0.len(), test.0.delayed()), (Some(ms(5)), 0, 2));
     assert_eq!(test.all(ms(4)), [""; 0]);
     assert_eq!(test.all(ms(9)), ["a/2"]);
-    // It waited since its time, not since the add.
+    // It waited since the end of its delay, not since the add.
     assert_eq!(test.0.next(ms(13)).unwrap().waited, Duration::from_millis(3));
     assert_eq!(test.0.next_at(), None);
 }
@@ -178,7 +178,7 @@ fn a_delay_that_ends_while_the_item_runs_makes_it_run_again() {
 }
 
 #[test]
-fn a_delay_outlasts_the_run_during_which_it_was_asked_for() {
+fn a_delay_outlasts_the_run_in_which_it_was_added() {
     let mut test = Test::with(&["a/1"]);
     test.take();
     test.0.add_after(key("a/1"), DEFAULT_PRIORITY, "later", Duration::from_millis(5), START);
@@ -226,10 +226,10 @@ fn a_retry_waits_for_the_longer_of_its_backoff_and_the_limit_of_all() {
     let mut test = Test::new(Options { rate_limit: Some(limit), ..strict() });
     let delays: Vec<_> = (1..=4).map(|item| test.fail(&format!("a/{item}"), START).as_millis()).collect();
     assert_eq!(delays, [5, 7, 14, 21]);
-    // Plain adds take no token.
+    // Other adds take no token.
     test.add("b/1", DEFAULT_PRIORITY);
     assert_eq!(test.all(START), ["b/1"]);
-    // The fifth failure of one item alone asks for more than the bucket does.
+    // The backoff of the fifth failure is longer than the delay of the bucket.
     let later = ms(10_000);
     for expected in [10, 20, 40] {
         assert_eq!(test.fail("a/1", later).as_millis(), expected);
@@ -302,7 +302,7 @@ fn a_steady_stream_of_high_priorities_does_not_starve_a_low_one() {
 }
 
 #[test]
-fn the_middle_is_not_starved_by_what_is_above_and_below() {
+fn a_middle_priority_is_not_starved_by_higher_and_lower_ones() {
     let mut test = Test::new(Options::default());
     test.add("a/middle", -1);
     for name in 0..64 {
@@ -314,7 +314,7 @@ fn the_middle_is_not_starved_by_what_is_above_and_below() {
 }
 
 #[test]
-fn how_often_the_oldest_is_next_can_be_changed_and_ended() {
+fn the_interval_of_the_oldest_item_can_be_changed_and_disabled() {
     let order = |oldest_every| {
         let mut test = Test::new(Options { oldest_every, ..Options::default() });
         test.add("a/low", LOW_PRIORITY);
@@ -350,7 +350,7 @@ fn a_held_item_is_not_handed_out_before_it_is_released_to_the_front_of_its_group
 }
 
 #[test]
-fn a_released_item_keeps_its_priority_its_causes_and_the_time_since_which_it_waits() {
+fn a_released_item_keeps_its_priority_causes_and_waiting_time() {
     let mut test = Test::new(strict());
     test.0.add(key("a/1"), 3, "first", START);
     let taken = test.0.next(ms(2)).unwrap();
@@ -367,7 +367,7 @@ fn a_released_item_keeps_its_priority_its_causes_and_the_time_since_which_it_wai
 }
 
 #[test]
-fn only_what_runs_can_be_held_and_only_what_is_held_can_be_released() {
+fn only_running_items_can_be_held_and_only_held_items_released() {
     let mut test = Test::with(&["a/1"]);
     assert!(!test.0.release(&key("a/1"), START));
     let taken = test.take().unwrap();
@@ -384,7 +384,7 @@ fn only_what_runs_can_be_held_and_only_what_is_held_can_be_released() {
 }
 
 #[test]
-fn a_closed_queue_accepts_and_hands_out_nothing_and_lets_runs_end() {
+fn a_closed_queue_accepts_and_hands_out_nothing_but_lets_runs_end() {
     let mut test = Test::with(&["a/1", "a/2", "a/3", "a/4"]);
     test.take();
     test.0.add_after(key("a/1"), DEFAULT_PRIORITY, "later", Duration::from_millis(1), START);
@@ -407,7 +407,7 @@ fn a_closed_queue_accepts_and_hands_out_nothing_and_lets_runs_end() {
 }
 
 #[test]
-fn what_is_held_after_the_end_is_gone() {
+fn an_item_held_after_close_is_dropped() {
     let mut test = Test::with(&["a/1"]);
     let taken = test.take().unwrap();
     test.0.close();
@@ -416,7 +416,7 @@ fn what_is_held_after_the_end_is_gone() {
 }
 
 #[test]
-fn a_queue_shows_what_waits_and_what_runs() {
+fn inspect_lists_waiting_and_running_items() {
     let mut test = Test::with(&["a/1", "a/2", "a/3"]);
     test.take();
     let held = test.0.next(ms(1)).unwrap();
@@ -442,7 +442,7 @@ fn a_queue_shows_what_waits_and_what_runs() {
 }
 
 #[test]
-fn priorities_that_are_not_used_any_more_are_forgotten() {
+fn unused_priorities_are_dropped() {
     let mut test = Test::new(Options::default());
     for priority in 0..1000 {
         test.add("a/1", priority);

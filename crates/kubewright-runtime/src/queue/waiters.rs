@@ -1,10 +1,10 @@
 //! Workers that wait for an item.
 //!
-//! Owns [`WaiterList`]: which workers wait, which were woken and have not run yet, and which one watches the clock. Two things hold after
-//! [`settle`](WaiterList::settle): if an item is ready and a worker waits, one was woken and is on its way; and if an
-//! item is delayed and a worker waits, one of them watches the clock. A woken worker that comes or goes says so with
-//! [`leave`](WaiterList::leave), so that the next one can be woken: that one by one as many come as there are items, and
-//! none comes in vain because others were faster. It knows nothing of items or locks.
+//! [`WaiterList`] tracks which workers wait, which were woken and have not run yet, and which one sleeps until the next
+//! delayed item (the timer). Invariants after [`settle`](WaiterList::settle): if an item is ready and a worker waits,
+//! one worker has been woken; if an item is delayed and a worker waits, one of them is the timer. A woken worker calls
+//! [`leave`](WaiterList::leave) when it runs or is dropped, so that the next one can be woken. So workers wake one by
+//! one, as many as there are items. It does not know items or locks.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -12,17 +12,17 @@ use std::time::Duration;
 
 #[derive(Default)]
 pub(super) struct WaiterList {
-    /// By ticket, which is by who came first. The first watches the clock, and is woken for an item only if there
-    /// is nobody else, so that the watch seldom changes.
+    /// Ordered by ticket, so the longest waiting first. The first is the timer. It is woken for an item only if no
+    /// other worker waits, so that the timer rarely changes.
     parked: VecDeque<Parked>,
-    /// How many were woken and have not left yet.
+    /// The number of workers that were woken and have not left yet.
     woken: usize,
     next_ticket: Ticket,
-    /// Who watches the clock, or was woken to do so, and until when. Ends when that one leaves, even if it comes back.
+    /// The timer, or the worker that was woken to become it, and its deadline. Reset when it leaves.
     watch: Option<(Ticket, Duration)>,
 }
 
-/// The name of a worker for the time of one wait.
+/// Identifies a worker during one wait.
 pub(super) type Ticket = u64;
 
 struct Parked {
@@ -36,7 +36,7 @@ impl WaiterList {
         self.next_ticket
     }
 
-    /// A worker waits. Returns until when it watches the clock, if it is the one.
+    /// Registers a waiting worker. Returns its deadline if it is the timer.
     pub(super) fn park(
         &mut self,
         ticket: Ticket,
@@ -50,7 +50,7 @@ impl WaiterList {
         Some(until)
     }
 
-    /// A worker that parked does not wait any more, because it was woken or because it gave up.
+    /// Removes a worker that was woken or no longer waits.
     pub(super) fn leave(&mut self, ticket: Ticket) {
         self.watch.take_if(|(watching, _)| *watching == ticket);
         match self.parked.binary_search_by_key(&ticket, |parked| parked.ticket) {
@@ -59,7 +59,7 @@ impl WaiterList {
         }
     }
 
-    /// Wakes whom the state of the queue calls for.
+    /// Selects the workers to wake for the state of the queue.
     pub(super) fn settle(&mut self, ready: usize, next_at: Option<Duration>, wake: &mut Wakes) {
         if self.woken == 0 && ready > 0 {
             let place = usize::from(self.parked.len() > 1);
@@ -83,7 +83,7 @@ impl WaiterList {
     }
 }
 
-/// Whom to wake once the lock is free. One costs no allocation.
+/// The wakers to call after the lock is released. One needs no allocation.
 #[derive(Default)]
 pub(super) struct Wakes {
     first: Option<Waker>,
@@ -121,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn who_watched_the_clock_and_came_back_to_nothing_is_told_when_there_is_something_again() {
+    fn a_timer_that_finds_no_item_waits_again_and_is_woken_later() {
         let woken = Arc::new(Count::default());
         let waker = Waker::from(woken.clone());
         let mut waiters = WaiterList::default();
         let ticket = waiters.ticket();
         let (early, late) = (Duration::from_secs(1), Duration::from_secs(2));
         assert_eq!(waiters.park(ticket, &waker, Some(early)), Some(early));
-        // The time comes, but somebody else was faster.
+        // The deadline passes, but another worker took the item.
         waiters.leave(ticket);
         assert_eq!(waiters.park(ticket, &waker, None), None);
         let mut wake = Wakes::default();

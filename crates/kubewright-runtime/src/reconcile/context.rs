@@ -1,7 +1,7 @@
-//! What a reconcile can use: the client, the time, events, and helpers for the object that is reconciled.
+//! The context of a reconcile: the client, the time, events, and helpers for the reconciled object.
 //!
-//! Owns [`Context`]. It adds no state of its own to the cluster: every helper is a call of the client, the cache or the
-//! event recorder with the reconciled object filled in.
+//! [`Context`] has no logic of its own: every helper calls the client, the cache or the event recorder with the
+//! reconciled object.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,25 +18,25 @@ use crate::owner::set_controller_reference;
 use crate::queue::Causes;
 use crate::{Clock, Key, List, Object, Scope};
 
-/// The index of owned kinds that [`Context::owned`] reads. No Kubernetes field has this name.
+/// The index of owned objects for [`Context::owned`]. The name does not collide with Kubernetes fields.
 const OWNER_INDEX: &str = "kubewright/controller-uid";
 
-/// What a reconcile can use.
+/// The context of a reconcile.
 pub struct Context {
     parts: ContextParts,
-    /// The object, once it is read from the cache.
+    /// The object, after it was read from the cache.
     object: OnceLock<Arc<dyn ErasedObject>>,
 }
 
-/// What a [`Context`] is made of.
+/// The parts of a [`Context`].
 pub(crate) struct ContextParts {
     pub(crate) client: Client,
     pub(crate) key: Key,
-    /// Where the object is read from; none for controllers of keys.
+    /// The informer of the reconciled object; `None` for key controllers.
     pub(crate) informer: Option<Arc<Informer>>,
-    /// The informers of the kinds that the controller owns.
+    /// The informers of the owned kinds.
     pub(crate) owned: Arc<[Arc<Informer>]>,
-    /// Why the object left the cache, if its removal was observed.
+    /// Why the object was removed from the cache, if its removal was observed.
     pub(crate) removal: Option<Removal>,
     pub(crate) id: ReconcileId,
     pub(crate) controller: Arc<str>,
@@ -54,19 +54,19 @@ impl From<ContextParts> for Context {
 }
 
 impl Context {
-    /// The client. Reads come from the cache where it watches; writes go to the server.
+    /// The client. It reads watched kinds from the cache, and writes to the server.
     ///
     /// The key is not reconciled again before the cache has seen the writes of this client.
     pub fn client(&self) -> &Client {
         &self.parts.client
     }
 
-    /// The key that is reconciled.
+    /// The reconciled key.
     pub fn key(&self) -> &Key {
         &self.parts.key
     }
 
-    /// The number of this run, as in its log lines.
+    /// The ID of this run, as in its logs.
     pub fn id(&self) -> ReconcileId {
         self.parts.id
     }
@@ -86,23 +86,23 @@ impl Context {
         self.parts.clock.now()
     }
 
-    /// Why this run takes place: which events of which objects, as far as they were kept. For logs, such as
+    /// Why this run was triggered: the events of objects, as far as they were kept. Use it for logs, such as
     /// `info!(because = %cx.causes(), "scaled")`, not for decisions: a reconciler acts on the current state.
     pub fn causes(&self) -> &Causes<Cause> {
         &self.parts.causes
     }
 
-    /// How often the key failed in a row before.
+    /// The number of consecutive failures of the key.
     pub fn retries(&self) -> u32 {
         self.parts.retries
     }
 
-    /// Resolves when the manager stops, for reconciles that wait for something.
+    /// Resolves when the manager stops. For reconciles that wait.
     pub fn cancelled(&self) -> impl Future<Output = ()> + '_ {
         self.parts.cancel.cancelled()
     }
 
-    /// The reconciled object as an `Arc`, for a task that outlives the reconcile. Another object is cloned.
+    /// The reconciled object as an `Arc`, for a task that outlives the reconcile. Any other object is cloned.
     pub fn object_arc<K: Writable>(&self, object: &K) -> Arc<K> {
         let reconciled = self.object.get().and_then(|it| it.read().downcast::<K>().ok());
         reconciled
@@ -112,7 +112,7 @@ impl Context {
 
     /// Applies an object that the reconciled object controls, and returns it as the server stored it.
     ///
-    /// The controller reference is set, and the namespace if there is none. Then this is [`Client::apply`], which sends
+    /// Sets the controller reference, and the namespace if there is none. Then it calls [`Client::apply`], which sends
     /// nothing if nothing would change.
     pub async fn apply_owned<K: Writable>(&self, mut child: K) -> Result<K::Stored, client::Error> {
         let owner = self.object()?;
@@ -125,10 +125,10 @@ impl Context {
         self.client().apply(&child).await
     }
 
-    /// The objects of a type that the reconciled object controls, from the cache, ordered by their keys.
+    /// The objects of a type that the reconciled object controls, from the cache, ordered by key.
     ///
-    /// The controller must own the type with [`owns`](crate::controller::ControllerBuilder::owns). Objects that were
-    /// created in this reconcile may be missing.
+    /// The controller must declare the type with [`owns`](crate::controller::ControllerBuilder::owns). Objects that
+    /// were created in this reconcile may be missing.
     pub fn owned<K: Object>(&self) -> Result<Vec<Arc<K>>, client::Error> {
         let owner = self.object()?;
         let uid = owner.as_owner().metadata().uid.clone().unwrap_or_default();
@@ -148,9 +148,10 @@ impl Context {
         Ok(found.into_values().collect())
     }
 
-    /// Sets the status of the reconciled object. Returns whether a request was needed.
+    /// Sets the status of the reconciled object. Returns whether a request was sent.
     ///
-    /// See [`Client::set_status`]. A second call in the same reconcile starts from what the first one wrote.
+    /// See [`Client::set_status`]. A second call in the same reconcile compares with the status that the first one
+    /// wrote.
     pub async fn set_status(&self, status: impl Serialize) -> Result<bool, client::Error> {
         let object = self.object()?;
         let status = client::encoded_status(&status)?;
@@ -162,12 +163,12 @@ impl Context {
         self.parts.removal
     }
 
-    /// Where the object is read from.
+    /// The informer of the reconciled object.
     pub(crate) fn informer(&self) -> Option<&Arc<Informer>> {
         self.parts.informer.as_ref()
     }
 
-    /// Notes the object that this reconcile is for.
+    /// Sets the reconciled object.
     pub(crate) fn set_object<K: Writable>(&self, object: Arc<K>) {
         // A context is used for one reconcile, so this is the first call.
         let _ = self.object.set(Arc::new(Reconciled::new(object)));
@@ -178,7 +179,7 @@ impl Context {
     }
 }
 
-/// The uid of the controlling owner.
+/// The uid of the controller reference.
 fn controller_uids(entry: &crate::cache::Entry) -> Vec<String> {
     let owners = entry.owners().into_iter();
     owners.filter(|owner| owner.controller == Some(true)).map(|owner| owner.uid).collect()

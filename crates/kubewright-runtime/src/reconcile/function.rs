@@ -1,7 +1,7 @@
 //! Async functions as reconcilers.
 //!
-//! Owns [`reconcile_fn`]. Stable Rust cannot require that the future of an [`AsyncFn`] is [`Send`], so the bound is a
-//! trait of its own, [`ReconcileFunction`], which every fitting `async fn` implements.
+//! Stable Rust cannot require that the future of an [`AsyncFn`] is [`Send`], so [`reconcile_fn`] uses its own trait,
+//! [`ReconcileFunction`], which every matching `async fn` implements.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use super::{Context, Outcome, Reconciler, Result};
 use crate::client::Writable;
 
-/// A reconciler from an async function. The object's type is that of the function's first argument.
+/// Creates a reconciler from an async function. The type of its first argument is the reconciled type.
 ///
 /// Methods such as [`Reconciler::deleted`] need an `impl Reconciler`.
 ///
@@ -58,14 +58,15 @@ where
     }
 }
 
-/// An async function of an object and a [`Context`]. Implemented for all that fit; there is nothing to write.
+/// An async function of an object and a [`Context`]. Implemented for all matching functions; do not implement it
+/// yourself.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be used as a reconciler",
     note = "write `async fn reconcile(object: &{K}, cx: &Context) -> Result<Outcome>`",
     note = "its future must be `Send`: hold no `Rc`, `RefCell` guard or `MutexGuard` across an `.await`"
 )]
 pub trait ReconcileFunction<'a, K> {
-    /// What the function returns.
+    /// The future of the function.
     type Future: Future<Output = Result<Outcome>> + Send + 'a;
 
     /// Calls the function.

@@ -1,7 +1,7 @@
-//! The object that is reconciled, without its type.
+//! The type-erased reconciled object.
 //!
-//! [`Context`](super::Context) has no type parameter, so that reconcilers are easy to write and cheap to compile. This
-//! keeps the type behind a trait object. It is written only by [`ErasedObject::set_status`].
+//! [`Context`](super::Context) has no type parameter, so that reconcilers are easy to write and cheap to compile. Only
+//! [`ErasedObject::set_status`] changes the object.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,13 +14,13 @@ use crate::owner::Referable;
 
 /// A reconciled object of any type.
 pub(super) trait ErasedObject: Send + Sync {
-    /// The object as it was read.
+    /// The object as it was read from the cache.
     fn read(&self) -> Arc<dyn Any + Send + Sync>;
 
-    /// The object as an owner of others.
+    /// The object as the owner of other objects.
     fn as_owner(&self) -> &dyn Referable;
 
-    /// Sets the status. Returns whether a request was needed.
+    /// Sets the status. Returns whether a request was sent.
     fn set_status<'a>(
         &'a self,
         client: &'a Client,
@@ -31,7 +31,7 @@ pub(super) trait ErasedObject: Send + Sync {
 /// A reconciled object of one type.
 pub(super) struct Reconciled<K> {
     object: Arc<K>,
-    /// The object after the last status that this reconcile wrote.
+    /// The object after the last status write of this reconcile.
     latest: Mutex<Arc<K>>,
 }
 

@@ -1,6 +1,6 @@
-//! What a manager means of an object, and what it is found to own of it.
+//! Apply configurations, and the extraction of applied fields.
 //!
-//! The twins of the structs are written by hand here: the derive is of a crate above.
+//! The partial structs are written by hand, because the derive macro is in a crate that depends on this one.
 
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -46,13 +46,13 @@ fn version(widget: &WidgetApply) -> Option<&str> {
     widget.metadata.resource_version.as_deref()
 }
 
-/// A client of the server, under a name.
+/// A client with a field manager.
 fn named(world: &World, owner: &str) -> Client {
     world.client().field_owner(owner)
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_manager_gets_back_what_it_applied_and_nothing_of_others() -> Result<()> {
+async fn extract_returns_the_fields_of_one_manager() -> Result<()> {
     let world = World::new();
     world.widgets().await?;
     let (a, b) = (named(&world, "a"), named(&world, "b"));
@@ -60,7 +60,7 @@ async fn a_manager_gets_back_what_it_applied_and_nothing_of_others() -> Result<(
     let of_b = wanted().label("also", "b").spec(WidgetSpecApply { replicas: Some(3), color: None });
     a.apply(&of_a).await?;
     let both = b.apply(&of_b).await?;
-    // What is applied in part is answered as a whole.
+    // The response to a partial apply is the whole object.
     assert_eq!(both.spec, Some(WidgetSpecApply { color: Some("red".to_owned()), replicas: Some(3) }));
 
     let there = both.complete()?;
@@ -68,7 +68,7 @@ async fn a_manager_gets_back_what_it_applied_and_nothing_of_others() -> Result<(
     assert_eq!(WidgetApply::extract(&there, "a")?, of_a);
     assert_eq!(WidgetApply::extract(&there, "b")?, of_b);
     assert_eq!(WidgetApply::extract(&there, "nobody")?, wanted());
-    // As JSON it is no more than was said.
+    // As JSON it has only the applied fields.
     let said: Value = extract(&there, "a", None)?;
     assert_eq!(
         said,
@@ -85,7 +85,7 @@ async fn a_manager_gets_back_what_it_applied_and_nothing_of_others() -> Result<(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_extracted_and_applied_again_changes_nothing() -> Result<()> {
+async fn applying_extracted_fields_again_changes_nothing() -> Result<()> {
     let world = World::new();
     world.widgets().await?;
     let (a, b) = (named(&world, "a"), named(&world, "b"));
@@ -98,7 +98,7 @@ async fn what_is_extracted_and_applied_again_changes_nothing() -> Result<()> {
         let after = client.1.apply(&WidgetApply::extract(&there, client.0)?).await?;
         assert_eq!(version(&after), version(&before), "{}", client.0);
     }
-    // What is left out goes, so the comparison can fail.
+    // Omitted fields are removed, so the comparison above is not trivial.
     let less = wanted().spec(colour("red"));
     assert_ne!(WidgetApply::extract(&there, "a")?, less);
     let after = a.apply(&less).await?;
@@ -107,7 +107,7 @@ async fn what_is_extracted_and_applied_again_changes_nothing() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_status_is_owned_apart() -> Result<()> {
+async fn the_status_is_owned_separately() -> Result<()> {
     let world = World::new();
     world.widgets().await?;
     let client = named(&world, "a");
@@ -122,7 +122,7 @@ async fn the_status_is_owned_apart() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_manager_s_field_is_a_conflict_unless_it_is_taken() -> Result<()> {
+async fn a_field_of_another_manager_is_a_conflict_unless_forced() -> Result<()> {
     let world = World::new();
     world.widgets().await?;
     named(&world, "a").apply(&wanted().spec(colour("red"))).await?;
@@ -135,7 +135,7 @@ async fn another_manager_s_field_is_a_conflict_unless_it_is_taken() -> Result<()
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_of_built_in_kinds_are_taken_apart_by_their_keys() -> Result<()> {
+async fn list_items_of_built_in_kinds_are_extracted_by_key() -> Result<()> {
     let world = World::new();
     let template = |container: Value| {
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "default"}, "spec": {
@@ -158,7 +158,7 @@ async fn lists_of_built_in_kinds_are_taken_apart_by_their_keys() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_of_a_cache_that_drops_owners_says_how_to_get_them() -> Result<()> {
+async fn an_object_without_managed_fields_is_an_error_with_advice() -> Result<()> {
     let world = World::new();
     world.widgets().await?;
     named(&world, "a").apply(&wanted().spec(colour("red"))).await?;
@@ -168,14 +168,14 @@ async fn an_object_of_a_cache_that_drops_owners_says_how_to_get_them() -> Result
     let there = soon("the cache", world.cached(&running.cache).get::<Widget>(&key)).await?;
     let error = WidgetApply::extract(&there, "a").unwrap_err();
     assert!(matches!(error, ExtractError::NoManagedFields(_)));
-    insta::assert_snapshot!(error, @"Widget default/a has no metadata.managedFields, and a cache keeps none unless told so: read it with Client::uncached, or have the cache keep them with KindOptions::keep_managed_fields");
+    insta::assert_snapshot!(error, @"Widget default/a has no metadata.managedFields, which the cache drops by default: read it with Client::uncached, or keep them with KindOptions::keep_managed_fields");
 
     let keeping = CacheOptions::default().kind::<Widget>(KindOptions::new().keep_managed_fields());
     let running = world.cache(keeping);
     running.cache.informer::<Widget>();
     let there = soon("the cache", world.cached(&running.cache).get::<Widget>(&key)).await?;
     assert_eq!(WidgetApply::extract(&there, "a")?, wanted().spec(colour("red")));
-    // An object that never was on a server has no owners either.
+    // An object that was never stored has no managedFields either.
     assert!(WidgetApply::extract(&widget("b", "red"), "a").is_err());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The cache: what it asks for, what it keeps, and what it tells.
+//! Tests of the cache: its requests, its content, and its followers.
 
 mod health;
 mod indexes;
@@ -26,9 +26,8 @@ use serde_json::json;
 
 use crate::world::{Asked, Effect, World, config_map, eventually, pod, soon, within};
 
-/// What a follower is told next, in words: `+a` came, `~a` changed, `-a` went, `=a` is told again; and whether it was
-/// there from the start.
-async fn told(follower: &mut Follower) -> Vec<String> {
+/// The next changes of a follower: `+a` created, `~a` updated, `-a` deleted, `=a` resynced; marked if initial.
+async fn next_changes(follower: &mut Follower) -> Vec<String> {
     let changes = soon("a change", follower.next()).await.expect("the informer runs");
     changes.iter().map(words).collect()
 }
@@ -45,9 +44,9 @@ fn words(change: &Change) -> String {
     format!("{what}{name}{initial}")
 }
 
-/// The names of what an informer has in the default namespace.
+/// The names of an informer's objects in the default namespace.
 fn names(informer: &Informer) -> Vec<String> {
-    let entries = informer.entries(&List::namespace("default")).expect("no selector is wrong");
+    let entries = informer.entries(&List::namespace("default")).expect("the selector is valid");
     entries.iter().map(|entry| entry.key().name().to_owned()).collect()
 }
 
@@ -75,7 +74,7 @@ fn is_map_watch(asked: &Asked) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_is_streamed_and_goes_on_as_a_watch() -> Result<()> {
+async fn a_list_is_streamed_and_continues_as_a_watch() -> Result<()> {
     let world = World::new();
     many(&world).await?;
     let running = world.cache(CacheOptions::default());
@@ -93,15 +92,15 @@ async fn a_list_is_streamed_and_goes_on_as_a_watch() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_streams_no_lists_is_read_in_pages() -> Result<()> {
+async fn without_streaming_lists_the_list_is_read_in_pages() -> Result<()> {
     let full = World::new();
     many(&full).await?;
     for refusal in [
         Effect::Status(422, "Invalid"),
         Effect::Status(400, "BadRequest"),
-        // One that does not know the words ends the watch without saying that the list is complete.
+        // An older server ends the watch without the bookmark that ends the list.
         Effect::Answer(200, String::new()),
-        // Or it says nothing at all: to it this is a watch without events.
+        // Or it sends nothing: to an older server this is a watch without events.
         Effect::Mute,
     ] {
         let world = World::on(full.server.fork());
@@ -118,12 +117,12 @@ async fn a_server_that_streams_no_lists_is_read_in_pages() -> Result<()> {
         assert_eq!(pages.len(), 3);
         assert!(pages.iter().all(|page| page.parameter("limit") == Some("500")));
         assert!(pages[0].parameter("continue").is_none() && pages[2].parameter("continue").is_some());
-        // The watch begins where the list ended, and at once.
+        // The watch starts at the version of the list, without a delay.
         let last = asked.last().unwrap();
         assert!(last.is_watch() && last.parameter("resourceVersion").is_some());
         assert_eq!(last.at, pages[2].at);
         assert_eq!(asked.len(), 5, "streamed, three pages, watched");
-        // It is not tried again soon.
+        // Streaming is not tried again soon.
         world.faults.expire(is_map_watch);
         eventually("the list again", || world.faults.count(|it| it.parameter("limit").is_some()) == 6).await;
         assert_eq!(world.faults.count(is_streamed), 1);
@@ -136,11 +135,11 @@ fn is_streamed(asked: &Asked) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_did_not_stream_a_list_is_asked_again_after_half_an_hour() -> Result<()> {
+async fn streaming_is_tried_again_after_half_an_hour() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     world.api().create(&PostParams::default(), &pod("p")).await?;
-    // One kind only: what a server cannot do for one kind it may do for another.
+    // For one kind only: the server may stream lists of other kinds.
     world.faults.next(1, Effect::Status(422, "Invalid"), |asked| is_streamed(asked) && is_map_watch(asked));
     let running = world.cache(CacheOptions::default());
     let (maps, pods) = (running.cache.informer::<ConfigMap>(), running.cache.informer::<Pod>());
@@ -163,17 +162,17 @@ async fn a_server_that_did_not_stream_a_list_is_asked_again_after_half_an_hour()
 }
 
 #[tokio::test(start_paused = true)]
-async fn followers_are_told_what_is_there_and_what_happens() -> Result<()> {
+async fn followers_get_existing_objects_and_changes() -> Result<()> {
     let world = World::new();
     let options = || CacheOptions { namespaces: vec!["default".to_owned()], ..CacheOptions::default() };
     world.config_maps(&["a", "b"]).await?;
     let running = world.cache(options());
     let informer = running.cache.informer::<ConfigMap>();
     let mut early = informer.follower();
-    assert_eq!(told(&mut early).await, ["+a (initial)", "+b (initial)"]);
+    assert_eq!(next_changes(&mut early).await, ["+a (initial)", "+b (initial)"]);
 
     world.config_maps(&["c"]).await?;
-    assert_eq!(told(&mut early).await, ["+c"]);
+    assert_eq!(next_changes(&mut early).await, ["+c"]);
     label(&world, "a", "1").await?;
     let changes = soon("a change", early.next()).await.unwrap();
     assert_eq!(changes.iter().map(words).collect::<Vec<_>>(), ["~a"]);
@@ -183,14 +182,14 @@ async fn followers_are_told_what_is_there_and_what_happens() -> Result<()> {
     delete(&world, "b").await?;
     let changes = soon("a change", early.next()).await.unwrap();
     assert_eq!(changes.iter().map(words).collect::<Vec<_>>(), ["-b"]);
-    // The end carries the version of the deletion: who reads it knows how far the cache has come.
+    // The last state has the resourceVersion of the deletion, so that followers know the progress of the watch.
     assert_eq!(changes[0].latest().version(), world.server.revision());
 
-    // Who comes late is told of what is there, as there from the start.
+    // A late follower gets the existing objects as initial.
     let mut late = informer.follower();
     assert_eq!(late.waiting(), 2);
-    assert_eq!(told(&mut late).await, ["+a (initial)", "+c (initial)"]);
-    // What happened while nobody read is told as one.
+    assert_eq!(next_changes(&mut late).await, ["+a (initial)", "+c (initial)"]);
+    // Unread changes are merged.
     for value in ["2", "3", "4"] {
         label(&world, "a", value).await?;
     }
@@ -201,7 +200,7 @@ async fn followers_are_told_what_is_there_and_what_happens() -> Result<()> {
         }
     })
     .await;
-    assert_eq!(told(&mut late).await, ["~a"]);
+    assert_eq!(next_changes(&mut late).await, ["~a"]);
     Ok(())
 }
 
@@ -225,13 +224,13 @@ async fn typed_dynamic_and_metadata_readers_share_one_watch() -> Result<()> {
     assert_eq!(client.list_dynamic(&gvk, &List::namespace("default")).await?.len(), 1);
     assert_eq!(client.list::<PartialObjectMeta<ConfigMap>>(&List::namespace("default")).await?.len(), 1);
 
-    // The same informer, whoever asks for it.
+    // The informer is shared by typed and dynamic users.
     let kind = client.kind(&gvk).await?;
     assert_eq!(kind, Kind::of::<ConfigMap>());
     assert!(Arc::ptr_eq(&informer, &running.cache.informer_of(&kind, false)));
     let objects = |asked: &Asked| asked.path.contains("configmaps");
     assert_eq!(world.faults.count(objects), 1);
-    // Reading starts no watch by itself.
+    // Reads do not start a watch.
     soon("the list", client.list::<Pod>(&List::all())).await?;
     assert_eq!(world.faults.count(Asked::is_watch), 1);
     assert!(matches!(running.cache.get::<Pod>(&key), Err(Error::NotCached(_))));
@@ -240,7 +239,7 @@ async fn typed_dynamic_and_metadata_readers_share_one_watch() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metadata_alone_is_asked_for_and_kept() -> Result<()> {
+async fn only_metadata_is_requested_and_stored() -> Result<()> {
     let world = World::new();
     world.api().create(&PostParams::default(), &pod("a")).await?;
     let running = world.cache(CacheOptions::default());
@@ -259,7 +258,7 @@ async fn metadata_alone_is_asked_for_and_kept() -> Result<()> {
     let key = Key::namespaced("default", "a");
     let metadata = client.get::<PartialObjectMeta<Pod>>(&key).await?;
     assert_eq!(metadata.metadata.name.as_deref(), Some("a"));
-    // Whole Pods are not there, so that the server is asked.
+    // The cache has no whole Pods, so the client asks the server.
     assert!(client.get::<Pod>(&key).await?.spec.is_some());
     assert_eq!(world.faults.count(|_| true), 2);
     Ok(())
@@ -281,7 +280,7 @@ async fn metadata_is_read_in_pages_too() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_of_the_cluster_are_kept_whatever_namespaces_are_watched() -> Result<()> {
+async fn cluster_scoped_objects_are_cached_regardless_of_namespaces() -> Result<()> {
     let world = World::new();
     world.namespace("other").await?;
     let options = CacheOptions { namespaces: vec!["other".to_owned()], ..CacheOptions::default() };

@@ -1,4 +1,5 @@
-//! The client on the server: every method of it, typed, dynamic and of metadata, with the cache and without.
+//! Tests of the client against the server: all methods, with typed, dynamic and metadata objects, with and without
+//! cache.
 
 mod errors;
 mod patching;
@@ -23,7 +24,7 @@ fn widgets() -> Gvk {
     Gvk::new("example.org", "v1", "Widget")
 }
 
-/// A Widget whose type the program does not know.
+/// A Widget as a dynamic object.
 fn dynamic_widget(name: &str, color: &str) -> DynamicObject {
     object(json!({
         "apiVersion": "example.org/v1", "kind": "Widget",
@@ -32,7 +33,7 @@ fn dynamic_widget(name: &str, color: &str) -> DynamicObject {
     }))
 }
 
-/// Who wrote which fields of an object, by the server's own book.
+/// The field managers of an object, from its managedFields.
 fn managers(map: &ConfigMap) -> Vec<String> {
     let entries = map.metadata.managed_fields.iter().flatten();
     entries

@@ -1,4 +1,4 @@
-//! Conditions, through the embedded server and back.
+//! Conditions, stored in the embedded server and read back.
 
 use jiff::Timestamp;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;

@@ -1,4 +1,4 @@
-//! Our connection to the embedded API server over TLS. These tests run on the real clock: sockets know no other.
+//! The connection to the embedded API server over TLS. These tests use sockets, so they run on the real clock.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use kubewright_runtime::metrics::Metrics;
 
 use crate::connect_relay::Relay;
 
-/// Longer than anything here takes, so that what hangs fails.
+/// A generous timeout, so that a hanging test fails.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 async fn soon<F: Future>(what: &str, future: F) -> Result<F::Output> {
@@ -37,7 +37,7 @@ async fn config(listening: &Listening) -> Result<Config> {
     Ok(Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)
 }
 
-/// The same cluster, by way of another address.
+/// The same cluster through another address.
 async fn config_by_way_of(listening: &Listening, address: SocketAddr) -> Result<Config> {
     let mut config = config(listening).await?;
     config.cluster_url = format!("https://{address}").parse()?;
@@ -54,13 +54,13 @@ type Watch = Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<ConfigMap>>> + Se
 
 async fn watch(client: &Client) -> Result<Watch> {
     let api: Api<ConfigMap> = Api::default_namespaced(client.clone());
-    // Only what is new: nothing comes until something changes.
+    // Only new events: nothing arrives until something changes.
     let now =
         api.list(&ListParams::default()).await?.metadata.resource_version.context("a list has a version")?;
     Ok(Box::pin(api.watch(&WatchParams::default(), &now).await?))
 }
 
-/// Waits until a watch has ended, however it did.
+/// Waits until a watch has ended, with or without an error.
 async fn ended(mut watch: Watch) {
     while let Some(Ok(_)) = watch.next().await {}
 }
@@ -71,7 +71,7 @@ async fn version(client: &Client, request: http::request::Builder) -> Result<(St
 }
 
 #[tokio::test]
-async fn requests_go_over_http_2_and_http_1_alike() -> Result<()> {
+async fn requests_work_over_http_2_and_http_1() -> Result<()> {
     let listening = cluster().await?;
     for (http2, spoken) in [(true, Version::HTTP_2), (false, Version::HTTP_11)] {
         let client = connect::client(config(&listening).await?, Options { http2, ..Options::default() })?;
@@ -86,7 +86,7 @@ async fn requests_go_over_http_2_and_http_1_alike() -> Result<()> {
 }
 
 #[tokio::test]
-async fn upgrades_go_over_http_1() -> Result<()> {
+async fn upgrades_use_http_1() -> Result<()> {
     let listening = cluster().await?;
     let client = connect::client(config(&listening).await?, Options::default())?;
     let upgrade = Request::get("/").header("connection", "upgrade").header("upgrade", "websocket");
@@ -95,7 +95,7 @@ async fn upgrades_go_over_http_1() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_server_is_told_who_asks() -> Result<()> {
+async fn requests_have_the_user_agent() -> Result<()> {
     let listening = cluster().await?;
     let options = Options { user_agent: user_agent("markdown-view", "0.3.0"), ..Options::default() };
     let client = connect::client(config(&listening).await?, options.clone())?;
@@ -134,18 +134,18 @@ async fn twenty_watches_share_one_connection() -> Result<()> {
 }
 
 #[tokio::test]
-async fn watches_that_start_at_once_end_up_on_one_connection() -> Result<()> {
+async fn watches_that_start_concurrently_end_up_on_one_connection() -> Result<()> {
     let listening = cluster().await?;
     let relay = Relay::to(listening.address()).await;
     let client = connect::client(config_by_way_of(&listening, relay.address()).await?, Options::default())?;
     let watches = join_all((0..20).map(|_| watch(&client))).await;
     let _watches = watches.into_iter().collect::<Result<Vec<_>>>()?;
-    soon("closing what is too many", relay.until(|seen| seen.open == 1)).await?;
+    soon("closing the excess connections", relay.until(|seen| seen.open == 1)).await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn more_watches_than_a_connection_may_carry_get_another() -> Result<()> {
+async fn watches_beyond_the_limit_get_another_connection() -> Result<()> {
     let listening = cluster().await?;
     let relay = Relay::to(listening.address()).await;
     let options = Options { requests_per_connection: 8, ..Options::default() };
@@ -155,7 +155,7 @@ async fn more_watches_than_a_connection_may_carry_get_another() -> Result<()> {
         watches.push(watch(&client).await?);
     }
     assert_eq!(relay.seen().accepted, 3);
-    // A watch that ends makes room.
+    // A watch that ends frees its slot.
     watches.truncate(7);
     watches.push(watch(&client).await?);
     assert_eq!(relay.seen().accepted, 3);
@@ -163,7 +163,7 @@ async fn more_watches_than_a_connection_may_carry_get_another() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_peer_that_falls_silent_is_noticed_by_a_ping() -> Result<()> {
+async fn a_silent_peer_is_detected_by_a_ping() -> Result<()> {
     let listening = cluster().await?;
     let relay = Relay::to(listening.address()).await;
     let options = Options {
@@ -174,7 +174,7 @@ async fn a_peer_that_falls_silent_is_noticed_by_a_ping() -> Result<()> {
     let client = connect::client(config_by_way_of(&listening, relay.address()).await?, options)?;
     let watch = watch(&client).await?;
     relay.fall_silent();
-    soon("noticing the silence", ended(watch)).await?;
+    soon("detecting the silence", ended(watch)).await?;
     // The dead connection is not used again.
     let before = relay.seen().accepted;
     relay.speak();
@@ -184,10 +184,10 @@ async fn a_peer_that_falls_silent_is_noticed_by_a_ping() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_quiet_watch_stays_open_while_pings_are_answered() -> Result<()> {
+async fn an_idle_watch_stays_open_while_pings_are_answered() -> Result<()> {
     let listening = cluster().await?;
     let relay = Relay::to(listening.address()).await;
-    // So long a timeout that a busy machine does not make a living peer look dead.
+    // A timeout that is long enough for a busy machine.
     let options =
         Options { ping_interval: Duration::from_millis(20), ping_timeout: DEADLINE, ..Options::default() };
     let client = connect::client(config_by_way_of(&listening, relay.address()).await?, options)?;
@@ -196,7 +196,7 @@ async fn a_quiet_watch_stays_open_while_pings_are_answered() -> Result<()> {
     soon("ten pings", async {
         tokio::select! {
             biased;
-            event = watch.next() => panic!("a quiet watch said {event:?}"),
+            event = watch.next() => panic!("an idle watch got {event:?}"),
             _ = relay.until(|seen| seen.asked >= before + 10) => {}
         }
     })
@@ -232,7 +232,7 @@ async fn requests_are_counted_by_their_outcome() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_configuration_that_cannot_be_used_says_what_is_wrong() -> Result<()> {
+async fn an_invalid_configuration_has_a_helpful_error() -> Result<()> {
     let listening = cluster().await?;
     let mut named = config(&listening).await?;
     named.tls_server_name = Some("not a name".to_owned());
@@ -241,7 +241,7 @@ async fn a_configuration_that_cannot_be_used_says_what_is_wrong() -> Result<()> 
     let options = Options { user_agent: "line\nbreak".to_owned(), ..Options::default() };
     let error = connect::client(config(&listening).await?, options).err().context("no header")?;
     assert!(error.to_string().contains("printable ASCII"), "{error}");
-    // The certificate is for this name, too: the connection goes to the address.
+    // The certificate is also valid for this name; the connection still goes to the address.
     let mut named = config(&listening).await?;
     named.tls_server_name = Some("kubernetes.default".to_owned());
     connect::client(named, Options::default())?.apiserver_version().await?;

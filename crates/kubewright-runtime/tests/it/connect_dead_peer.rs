@@ -1,8 +1,8 @@
-//! A peer that falls silent: a TCP proxy between our connection and a real listener keeps its sockets open and forwards
-//! nothing any more. Requests and watches must notice it and recover by themselves, with the default options.
+//! A silent peer: a TCP proxy between the client and a real listener keeps its sockets open but stops forwarding.
+//! Requests and watches must detect it and recover by themselves, with the default options.
 //!
-//! Connections are made on the real clock. During the silence the clock is paused, so that it jumps from timer to timer,
-//! until the client opens another connection.
+//! Connections are opened on the real clock. During the silence the clock is paused, so that it jumps from timer to
+//! timer until the client opens another connection.
 
 use std::time::Duration;
 
@@ -43,14 +43,14 @@ impl Cluster {
         Ok(Self { server, relay, kube, _listening: listening })
     }
 
-    /// Creates a ConfigMap without the connection.
+    /// Creates a ConfigMap directly, without the proxy.
     async fn create(&self, name: &str) -> Result<()> {
         let direct = kube::Client::new(self.server.clone(), "default");
         Api::default_namespaced(direct).create(&PostParams::default(), &config_map(name)).await?;
         Ok(())
     }
 
-    /// The connections that are open fall silent. New ones work.
+    /// Silences the open connections. New ones work.
     async fn fall_silent(&self) {
         let open = self.relay.seen().open;
         self.relay.fall_silent();
@@ -58,7 +58,7 @@ impl Cluster {
         self.relay.speak();
     }
 
-    /// Runs the clock ahead until the client opens another connection. Returns how long that took.
+    /// Advances the clock until the client opens another connection. Returns how long that took.
     async fn noticed(&self) -> Duration {
         let (before, started) = (self.relay.seen().accepted, Instant::now());
         tokio::time::pause();
@@ -78,7 +78,7 @@ async fn a_request_over_http_2_recovers_within_fifteen_seconds() -> Result<()> {
     let (client, key) = (Client::new(cluster.kube.clone()), Key::namespaced("default", "a"));
     client.get::<ConfigMap>(&key).await?;
     cluster.fall_silent().await;
-    // The ping fails the read, which is sent again.
+    // The ping fails the read, which is retried.
     let (got, after) = tokio::join!(client.get::<ConfigMap>(&key), cluster.noticed());
     got?;
     assert!(after <= Duration::from_secs(16), "{after:?}");
@@ -93,7 +93,7 @@ async fn a_request_over_http_1_fails_at_its_deadline_and_the_next_one_works() ->
     cluster.fall_silent().await;
     let requests = async {
         let (started, lost) = (Instant::now(), client.create(&config_map("b")).await);
-        let error = lost.err().context("the answer was lost")?;
+        let error = lost.err().context("the response was lost")?;
         assert!(matches!(error, Error::Silent(_)) && error.is_timeout(), "{error}");
         assert_eq!(started.elapsed().as_secs(), 30);
         // The dead connection is not used again.
@@ -104,7 +104,7 @@ async fn a_request_over_http_1_fails_at_its_deadline_and_the_next_one_works() ->
     requests
 }
 
-/// A watch and an informer, which both see what is created during the silence.
+/// A watch and an informer that both see an object created during the silence.
 async fn watches_recover(http2: bool, within: Duration) -> Result<()> {
     let cluster = Cluster::new(http2).await?;
     cluster.create("a").await?;
@@ -133,19 +133,19 @@ async fn watches_recover(http2: bool, within: Duration) -> Result<()> {
         anyhow::Ok(())
     };
     let (mut seen, mut first, started) = (std::pin::pin!(seen), None, Instant::now());
-    // Over HTTP/1.1 both have connections of their own, and notice the silence one after the other.
+    // Over HTTP/1.1 each has its own connection and detects the silence separately.
     loop {
         tokio::select! {
             biased;
             seen = &mut seen => break seen?,
             after = cluster.noticed() => first.get_or_insert(after),
         };
-        // On the real clock, the new connection delivers what was missed.
+        // On the real clock, the new connection delivers the missed events.
         if let Ok(seen) = tokio::time::timeout(Duration::from_secs(2), &mut seen).await {
             break seen?;
         }
     }
-    // The new connection may deliver before the clock is looked at.
+    // The new connection may deliver before the clock is read.
     let after = first.unwrap_or_else(|| started.elapsed());
     assert!(after <= within, "{after:?}");
     stop.cancel();
@@ -159,7 +159,7 @@ async fn watches_over_http_2_recover_within_fifteen_seconds() -> Result<()> {
 }
 
 #[tokio::test]
-async fn watches_over_http_1_recover_when_the_server_should_have_ended_them() -> Result<()> {
-    // The proxy acknowledges TCP keepalives, so that only the deadline of the watch is left.
+async fn watches_over_http_1_recover_after_their_timeout() -> Result<()> {
+    // The proxy acknowledges TCP keepalives, so only the timeout of the watch detects the silence.
     watches_recover(false, Duration::from_secs(10 * 60 + 16)).await
 }

@@ -1,4 +1,4 @@
-//! A relay between a client and a server that can fall silent, as a network does: sockets stay open, nothing arrives.
+//! A TCP relay between client and server that can go silent, like a broken network: sockets stay open, nothing arrives.
 
 use std::net::SocketAddr;
 
@@ -7,20 +7,20 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// What the relay has seen.
+/// The counters of the relay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// Connections that clients have opened.
+    /// Connections that clients opened.
     pub(crate) accepted: usize,
-    /// Those that are still open.
+    /// Connections that are still open.
     pub(crate) open: usize,
-    /// Reads of what clients sent.
+    /// Reads from clients.
     pub(crate) asked: usize,
-    /// Connections that are open and carry nothing any more.
+    /// Open connections that no longer forward anything.
     pub(crate) silenced: usize,
 }
 
-/// A relay. It ends when it is dropped.
+/// A relay. Dropping it closes it.
 pub(crate) struct Relay {
     address: SocketAddr,
     silent: watch::Sender<bool>,
@@ -58,12 +58,12 @@ impl Relay {
         self.address
     }
 
-    /// From now on nothing passes on the connections that are there, and none of them is closed.
+    /// Stops forwarding on the existing connections, without closing them.
     pub(crate) fn fall_silent(&self) {
         self.silent.send_replace(true);
     }
 
-    /// New connections work again. Those that were silenced never do.
+    /// Lets new connections work again. Silenced ones stay silent.
     pub(crate) fn speak(&self) {
         self.silent.send_replace(false);
     }
@@ -72,7 +72,7 @@ impl Relay {
         *self.seen.borrow()
     }
 
-    /// Waits until the relay has seen this.
+    /// Waits until the counters satisfy a condition.
     pub(crate) async fn until(&self, seen: impl FnMut(&Seen) -> bool) -> Seen {
         *self.seen.clone().wait_for(seen).await.expect("the relay runs")
     }
@@ -86,7 +86,7 @@ async fn relay(
 ) {
     let (mut from_client, mut to_client) = client.split();
     let (mut from_server, mut to_server) = server.split();
-    // One direction's end is the other's.
+    // When one direction ends, close the other.
     tokio::select! {
         biased;
         _ = async { silent.wait_for(|silent| *silent).await.is_ok() } => {

@@ -1,4 +1,4 @@
-//! Which requests our connection sends again. The servers count what arrives; the clock is real.
+//! Which requests the client retries. The servers count requests; the clock is real.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::operator::Log;
 
-/// A server without TLS that refuses the first requests with a status, and counts all of them.
+/// A server without TLS that rejects the first requests with a status and counts all.
 struct Busy {
     address: SocketAddr,
     asked: Arc<AtomicUsize>,
@@ -65,7 +65,7 @@ async fn send(client: &kube::Client, method: Method) -> Result<StatusCode> {
 }
 
 #[tokio::test]
-async fn a_refused_write_is_sent_once() -> Result<()> {
+async fn a_rejected_write_is_sent_once() -> Result<()> {
     for status in
         [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT]
     {
@@ -82,14 +82,14 @@ async fn a_refused_write_is_sent_once() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_request_is_sent_again_if_the_server_says_when() -> Result<()> {
+async fn a_request_is_retried_if_the_server_sends_retry_after() -> Result<()> {
     let log = Log::keep()?;
     let server = Busy::new(2, StatusCode::SERVICE_UNAVAILABLE, Some("0")).await?;
     let metrics = Metrics::new();
     let client = client(server.address, Some(metrics.with_registry(ClientMetrics::register)))?;
     assert_eq!(send(&client, Method::POST).await?, StatusCode::CREATED);
     assert_eq!(server.asked(), 3);
-    let logged = log.saying("retrying request");
+    let logged = log.saying("Retrying request");
     assert_eq!(logged.len(), 2, "{logged:?}");
     for part in ["method=POST", "path=/api/v1/namespaces/default/configmaps", "attempt=2", "status=503"] {
         assert!(logged[1].contains(part), "{part} is not in {}", logged[1]);
@@ -110,11 +110,11 @@ async fn a_request_is_sent_again_if_the_server_says_when() -> Result<()> {
 #[tokio::test]
 async fn only_the_first_retry_of_a_request_is_logged_at_info() -> Result<()> {
     let log = Log::keep()?;
-    // Nothing listens here any more.
+    // Nothing listens on this port any more.
     let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
     let client = client(address, None)?;
     send(&client, Method::GET).await.expect_err("the connection is refused");
-    let logged = log.saying("retrying request");
+    let logged = log.saying("Retrying request");
     assert_eq!(logged.len(), 5, "{logged:?}");
     let at_info: Vec<&String> = logged.iter().filter(|line| line.contains("INFO")).collect();
     assert!(matches!(&at_info[..], [first] if first.contains("attempt=1")), "{at_info:?}");
@@ -122,7 +122,7 @@ async fn only_the_first_retry_of_a_request_is_logged_at_info() -> Result<()> {
     Ok(())
 }
 
-/// A server that reads the head of each request, closes the first connections, and answers on later ones.
+/// A server that reads the headers of each request, closes the first connections, and responds on later ones.
 async fn breaking(times: usize) -> Result<(SocketAddr, Arc<AtomicUsize>, JoinSet<()>)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let (address, asked) = (listener.local_addr()?, Arc::new(AtomicUsize::new(0)));
@@ -149,14 +149,14 @@ async fn a_broken_connection_is_retried_by_reads_only() -> Result<()> {
     assert_eq!(asked.load(Ordering::SeqCst), 2);
     for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
         let (address, asked, _server) = breaking(1).await?;
-        send(&client(address, None)?, method.clone()).await.expect_err("the answer was lost");
+        send(&client(address, None)?, method.clone()).await.expect_err("the response was lost");
         assert_eq!(asked.load(Ordering::SeqCst), 1, "{method}");
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn a_config_without_retries_gets_the_first_answer() -> Result<()> {
+async fn a_config_without_retries_gets_the_first_response() -> Result<()> {
     let server = Busy::new(1, StatusCode::SERVICE_UNAVAILABLE, Some("0")).await?;
     let mut config = Config::new(format!("http://{}", server.address).parse()?);
     config.default_retry = false;

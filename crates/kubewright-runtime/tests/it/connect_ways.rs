@@ -1,4 +1,4 @@
-//! The ways to a cluster that need somebody else: a proxy, or a plugin that gives credentials.
+//! Connections through a proxy, or with credentials of an exec plugin.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ async fn client_of(kubeconfig: PathBuf) -> Result<kube::Client> {
     Ok(connect::client(connect::infer(&source).await?, Options::default())?)
 }
 
-/// A proxy that knows `CONNECT`, with what it was asked.
+/// An HTTP proxy that records its requests.
 struct Proxy {
     address: std::net::SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
@@ -36,7 +36,7 @@ struct Proxy {
 }
 
 impl Proxy {
-    /// `answer` is the line by which it answers; only with 200 it connects.
+    /// `answer` is the status line of the response. The proxy connects only with 200.
     async fn open(answer: &'static str) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let (address, asked) = (listener.local_addr()?, Arc::<Mutex<Vec<String>>>::default());
@@ -73,7 +73,7 @@ fn by_way_of(listening: &Listening, proxy: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_proxy_that_a_kubeconfig_names_is_tunnelled_through() -> Result<()> {
+async fn the_proxy_of_a_kubeconfig_is_used() -> Result<()> {
     let (listening, folder) = (cluster().await?, tempfile::tempdir()?);
     let proxy = Proxy::open("HTTP/1.1 200 Connection established").await?;
     let text = by_way_of(&listening, &format!("http://me:p%40ss@{}", proxy.address));
@@ -91,12 +91,12 @@ async fn a_proxy_that_a_kubeconfig_names_is_tunnelled_through() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_proxy_that_will_not_is_said() -> Result<()> {
+async fn a_proxy_that_rejects_the_tunnel_is_reported() -> Result<()> {
     let (listening, folder) = (cluster().await?, tempfile::tempdir()?);
     for (answer, said) in [
         ("HTTP/1.1 407 Proxy Authentication Required", "http://USER:PASSWORD@HOST:PORT"),
         ("HTTP/1.1 403 Forbidden", "403 Forbidden"),
-        ("SSH-2.0", "no HTTP proxy"),
+        ("SSH-2.0", "not an HTTP proxy"),
     ] {
         let proxy = Proxy::open(answer).await?;
         let text = by_way_of(&listening, &format!("http://{}", proxy.address));
@@ -111,7 +111,7 @@ async fn a_proxy_that_will_not_is_said() -> Result<()> {
     Ok(())
 }
 
-/// The value of a field in a kubeconfig, decoded.
+/// The decoded value of a field of a kubeconfig.
 fn pem(kubeconfig: &str, field: &str) -> Result<String> {
     let line = kubeconfig.lines().find_map(|line| line.trim().strip_prefix(field)?.strip_prefix(": "));
     let bytes = base64::engine::general_purpose::STANDARD.decode(line.context("the field is there")?)?;
@@ -119,7 +119,7 @@ fn pem(kubeconfig: &str, field: &str) -> Result<String> {
 }
 
 #[tokio::test]
-async fn a_plugin_beside_the_kubeconfig_gives_the_certificate() -> Result<()> {
+async fn an_exec_plugin_relative_to_the_kubeconfig_returns_the_certificate() -> Result<()> {
     let (listening, folder) = (cluster().await?, tempfile::tempdir()?);
     let kubeconfig = listening.kubeconfig();
     let status = serde_json::json!({
@@ -141,7 +141,7 @@ async fn a_plugin_beside_the_kubeconfig_gives_the_certificate() -> Result<()> {
     let client = client_of(with).await?;
     assert_eq!(client.send(request()?).await?.status(), 200);
 
-    // Without credentials one is nobody.
+    // Without credentials the request is anonymous.
     let without = write(folder.path(), "nobody", &format!("{before}    token: ''\ncontexts:{after}"))?;
     let client = client_of(without).await?;
     assert_ne!(client.send(request()?).await?.status(), 200);

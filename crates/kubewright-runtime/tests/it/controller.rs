@@ -1,4 +1,4 @@
-//! Controllers at work: where their keys come from, which run, in which order, and how many at once.
+//! Controllers: sources of keys, order and concurrency of reconciles.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -17,21 +17,21 @@ use tokio::sync::{Semaphore, mpsc};
 use crate::operator::{Acts, Crowd, KeyActs, Notes, Running, manager, options, owner, patch, touch};
 use crate::world::{Asked, Widget, World, config_map, object, settle, widget};
 
-/// A ConfigMap with owners.
+/// A ConfigMap with owner references.
 fn owned(name: &str, owners: Vec<OwnerReference>) -> ConfigMap {
     let mut map = config_map(name);
     map.metadata.owner_references = Some(owners);
     map
 }
 
-/// A Secret that says whom it is for.
+/// A Secret with an annotation that names its users.
 fn secret(name: &str, uses: &[&str]) -> Secret {
     object(json!({
         "metadata": {"name": name, "namespace": "default", "annotations": {"uses": uses.join(",")}},
     }))
 }
 
-/// Whom a Secret is for.
+/// The users of a Secret.
 fn users<K: Object>(secret: &K) -> Vec<Key> {
     let uses = secret.meta().annotations.as_ref().and_then(|annotations| annotations.get("uses"));
     let uses = uses.map(String::as_str).unwrap_or_default().split(',').filter(|name| !name.is_empty());
@@ -48,7 +48,7 @@ where
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_is_reconciled_when_it_is_there_changes_and_goes() -> Result<()> {
+async fn an_object_is_reconciled_when_it_exists_changes_and_is_deleted() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
@@ -71,7 +71,7 @@ async fn an_object_is_reconciled_when_it_is_there_changes_and_goes() -> Result<(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_object_controls_concerns_it_and_what_it_merely_owns_does_not() -> Result<()> {
+async fn changes_reconcile_the_controller_and_not_other_owners() -> Result<()> {
     let world = World::new();
     world.widgets().await?;
     let (a, b) = (create(&world, &widget("a", "red")).await?, create(&world, &widget("b", "red")).await?);
@@ -87,7 +87,7 @@ async fn what_an_object_controls_concerns_it_and_what_it_merely_owns_does_not() 
     touch::<ConfigMap>(&world, "one", "1").await?;
     settle().await;
     assert_eq!(notes.take(), ["a"]);
-    // Another owner controls it now: both must look.
+    // The controller reference moves to another owner: both must be reconciled.
     let references = json!([owner(&b, true), owner(&a, false)]);
     patch::<ConfigMap>(&world, "one", json!({"metadata": {"ownerReferences": references}})).await?;
     settle().await;
@@ -96,7 +96,7 @@ async fn what_an_object_controls_concerns_it_and_what_it_merely_owns_does_not() 
     settle().await;
     assert_eq!(notes.take(), ["b"]);
 
-    // The same word in another group is another kind, and nobody's is nobody's.
+    // The same kind name in another group is another kind. An object without owners reconciles nothing.
     let mut stranger = owner(&a, true);
     stranger.api_version = "example.com/v1".to_owned();
     create(&world, &owned("two", vec![stranger])).await?;
@@ -111,7 +111,7 @@ async fn what_an_object_controls_concerns_it_and_what_it_merely_owns_does_not() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_owner_is_told_if_the_watch_says_so() -> Result<()> {
+async fn every_owner_is_reconciled_if_the_watch_requests_it() -> Result<()> {
     let world = World::new();
     world.widgets().await?;
     let (a, b) = (create(&world, &widget("a", "red")).await?, create(&world, &widget("b", "red")).await?);
@@ -128,7 +128,7 @@ async fn every_owner_is_told_if_the_watch_says_so() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_of_the_cluster_is_found_from_a_namespace() -> Result<()> {
+async fn a_cluster_scoped_owner_of_a_namespaced_object_is_reconciled() -> Result<()> {
     let world = World::new();
     let nodes: Api<Node> = Api::all(world.direct.clone());
     let node = nodes.create(&PostParams::default(), &object(json!({"metadata": {"name": "n"}}))).await?;
@@ -139,20 +139,20 @@ async fn an_owner_of_the_cluster_is_found_from_a_namespace() -> Result<()> {
     assert_eq!(notes.take(), ["n"]);
     create(&world, &owned("one", vec![owner(&node, true)])).await?;
     settle().await;
-    // Not "n gone", which a key with a namespace would be.
+    // Not "n gone", which a key with a namespace would give.
     assert_eq!(notes.take(), ["n"]);
     running.end().await
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mapping_is_asked_of_the_object_before_and_after() -> Result<()> {
+async fn a_map_function_gets_the_object_before_and_after() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a", "b", "c"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
     manager
         .controller(Acts::<ConfigMap>::noting(&notes))
         .watches::<Secret>(|secret, cache| {
-            // The cache can be asked, and never waits.
+            // The map function can read the cache, and never waits.
             assert!(cache.get::<ConfigMap>(&Key::namespaced("default", "a")).is_ok());
             users(secret)
         })
@@ -164,7 +164,7 @@ async fn a_mapping_is_asked_of_the_object_before_and_after() -> Result<()> {
     create(&world, &secret("s", &["a", "b"])).await?;
     settle().await;
     assert_eq!(notes.take(), ["a", "b"]);
-    // b is no longer meant, and must hear of it.
+    // The Secret no longer refers to b, which must be reconciled for that.
     patch::<Secret>(&world, "s", json!({"metadata": {"annotations": {"uses": "a,c"}}})).await?;
     settle().await;
     assert_eq!(notes.take(), ["a", "b", "c"]);
@@ -175,7 +175,7 @@ async fn a_mapping_is_asked_of_the_object_before_and_after() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mapping_that_panics_leaves_out_one_object_and_no_other() -> Result<()> {
+async fn a_panic_in_a_map_function_affects_only_one_object() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     create(&world, &secret("bad", &["a"])).await?;
@@ -183,7 +183,7 @@ async fn a_mapping_that_panics_leaves_out_one_object_and_no_other() -> Result<()
     manager
         .controller(Acts::<ConfigMap>::noting(&notes))
         .watches::<Secret>(|secret, _| {
-            assert!(secret.metadata.name.as_deref() != Some("bad"), "the test wants this");
+            assert!(secret.metadata.name.as_deref() != Some("bad"), "injected by the test");
             users(secret)
         })
         .register()?;
@@ -198,7 +198,7 @@ async fn a_mapping_that_panics_leaves_out_one_object_and_no_other() -> Result<()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_asks_for_keys_and_its_end_changes_nothing() -> Result<()> {
+async fn a_channel_queues_keys_and_its_end_changes_nothing() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
@@ -220,7 +220,7 @@ async fn a_channel_asks_for_keys_and_its_end_changes_nothing() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_of_keys_reconciles_what_mappings_and_channels_name() -> Result<()> {
+async fn a_key_controller_reconciles_keys_of_map_functions_and_channels() -> Result<()> {
     let world = World::new();
     create(&world, &secret("s", &["x", "y"])).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
@@ -246,7 +246,7 @@ async fn a_controller_of_keys_reconciles_what_mappings_and_channels_name() -> Re
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_controllers_of_a_kind_share_its_watch_and_have_queues_of_their_own() -> Result<()> {
+async fn several_controllers_of_a_kind_share_its_watch_but_not_their_queues() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, one, other) = (manager(&world)?, Notes::new(), Notes::new());
@@ -254,7 +254,7 @@ async fn several_controllers_of_a_kind_share_its_watch_and_have_queues_of_their_
     let noted = other.clone();
     let failing = Acts::<ConfigMap>::new(move |_, _| {
         noted.push("failed");
-        Box::pin(async { Err(kubewright_runtime::Error::msg("the test wants this")) })
+        Box::pin(async { Err(kubewright_runtime::Error::msg("injected by the test")) })
     });
     manager.controller(failing).named("failing").register()?;
     let running = Running::start(&manager);
@@ -266,7 +266,7 @@ async fn several_controllers_of_a_kind_share_its_watch_and_have_queues_of_their_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_of_a_selection_has_its_own_watch_and_reads_from_it() -> Result<()> {
+async fn a_controller_with_a_selector_has_its_own_watch() -> Result<()> {
     let world = World::new();
     let labelled = |name: &str, app: &str| {
         let mut map = config_map(name);
@@ -289,7 +289,7 @@ async fn a_controller_of_a_selection_has_its_own_watch_and_reads_from_it() -> Re
     touch::<ConfigMap>(&world, "b", "1").await?;
     settle().await;
     assert_eq!(notes.take(), [""; 0]);
-    // An object that leaves the selector is not in the cache, and one that comes into it is.
+    // An object that stops matching is removed from the cache, and one that starts to match is added.
     patch::<ConfigMap>(&world, "a", json!({"metadata": {"labels": {"app": "db"}}})).await?;
     patch::<ConfigMap>(&world, "b", json!({"metadata": {"labels": {"app": "web"}}})).await?;
     settle().await;
@@ -298,7 +298,7 @@ async fn a_controller_of_a_selection_has_its_own_watch_and_reads_from_it() -> Re
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_key_never_runs_twice_at_once_and_runs_again_after_a_change_meanwhile() -> Result<()> {
+async fn a_key_never_runs_concurrently_and_runs_again_after_a_change_during_its_run() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, notes, crowd) = (manager(&world)?, Notes::new(), Crowd::default());
@@ -322,14 +322,14 @@ async fn one_key_never_runs_twice_at_once_and_runs_again_after_a_change_meanwhil
     }
     assert_eq!(notes.all(), [""]);
     tokio::time::sleep(Duration::from_secs(10)).await;
-    // Once more for all three changes, and with the last of them.
+    // One more run for all three changes, with the last state.
     assert_eq!(notes.all(), ["", "3"]);
     assert_eq!(crowd.most(), 1);
     running.end().await
 }
 
 #[tokio::test(start_paused = true)]
-async fn as_many_keys_run_at_once_as_there_are_workers() -> Result<()> {
+async fn the_concurrency_is_the_number_of_workers() -> Result<()> {
     let world = World::new();
     let names: Vec<String> = (0..10).map(|number| format!("m{number}")).collect();
     world.config_maps(&names.iter().map(String::as_str).collect::<Vec<_>>()).await?;
@@ -354,7 +354,7 @@ async fn as_many_keys_run_at_once_as_there_are_workers() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_overtakes_what_was_there_at_the_start() -> Result<()> {
+async fn a_change_overtakes_the_initial_objects() -> Result<()> {
     let world = World::new();
     let names: Vec<String> = (0..20).map(|number| format!("m{number:02}")).collect();
     world.config_maps(&names.iter().map(String::as_str).collect::<Vec<_>>()).await?;
@@ -386,7 +386,7 @@ async fn a_change_overtakes_what_was_there_at_the_start() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconcile_is_told_why_it_runs() -> Result<()> {
+async fn a_reconcile_has_its_causes() -> Result<()> {
     let world = World::new();
     world.widgets().await?;
     let a = create(&world, &widget("a", "red")).await?;
@@ -399,7 +399,7 @@ async fn a_reconcile_is_told_why_it_runs() -> Result<()> {
         let run: Vec<Cause> = cx.causes().iter().cloned().collect();
         let next = match run[0].trigger {
             Trigger::Created => Ok(Outcome::requeue_after(Duration::from_secs(1))),
-            Trigger::Requeued => Err(kubewright_runtime::Error::msg("the test wants this")),
+            Trigger::Requeued => Err(kubewright_runtime::Error::msg("injected by the test")),
             _ => Ok(Outcome::done()),
         };
         assert_eq!(cx.retries(), u32::from(run[0].trigger == Trigger::Retried));
@@ -448,7 +448,7 @@ async fn a_reconcile_is_told_why_it_runs() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_say_what_happened_and_decode_what_they_are_asked_for() -> Result<()> {
+async fn events_have_their_type_and_decode_on_access() -> Result<()> {
     use kubewright_runtime::controller::Predicate;
     let world = World::new();
     world.config_maps(&["a"]).await?;

@@ -1,4 +1,4 @@
-//! What holds for all controllers of a manager, all sources of a controller, all kinds of a cache.
+//! Defaults of a manager's controllers, filters of all sources, and default options of a cache.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::serve::get;
 use crate::world::{World, eventually, object, settle, soon};
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_has_the_options_of_its_manager_unless_it_has_its_own() -> Result<()> {
+async fn a_controller_uses_the_options_of_its_manager_by_default() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a", "b", "c"]).await?;
     let controllers = ControllerOptions { concurrency: 3, ..ControllerOptions::default() };
@@ -43,7 +43,7 @@ async fn a_controller_has_the_options_of_its_manager_unless_it_has_its_own() -> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_filter_holds_for_every_source_of_a_controller() -> Result<()> {
+async fn a_filter_applies_to_every_source_of_a_controller() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
@@ -70,12 +70,12 @@ async fn a_filter_holds_for_every_source_of_a_controller() -> Result<()> {
     crate::operator::patch::<ConfigMap>(&world, "a", labels).await?;
     touch::<ConfigMap>(&world, "a", "once").await?;
     settle().await;
-    assert_eq!(notes.len(), 0, "the filter holds for the reconciled kind too");
+    assert_eq!(notes.len(), 0, "the filter also applies to the reconciled kind");
     running.end().await
 }
 
 #[tokio::test(start_paused = true)]
-async fn default_selectors_and_transforms_are_for_kinds_without_their_own() -> Result<()> {
+async fn default_selectors_and_transforms_apply_to_kinds_without_their_own() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a", "b"]).await?;
     let labels = json!({ "metadata": { "labels": { "keep": "yes" } } });
@@ -106,7 +106,7 @@ async fn default_selectors_and_transforms_are_for_kinds_without_their_own() -> R
 }
 
 #[tokio::test]
-async fn the_metrics_server_serves_further_paths() -> Result<()> {
+async fn the_metrics_server_serves_additional_paths() -> Result<()> {
     let world = World::new();
     let options = ManagerOptions { metrics_bind_address: "127.0.0.1:0".parse()?, ..options() };
     let manager = Manager::new(world.kube.clone(), options)?;

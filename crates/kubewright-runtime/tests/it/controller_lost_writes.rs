@@ -1,7 +1,7 @@
-//! Writes that the runtime must wait for although their answer says too little or never arrives.
+//! Writes that a key must wait for although their response is incomplete or lost.
 //!
-//! The reconciler here creates a child with `generateName` if the cache has none. A second create is always a
-//! duplicate: a name does not protect from it.
+//! The reconciler creates a child with `generateName` if the cache has none. A second create is always a duplicate: the
+//! name does not prevent it.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn is_create(asked: &Asked) -> bool {
     asked.method == Method::POST && asked.path.ends_with("/configmaps")
 }
 
-/// A child whose name the server chooses.
+/// A child whose name the server generates.
 fn child() -> ConfigMap {
     let mut child = config_map("");
     child.metadata.name = None;
@@ -43,7 +43,7 @@ async fn ensure_child(client: &Client) -> Reconciled<Outcome> {
     if client.list::<ConfigMap>(&List::namespace("default")).await?.is_empty() {
         client.create(&child()).await?;
     }
-    // As a reconciler that waits for the child to become ready.
+    // Like a reconciler that waits for the child to become ready.
     Ok(Outcome::requeue_after(Duration::from_millis(10)))
 }
 
@@ -54,8 +54,8 @@ async fn world() -> Result<World> {
     Ok(world)
 }
 
-/// Runs a manager whose reconciler ensures a child with the client that `of` returns, with a watch of ConfigMaps that
-/// stalls before the first write.
+/// Runs a manager whose reconciler ensures a child with the client that `of` returns. The watch of ConfigMaps stalls
+/// before the first write.
 async fn ensuring(
     world: &World,
     manager: &Manager,
@@ -68,10 +68,10 @@ async fn ensuring(
     stalled(world, manager, acts).await
 }
 
-/// Runs a manager with a watch of ConfigMaps that stalls before the first reconcile.
+/// Runs a manager whose watch of ConfigMaps stalls before the first reconcile.
 async fn stalled(world: &World, manager: &Manager, acts: Acts<Widget>) -> Result<Running> {
     manager.controller(acts).owns::<ConfigMap>().register()?;
-    // The Widget comes when the watches are open.
+    // Create the Widget when the watches are open.
     let running = Running::start(manager);
     settle().await;
     assert_eq!(world.faults.stall(is_maps), 1);
@@ -83,7 +83,7 @@ async fn children(world: &World) -> Result<usize> {
     Ok(world.api::<ConfigMap>().list(&ListParams::default()).await?.items.len())
 }
 
-/// A world in which a controller was started before there was anything to reconcile.
+/// A world without objects to reconcile.
 async fn empty_world() -> Result<World> {
     let world = World::new();
     world.widgets().await?;
@@ -91,7 +91,7 @@ async fn empty_world() -> Result<World> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_create_whose_answer_was_lost_is_not_repeated() -> Result<()> {
+async fn a_create_with_a_lost_response_is_not_repeated() -> Result<()> {
     let world = empty_world().await?;
     let manager = manager(&world)?;
     world.faults.next(1, Effect::Lose, is_create);
@@ -105,7 +105,7 @@ async fn a_create_whose_answer_was_lost_is_not_repeated() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_create_that_never_arrived_is_repeated_at_once() -> Result<()> {
+async fn a_create_that_never_arrived_is_repeated_immediately() -> Result<()> {
     let world = empty_world().await?;
     let manager = manager(&world)?;
     world.faults.next(1, Effect::Status(504, "Timeout"), is_create);
@@ -116,10 +116,10 @@ async fn a_create_that_never_arrived_is_repeated_at_once() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_create_that_was_given_up_is_not_repeated() -> Result<()> {
+async fn a_create_that_was_cancelled_is_not_repeated() -> Result<()> {
     let world = empty_world().await?;
     let manager = manager(&world)?;
-    // The server creates the child, and the reconcile ends before the answer.
+    // The server creates the child, and the reconcile ends before the response.
     world.faults.next(1, Effect::Swallow, is_create);
     let acts = Acts::<Widget>::new(move |_, cx| {
         Box::pin(async move {
@@ -137,14 +137,14 @@ async fn a_create_that_was_given_up_is_not_repeated() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_is_held_while_the_server_cannot_say_what_it_has_done() -> Result<()> {
+async fn a_key_is_held_while_the_outcome_of_a_write_cannot_be_read() -> Result<()> {
     let world = empty_world().await?;
     let manager = manager(&world)?;
     world.faults.next(1, Effect::Lose, is_create);
     let running = ensuring(&world, &manager, |cx| cx.client().clone()).await?;
     settle().await;
     world.faults.every(Effect::Refuse, |_| true);
-    // Much longer than a key waits for a cache.
+    // Much longer than a key waits for the cache.
     tokio::time::sleep(Duration::from_mins(1)).await;
     assert_eq!(world.faults.count(is_create), 1);
     world.faults.heal();
@@ -154,7 +154,7 @@ async fn a_key_is_held_while_the_server_cannot_say_what_it_has_done() -> Result<
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_delete_is_waited_for() -> Result<()> {
+async fn a_key_waits_for_a_delete_with_a_lost_response() -> Result<()> {
     let world = world().await?;
     world.config_maps(&["old"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
@@ -174,7 +174,7 @@ async fn a_lost_delete_is_waited_for() -> Result<()> {
     });
     manager.controller(acts).owns::<ConfigMap>().register()?;
     world.faults.next(1, Effect::Lose, |asked| asked.method == Method::DELETE);
-    // The list is read in pages, and the watch after it delivers nothing.
+    // The list is read in pages, and the following watch delivers nothing.
     world.faults.every(Effect::Status(400, "BadRequest"), |asked| {
         asked.path.ends_with("/configmaps") && asked.parameter("sendInitialEvents").is_some()
     });
@@ -189,7 +189,7 @@ async fn a_lost_delete_is_waited_for() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_in_another_version_is_waited_for() -> Result<()> {
+async fn a_key_waits_for_a_write_in_another_version() -> Result<()> {
     let world = empty_world().await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
     let noted = notes.clone();
@@ -223,7 +223,7 @@ async fn a_write_in_another_version_is_waited_for() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_writes_of_a_failed_run_are_waited_for() -> Result<()> {
+async fn a_key_waits_for_the_writes_of_a_failed_run() -> Result<()> {
     let world = empty_world().await?;
     let manager = manager(&world)?;
     let acts = Acts::<Widget>::new(move |_, cx| {
@@ -240,8 +240,8 @@ async fn the_writes_of_a_failed_run_are_waited_for() -> Result<()> {
 
 type Write = fn(Client, bool) -> BoxFuture<'static, Reconciled<()>>;
 
-/// A run that writes twice, with a watch that stalls between the two writes. Returns what the runs have seen while the
-/// watch stalls, and afterwards.
+/// Runs a reconciler that writes twice, with a watch that stalls between the writes. Returns what the runs saw while
+/// the watch stalled, and afterwards.
 async fn stalled_between(write: Write) -> Result<(Vec<String>, Vec<String>)> {
     let world = world().await?;
     let (manager, notes, gate) = (manager(&world)?, Notes::new(), Arc::new(Notify::new()));
@@ -281,8 +281,8 @@ async fn create(client: Client, name: &str) -> Reconciled<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_second_of_two_writes_is_waited_for() -> Result<()> {
-    // Of one object, whose first version the cache has seen.
+async fn a_key_waits_for_the_second_of_two_writes() -> Result<()> {
+    // To one object, of which the cache has seen the first version.
     let (held, seen) = stalled_between(|client, first| {
         Box::pin(async move {
             if first {
@@ -294,7 +294,7 @@ async fn the_second_of_two_writes_is_waited_for() -> Result<()> {
     })
     .await?;
     assert_eq!((held, seen), (vec![String::new()], vec![String::new(), "second".to_owned()]));
-    // Of two objects, of which the cache has seen the first, in both orders of their keys.
+    // To two objects, of which the cache has seen the first, in both orders of their keys.
     let writes: [Write; 2] = [
         |client, first| Box::pin(async move { create(client, if first { "a" } else { "b" }).await }),
         |client, first| Box::pin(async move { create(client, if first { "b" } else { "a" }).await }),
@@ -307,7 +307,7 @@ async fn the_second_of_two_writes_is_waited_for() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delete_all_of_waits_for_what_the_watch_will_report() -> Result<()> {
+async fn a_key_waits_for_the_objects_of_delete_all_of() -> Result<()> {
     let world = world().await?;
     world.config_maps(&["plain", "kept"]).await?;
     crate::operator::patch::<ConfigMap>(
@@ -349,7 +349,7 @@ async fn delete_all_of_waits_for_what_the_watch_will_report() -> Result<()> {
     running.end().await
 }
 
-/// Creates in a virtual minute, with a watch that stalls. The key waits 10 s for each.
+/// The number of creates in a virtual minute, with a stalled watch. The key waits 10 s for each.
 async fn creates_in_a_minute(
     of: impl Fn(&Manager) -> Box<dyn Fn(&Context) -> Client + Send + Sync>,
 ) -> Result<usize> {
@@ -385,7 +385,7 @@ async fn a_stored_client_of_an_earlier_run_is_tracked_inside_a_reconcile() -> Re
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_client_of_a_manager_writes_only_while_it_leads() -> Result<()> {
+async fn the_client_of_a_manager_writes_only_while_it_is_the_leader() -> Result<()> {
     let world = World::new();
     let other = World::on(world.server.clone());
     let (first, second) = (
@@ -401,7 +401,7 @@ async fn the_client_of_a_manager_writes_only_while_it_leads() -> Result<()> {
     settle().await;
     let refused = second.client().create(&config_map("b")).await;
     assert!(matches!(refused, Err(Error::Fenced)), "{refused:?}");
-    // Reads need no leader.
+    // Reads are not fenced.
     second.client().get::<ConfigMap>(&Key::namespaced("default", "a")).await?;
     // The stored client of a leader that lost the lease.
     let stored = first.client().clone();
@@ -412,7 +412,7 @@ async fn the_client_of_a_manager_writes_only_while_it_leads() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stored_client_writes_in_a_controller_that_needs_no_leader() -> Result<()> {
+async fn a_stored_client_writes_in_a_controller_without_leader_election() -> Result<()> {
     let world = world().await?;
     let other = World::on(world.server.clone());
     let first = Manager::new(world.kube.clone(), replica("one"))?;

@@ -1,4 +1,4 @@
-//! Watches of kinds that may be missing.
+//! Watches of optional kinds.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::operator::{Acts, Notes, Running, manager};
 use crate::world::{Widget, World, eventually, settle, widget};
 
 #[tokio::test(start_paused = true)]
-async fn an_optional_kind_that_is_missing_holds_nothing_back() -> Result<()> {
+async fn a_missing_optional_kind_does_not_delay_the_controller() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, notes, others) = (manager(&world)?, Notes::new(), Notes::new());
@@ -25,12 +25,12 @@ async fn an_optional_kind_that_is_missing_holds_nothing_back() -> Result<()> {
     settle().await;
     assert_eq!((notes.take(), others.take()), (vec!["a".to_owned()], vec!["a".to_owned()]));
     assert_eq!(manager.cache().health(), Ok(()));
-    // Longer than the first lists may take.
+    // Longer than the sync timeout.
     tokio::time::sleep(Duration::from_mins(10)).await;
     assert_eq!(manager.cache().health(), Ok(()));
     assert!(manager.cache().get::<Widget>(&Key::namespaced("default", "a")).is_err());
     let asked = manager.client().get_opt::<Widget>(&Key::namespaced("default", "a")).await?;
-    assert_eq!(asked, None, "the server is asked");
+    assert_eq!(asked, None, "the read goes to the server");
 
     world.widgets().await?;
     world.api().create(&PostParams::default(), &widget("a", "red")).await?;
@@ -39,7 +39,7 @@ async fn an_optional_kind_that_is_missing_holds_nothing_back() -> Result<()> {
     running.end().await
 }
 
-/// Notes the name of every Widget.
+/// Notes the color of every Widget.
 struct Names(Notes);
 
 impl Reconciler for Names {
@@ -65,7 +65,7 @@ async fn a_controller_of_an_optional_kind_starts_when_the_kind_is_served() -> Re
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_one_controller_requires_is_waited_for() -> Result<()> {
+async fn a_kind_that_one_controller_requires_is_not_optional() -> Result<()> {
     let world = World::new();
     let (manager, notes) = (manager(&world)?, Notes::new());
     manager.controller_of(Names(notes.clone()), Watch::new().optional()).register()?;

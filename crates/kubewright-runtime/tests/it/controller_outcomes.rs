@@ -1,5 +1,4 @@
-//! What follows from a reconcile: nothing, another one, a retry, or a wait for a change. Times are exact, since the
-//! clock is paused.
+//! Results of a reconcile: done, requeue, retry, or terminal. Times are exact, because the clock is paused.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +17,7 @@ use tokio::sync::mpsc;
 use crate::operator::{Acts, Crowd, Log, Notes, Running, manager, metric, patch, touch};
 use crate::world::{Widget, World, config_map, settle, widget};
 
-/// A controller of ConfigMaps that notes the name and then does this, by the number of the run.
+/// A controller of ConfigMaps that notes the name and returns the result for the number of the run.
 fn scripted(
     manager: &Manager,
     notes: &Notes,
@@ -34,7 +33,7 @@ fn scripted(
     }))
 }
 
-/// Reconciles by their result, and then errors, terminal errors, panics and timeouts.
+/// The metrics: reconciles by result, errors, terminal errors, panics and timeouts.
 fn counts(manager: &Manager) -> [u64; 8] {
     let results = ["success", "error", "requeue", "requeue_after"].map(|result| {
         format!(r#"controller_runtime_reconcile_total{{controller="configmap",result="{result}"}}"#)
@@ -49,7 +48,7 @@ fn counts(manager: &Manager) -> [u64; 8] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_requeue_comes_after_its_time_and_a_change_comes_sooner() -> Result<()> {
+async fn a_requeue_runs_after_its_delay_or_earlier_after_a_change() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
@@ -62,7 +61,7 @@ async fn a_requeue_comes_after_its_time_and_a_change_comes_sooner() -> Result<()
     assert_eq!(notes.pauses("a"), [60_000]);
     touch::<ConfigMap>(&world, "a", "1").await?;
     tokio::time::sleep(Duration::from_hours(1)).await;
-    // The change pulled the third run forward, and the fourth is a minute after it.
+    // The change pulled the third run forward, and the fourth is a minute later.
     assert_eq!(notes.pauses("a").len(), 3);
     assert!((29_000..31_000).contains(&notes.pauses("a")[1]), "{:?}", notes.pauses("a"));
     assert_eq!(notes.pauses("a")[2], 60_000);
@@ -71,7 +70,7 @@ async fn a_requeue_comes_after_its_time_and_a_change_comes_sooner() -> Result<()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_requeue_with_backoff_doubles_its_pause_without_being_an_error() -> Result<()> {
+async fn a_requeue_with_backoff_doubles_its_delay_and_is_not_an_error() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
@@ -85,13 +84,13 @@ async fn a_requeue_with_backoff_doubles_its_pause_without_being_an_error() -> Re
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_back_off_by_key_and_a_success_starts_anew() -> Result<()> {
+async fn errors_back_off_per_key_and_a_success_resets_the_backoff() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a", "b"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
     scripted(&manager, &notes, |name, run| match (name, run) {
         ("a", 5) => Ok(Outcome::done()),
-        ("a", ..9) | ("b", ..3) => Err(Error::msg("the test wants this")),
+        ("a", ..9) | ("b", ..3) => Err(Error::msg("injected by the test")),
         _ => Ok(Outcome::done()),
     })
     .register()?;
@@ -107,11 +106,11 @@ async fn errors_back_off_by_key_and_a_success_starts_anew() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_that_stays_is_tried_every_1000_seconds_at_last() -> Result<()> {
+async fn a_permanent_error_is_retried_every_1000_seconds_in_the_end() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
-    scripted(&manager, &notes, |_, _| Err(Error::msg("the test wants this"))).register()?;
+    scripted(&manager, &notes, |_, _| Err(Error::msg("injected by the test"))).register()?;
     let running = Running::start(&manager);
     tokio::time::sleep(Duration::from_hours(2)).await;
     let pauses = notes.pauses("a");
@@ -121,11 +120,11 @@ async fn an_error_that_stays_is_tried_every_1000_seconds_at_last() -> Result<()>
 }
 
 #[tokio::test(start_paused = true)]
-async fn backoff_and_the_rate_of_all_retries_can_be_chosen() -> Result<()> {
+async fn backoff_and_rate_limit_can_be_configured() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a", "b", "c"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
-    scripted(&manager, &notes, |_, _| Err(Error::msg("the test wants this")))
+    scripted(&manager, &notes, |_, _| Err(Error::msg("injected by the test")))
         .backoff(Backoff { base: Duration::from_millis(1), max: Duration::from_millis(1) })
         .rate_limit(RateLimit { interval: Duration::from_secs(1), burst: 1 })
         .register()?;
@@ -136,12 +135,12 @@ async fn backoff_and_the_rate_of_all_retries_can_be_chosen() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_only_a_change_can_mend_waits_for_one() -> Result<()> {
+async fn a_terminal_error_waits_for_a_change() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a", "b"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
     scripted(&manager, &notes, |name, run| match (name, run) {
-        ("a", 1) => Err(terminal(Error::msg("the test wants this"))),
+        ("a", 1) => Err(terminal(Error::msg("injected by the test"))),
         ("b", 1) => Ok(Outcome::terminal()),
         _ => Ok(Outcome::done()),
     })
@@ -159,12 +158,12 @@ async fn what_only_a_change_can_mend_waits_for_one() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_is_an_error_of_one_key_and_the_others_go_on() -> Result<()> {
+async fn a_panic_affects_only_one_key() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a", "b"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
     scripted(&manager, &notes, |name, run| {
-        assert!(name != "a" || run > 3, "the test wants this");
+        assert!(name != "a" || run > 3, "injected by the test");
         Ok(Outcome::done())
     })
     .register()?;
@@ -178,7 +177,7 @@ async fn a_panic_is_an_error_of_one_key_and_the_others_go_on() -> Result<()> {
     running.end().await
 }
 
-/// Panics before there is a future, and again when that is dropped.
+/// Panics before it returns a future, and again when that is dropped.
 struct Careless(Notes);
 
 struct Bomb(Notes);
@@ -186,7 +185,7 @@ struct Bomb(Notes);
 impl Drop for Bomb {
     fn drop(&mut self) {
         self.0.push("dropped");
-        assert!(std::thread::panicking(), "the test wants this");
+        assert!(std::thread::panicking(), "injected by the test");
     }
 }
 
@@ -197,7 +196,7 @@ impl KeyReconciler for Careless {
         _: &Context,
     ) -> impl Future<Output = kubewright_runtime::Result<Outcome>> + Send {
         self.0.push(key);
-        assert!(key.name() != "at-once" || self.0.times("at-once").len() > 1, "the test wants this");
+        assert!(key.name() != "at-once" || self.0.times("at-once").len() > 1, "injected by the test");
         let bomb = (key.name() == "late" && self.0.times("late").len() == 1).then(|| Bomb(self.0.clone()));
         let waits = bomb.is_some();
         let wait: BoxFuture<'static, ()> =
@@ -211,7 +210,7 @@ impl KeyReconciler for Careless {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_is_contained_wherever_it_comes_from() -> Result<()> {
+async fn a_panic_is_contained_before_during_and_after_the_future() -> Result<()> {
     let world = World::new();
     let (manager, notes) = (manager(&world)?, Notes::new());
     let (ask, asked) = mpsc::channel(8);
@@ -228,7 +227,7 @@ async fn a_panic_is_contained_wherever_it_comes_from() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_drops_the_reconcile_where_it_waits() -> Result<()> {
+async fn a_timeout_drops_the_reconcile_at_its_await_point() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, notes, crowd) = (manager(&world)?, Notes::new(), Crowd::default());
@@ -260,7 +259,7 @@ async fn a_timeout_drops_the_reconcile_where_it_waits() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_gone_is_told_once_and_tried_again_if_that_fails() -> Result<()> {
+async fn a_deletion_is_reconciled_once_and_retried_on_failure() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
@@ -271,7 +270,7 @@ async fn what_is_gone_is_told_once_and_tried_again_if_that_fails() -> Result<()>
         }
         let fails = noted.len() == 1;
         Box::pin(
-            async move { if fails { Err(Error::msg("the test wants this")) } else { Ok(Outcome::done()) } },
+            async move { if fails { Err(Error::msg("injected by the test")) } else { Ok(Outcome::done()) } },
         )
     });
     manager.controller(acts).register()?;
@@ -284,7 +283,7 @@ async fn what_is_gone_is_told_once_and_tried_again_if_that_fails() -> Result<()>
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_line_of_a_reconcile_says_whose_it_is() -> Result<()> {
+async fn every_log_line_of_a_reconcile_has_its_fields() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, notes, log) = (manager(&world)?, Notes::new(), Log::keep()?);
@@ -294,11 +293,11 @@ async fn every_line_of_a_reconcile_says_whose_it_is() -> Result<()> {
         let (first, fails) = (noted.len() == 1, noted.len() < 3);
         Box::pin(async move {
             if first {
-                // Another test may have met these lines in the very moment in which the log was begun.
+                // Another test may have cached the interest of these callsites before the subscriber was set.
                 tracing::callsite::rebuild_interest_cache();
             }
             tracing::info!("the reconciler speaks");
-            if fails { Err(Error::msg("the test wants this")) } else { Ok(Outcome::done()) }
+            if fails { Err(Error::msg("injected by the test")) } else { Ok(Outcome::done()) }
         })
     });
     manager.controller(acts).register()?;
@@ -317,14 +316,14 @@ async fn every_line_of_a_reconcile_says_whose_it_is() -> Result<()> {
         );
         assert!(line.contains(&told), "{line}\n{told}");
     }
-    let failed = log.saying("reconcile failed");
+    let failed = log.saying("Reconciler error");
     let second = failed.last().expect("two runs failed");
-    assert!(second.contains("the test wants this") && second.contains(&ids[1]), "{failed:?}");
-    assert!(second.contains("again_in=10ms"), "{failed:?}");
+    assert!(second.contains("injected by the test") && second.contains(&ids[1]), "{failed:?}");
+    assert!(second.contains("retry_in=10ms"), "{failed:?}");
     Ok(())
 }
 
-/// A controller of Widgets that writes a new status on each run and then ends like this. It notes each run.
+/// A controller of Widgets that writes a new status on each run and returns this result. It notes each run.
 fn writing_status(
     manager: &Manager,
     notes: &Notes,
@@ -358,10 +357,10 @@ async fn one_widget() -> Result<World> {
 async fn a_failing_run_backs_off_although_its_own_status_write_triggers_it() -> Result<()> {
     type End = fn() -> kubewright_runtime::Result<Outcome>;
     let ends: [(&str, End); 4] = [
-        ("an error", || Err(Error::msg("the test wants this"))),
-        ("a panic", || panic!("the test wants this")),
+        ("an error", || Err(Error::msg("injected by the test"))),
+        ("a panic", || panic!("injected by the test")),
         ("a requeue", || Ok(Outcome::requeue())),
-        ("a terminal error", || Err(terminal(Error::msg("the test wants this")))),
+        ("a terminal error", || Err(terminal(Error::msg("injected by the test")))),
     ];
     for (what, end) in ends {
         let world = one_widget().await?;
@@ -382,12 +381,12 @@ async fn a_change_by_another_client_ends_the_wait_of_a_failing_run() -> Result<(
         let world = one_widget().await?;
         let (manager, notes) = (manager(&world)?, Notes::new());
         let end = move || {
-            let error = Error::msg("the test wants this");
+            let error = Error::msg("injected by the test");
             Err(if is_terminal { terminal(error) } else { error })
         };
         writing_status(&manager, &notes, end)?;
         let running = Running::start(&manager);
-        // In the middle of a pause of more than five minutes.
+        // In the middle of a delay of more than five minutes.
         tokio::time::sleep(Duration::from_mins(8)).await;
         let runs = notes.len();
         tokio::time::sleep(Duration::from_mins(1)).await;
@@ -413,7 +412,7 @@ async fn a_change_by_another_client_during_a_failing_run_is_not_delayed() -> Res
             let status = Patch::merge(json!({"status": {"phase": format!("run {run}")}}));
             cx.client().status().patch(&*widget, &status).await?;
             if run == 5 {
-                // No await point lets the watch deliver between the two writes: both are one change in the cache.
+                // No await point lets the watch deliver between the two writes: the cache sees them as one change.
                 patch::<Widget>(&world, "a", json!({"spec": {"color": "blue"}})).await?;
                 cx.client()
                     .status()
@@ -421,7 +420,7 @@ async fn a_change_by_another_client_during_a_failing_run_is_not_delayed() -> Res
                     .await?;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
-            Err(Error::msg("the test wants this"))
+            Err(Error::msg("injected by the test"))
         })
     });
     manager.controller(acts).register()?;
@@ -432,7 +431,7 @@ async fn a_change_by_another_client_during_a_failing_run_is_not_delayed() -> Res
 }
 
 #[tokio::test(start_paused = true)]
-async fn own_writes_to_owned_objects_do_not_end_the_backoff_either() -> Result<()> {
+async fn own_writes_to_owned_objects_do_not_end_the_backoff() -> Result<()> {
     let world = one_widget().await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
     let noted = notes.clone();
@@ -448,7 +447,7 @@ async fn own_writes_to_owned_objects_do_not_end_the_backoff_either() -> Result<(
                 cx.client().patch(&child, &Patch::merge(json!({"data": {"run": run.to_string()}}))).await?;
             cx.client().delete(&child).await?;
             tokio::time::sleep(Duration::from_millis(1)).await;
-            Err(Error::msg("the test wants this"))
+            Err(Error::msg("injected by the test"))
         })
     });
     manager.controller(acts).owns::<ConfigMap>().register()?;
@@ -459,13 +458,13 @@ async fn own_writes_to_owned_objects_do_not_end_the_backoff_either() -> Result<(
 }
 
 #[tokio::test(start_paused = true)]
-async fn requeue_after_ends_a_row_of_failures() -> Result<()> {
+async fn requeue_after_resets_the_failures() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
     scripted(&manager, &notes, |_, run| match run {
         5 => Ok(Outcome::requeue_after(Duration::from_secs(1))),
-        ..9 => Err(Error::msg("the test wants this")),
+        ..9 => Err(Error::msg("injected by the test")),
         _ => Ok(Outcome::done()),
     })
     .register()?;

@@ -1,6 +1,6 @@
-//! A controller reads its own writes: a key does not run before the cache has seen what its last run wrote.
+//! A key does not run before the cache has seen the writes of its last run.
 //!
-//! In these tests the watches stand still while a reconcile writes, as they do on a slow network.
+//! In these tests the watches stall while a reconcile writes, as on a slow network.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,12 +18,12 @@ use tokio::sync::{Notify, mpsc};
 use crate::operator::{Acts, KeyActs, Log, Notes, Running, manager, metric, touch};
 use crate::world::{Asked, Widget, World, config_map, settle, widget};
 
-/// What the first run does. It is given the client and the object.
+/// The write of the first run.
 type Write = fn(Client, Arc<Widget>) -> BoxFuture<'static, Reconciled<()>>;
 
-/// A Widget's controller whose first run writes when it is told to and wants another run at once.
+/// A controller of Widgets whose first run writes when the test requests it, and then requeues immediately.
 ///
-/// Each run notes the color that it sees, and the ConfigMaps.
+/// Each run notes the color of the Widget and the ConfigMaps that it sees.
 struct Operator {
     world: World,
     manager: Manager,
@@ -72,7 +72,7 @@ impl Operator {
         Ok(Self { world, manager, notes, go })
     }
 
-    /// Starts, stalls these watches, and has the first run write.
+    /// Starts the manager, stalls these watches, and lets the first run write.
     async fn run(&self, stalled: fn(&Asked) -> bool) -> Running {
         let running = Running::start(&self.manager);
         settle().await;
@@ -91,7 +91,7 @@ fn is_maps(asked: &Asked) -> bool {
     asked.is_watch() && asked.path.ends_with("/configmaps")
 }
 
-/// Paints the object blue, and creates a child of it.
+/// Paints the object blue and creates a child.
 fn paint_and_create(client: Client, widget: Arc<Widget>) -> BoxFuture<'static, Reconciled<()>> {
     Box::pin(async move {
         client.patch(&*widget, &Patch::merge(json!({"spec": {"color": "blue"}}))).await?;
@@ -124,7 +124,7 @@ async fn a_key_waits_until_the_cache_has_seen_its_object_and_its_child() -> Resu
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_of_two_writes_is_not_enough() -> Result<()> {
+async fn a_key_waits_for_both_of_two_writes() -> Result<()> {
     let operator = Operator::new(paint_and_create).await?;
     let running = operator.run(Asked::is_watch).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -132,7 +132,7 @@ async fn one_of_two_writes_is_not_enough() -> Result<()> {
     operator.world.faults.stall(is_maps);
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(operator.notes.len(), 1);
-    // A change of the object itself is no reason to run sooner.
+    // A change of the object itself does not end the wait.
     touch::<Widget>(&operator.world, "a", "1").await?;
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(operator.notes.len(), 1);
@@ -143,7 +143,7 @@ async fn one_of_two_writes_is_not_enough() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_is_a_write_too() -> Result<()> {
+async fn a_key_waits_for_its_status_write() -> Result<()> {
     let operator = Operator::new(|client, widget| {
         Box::pin(async move {
             let status = Patch::merge(json!({"status": {"phase": "Ready"}}));
@@ -162,7 +162,7 @@ async fn a_status_is_a_write_too() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_deleted_is_not_seen_again() -> Result<()> {
+async fn a_deleted_object_is_not_seen_again() -> Result<()> {
     let operator = Operator::new(|client, _| {
         Box::pin(async move {
             let old = Key::namespaced("default", "old");
@@ -180,7 +180,7 @@ async fn what_was_deleted_is_not_seen_again() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_created_and_deleted_at_once_is_never_seen() -> Result<()> {
+async fn an_object_created_and_deleted_in_one_run_is_never_seen() -> Result<()> {
     let operator = Operator::new(|client, _| {
         Box::pin(async move {
             let child = client.create(&config_map("child")).await?;
@@ -190,7 +190,7 @@ async fn what_was_created_and_deleted_at_once_is_never_seen() -> Result<()> {
     .await?;
     let running = operator.run(is_maps).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert_eq!(operator.notes.len(), 1, "it is not there yet, but it is on its way");
+    assert_eq!(operator.notes.len(), 1, "the event of the object has not arrived yet");
     operator.world.faults.heal();
     settle().await;
     assert_eq!(operator.notes.all(), ["red old", "red old"]);
@@ -198,7 +198,7 @@ async fn what_was_created_and_deleted_at_once_is_never_seen() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_went_with_its_last_finalizer_is_not_seen_again() -> Result<()> {
+async fn an_object_whose_last_finalizer_was_removed_is_not_seen_again() -> Result<()> {
     let operator = Operator::new(|client, widget| {
         Box::pin(async move {
             let finalizers = |names: &[&str]| Patch::merge(json!({"metadata": {"finalizers": names}}));
@@ -219,18 +219,21 @@ async fn an_object_that_went_with_its_last_finalizer_is_not_seen_again() -> Resu
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_ten_seconds_it_runs_all_the_same_and_says_so() -> Result<()> {
+async fn after_ten_seconds_the_key_runs_anyway_with_a_warning() -> Result<()> {
     let log = Log::keep()?;
     let operator = Operator::new(paint_and_create).await?;
     let running = operator.run(is_maps).await;
     tokio::time::sleep(Duration::from_secs(9)).await;
-    assert_eq!((operator.notes.len(), log.saying("cache has not caught up with own writes").len()), (1, 0));
+    assert_eq!(
+        (operator.notes.len(), log.saying("cache has not seen the controller's own writes").len()),
+        (1, 0)
+    );
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(operator.notes.all(), ["red old", "blue old"]);
-    let warned = log.saying("cache has not caught up with own writes");
+    let warned = log.saying("cache has not seen the controller's own writes");
     assert_eq!(warned.len(), 1);
     assert!(warned[0].contains("WARN") && warned[0].contains("object=default/a"), "{warned:?}");
-    // Once. What comes later is no longer waited for.
+    // Only once: the next run does not wait again.
     touch::<Widget>(&operator.world, "a", "1").await?;
     settle().await;
     assert_eq!(operator.notes.len(), 3);
@@ -238,7 +241,7 @@ async fn after_ten_seconds_it_runs_all_the_same_and_says_so() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_waits_takes_up_no_worker() -> Result<()> {
+async fn a_key_that_waits_occupies_no_worker() -> Result<()> {
     let operator = Operator::new(paint_and_create).await?;
     let running = operator.run(is_maps).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -252,7 +255,7 @@ async fn a_key_that_waits_takes_up_no_worker() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dry_run_and_another_kind_are_not_waited_for() -> Result<()> {
+async fn a_key_does_not_wait_for_dry_runs_and_unwatched_kinds() -> Result<()> {
     let operator = Operator::new(|client, widget| {
         Box::pin(async move {
             client.dry_run().create(&config_map("child")).await?;
@@ -272,8 +275,8 @@ async fn a_dry_run_and_another_kind_are_not_waited_for() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_selection_does_not_select_is_not_waited_for() -> Result<()> {
-    // The only informer of ConfigMaps is of a selection that the child is not in: it will never tell of it.
+async fn a_key_does_not_wait_for_objects_outside_the_selector() -> Result<()> {
+    // The only informer of ConfigMaps has a selector that does not match the child.
     let operator = Operator::with(
         |client, widget| {
             Box::pin(async move {
@@ -288,13 +291,13 @@ async fn what_a_selection_does_not_select_is_not_waited_for() -> Result<()> {
     .await?;
     let running = operator.run(is_maps).await;
     tokio::time::sleep(Duration::from_millis(3)).await;
-    // Lists come from the server here.
+    // Lists are read from the server here.
     assert_eq!(operator.notes.all(), ["red old", "red child,old"]);
     running.end().await
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_selection_selects_is_waited_for() -> Result<()> {
+async fn a_key_waits_for_objects_that_match_the_selector() -> Result<()> {
     let operator = Operator::with(
         |client, _| {
             Box::pin(async move {
@@ -317,7 +320,7 @@ async fn what_a_selection_selects_is_waited_for() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_leaves_a_selection_is_waited_for() -> Result<()> {
+async fn a_key_waits_for_objects_that_stop_matching_the_selector() -> Result<()> {
     let operator = Operator::with(
         |client, _| {
             Box::pin(async move {
@@ -341,8 +344,8 @@ async fn what_leaves_a_selection_is_waited_for() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_cache_has_seen_meanwhile_is_not_waited_for() -> Result<()> {
-    // More keys than are looked through one by one, all of which write something and are heard of much later.
+async fn writes_that_the_cache_has_seen_are_dropped() -> Result<()> {
+    // More keys than the threshold of the sweep, each with a write that the cache sees later.
     const KEYS: usize = 1500;
     let world = World::new();
     world.config_maps(&["shared"]).await?;

@@ -1,4 +1,4 @@
-//! Which changes are worth a reconcile, by real updates on the server.
+//! Predicates, with real updates on the server.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::operator::{Acts, Notes, Running, options, patch};
 use crate::world::{Widget, World, settle, widget};
 
-/// What happens to a Widget, step by step.
+/// The events of a Widget, step by step.
 const STEPS: [&str; 7] = ["found", "spec", "status", "labels", "annotations", "resync", "gone"];
 
 /// The steps after which a controller with this predicate ran.
@@ -66,7 +66,7 @@ async fn a_generation_changes_with_the_spec_only() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn labels_and_annotations_are_compared() -> Result<()> {
+async fn label_and_annotation_predicates_compare_old_and_new() -> Result<()> {
     assert_eq!(passed(Predicate::labels_changed()).await?, ["found", "labels", "gone"]);
     assert_eq!(passed(Predicate::annotations_changed()).await?, ["found", "annotations", "gone"]);
     Ok(())
@@ -80,7 +80,7 @@ async fn a_resource_version_changes_with_everything_but_a_resync() -> Result<()>
 }
 
 #[tokio::test(start_paused = true)]
-async fn predicates_are_joined_by_and_or_and_not() -> Result<()> {
+async fn predicates_are_combined_by_and_or_and_not() -> Result<()> {
     let blue =
         || Predicate::<Widget>::new(|event| event.object().is_some_and(|widget| widget.spec.color == "blue"));
     assert_eq!(
@@ -91,13 +91,13 @@ async fn predicates_are_joined_by_and_or_and_not() -> Result<()> {
     assert_eq!(
         passed(Predicate::resource_version_changed().not()).await?,
         ["resync"],
-        "creations and deletions pass the ready ones, so that their opposites stop them"
+        "built-in predicates pass create and delete events, so their negations drop them"
     );
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_several_filters_all_must_let_a_change_pass() -> Result<()> {
+async fn an_event_must_pass_all_filters() -> Result<()> {
     let world = World::new();
     world.widgets().await?;
     let (manager, notes) = (Manager::new(world.kube.clone(), options())?, Notes::new());

@@ -1,5 +1,5 @@
-//! How soon a key runs again, and before which others: priorities, rate limiters, jitter, warm-up. Times are exact,
-//! since the clock is paused.
+//! When a key runs again, and in which order: priorities, rate limiters, jitter, warmup. Times are exact, because the
+//! clock is paused.
 
 use std::time::Duration;
 
@@ -22,11 +22,11 @@ fn failing(notes: &Notes) -> Acts<ConfigMap> {
     let notes = notes.clone();
     Acts::new(move |_, cx| {
         notes.push(cx.key().name());
-        Box::pin(async { bail!("the test wants this") })
+        Box::pin(async { bail!("injected by the test") })
     })
 }
 
-/// Notes its key and asks for another run in a minute.
+/// Notes its key and requeues after a minute.
 fn periodic(notes: &Notes) -> Acts<ConfigMap> {
     let notes = notes.clone();
     Acts::new(move |_, cx| {
@@ -36,7 +36,7 @@ fn periodic(notes: &Notes) -> Acts<ConfigMap> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_requeue_has_the_priority_that_it_asks_for() -> Result<()> {
+async fn a_requeue_has_its_requested_priority() -> Result<()> {
     let world = World::new();
     let (manager, notes) = (manager(&world)?, Notes::new());
     let (ask, asked) = tokio::sync::mpsc::channel(8);
@@ -62,7 +62,7 @@ async fn a_requeue_has_the_priority_that_it_asks_for() -> Result<()> {
     }
     tokio::time::sleep(Duration::from_secs(50)).await;
     assert_eq!(notes.take(), ["low", "none", "high"]);
-    // A run that is under way when the three are due, so that they are handed out by their priority.
+    // A run is in progress when the three become ready, so that they are handed out by priority.
     tokio::time::sleep(Duration::from_millis(10_500)).await;
     ask.send(Key::cluster("other")).await?;
     tokio::time::sleep(Duration::from_secs(20)).await;
@@ -71,7 +71,7 @@ async fn a_requeue_has_the_priority_that_it_asks_for() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_has_the_rate_limiter_that_it_is_given() -> Result<()> {
+async fn a_controller_uses_its_rate_limiter() -> Result<()> {
     #[derive(Clone)]
     struct ByName;
     impl RateLimiter for ByName {
@@ -113,7 +113,7 @@ async fn a_controller_has_the_rate_limiter_that_it_is_given() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn jitter_spreads_retries_and_requeues_and_never_shortens_them() -> Result<()> {
+async fn jitter_only_lengthens_retries_and_requeues() -> Result<()> {
     let world = World::new();
     let names: Vec<String> = (0..20).map(|number| format!("m{number}")).collect();
     world.config_maps(&names.iter().map(String::as_str).collect::<Vec<_>>()).await?;
@@ -147,7 +147,7 @@ async fn jitter_spreads_retries_and_requeues_and_never_shortens_them() -> Result
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_that_warms_up_has_a_full_queue_when_it_is_elected() -> Result<()> {
+async fn a_controller_with_warmup_has_a_full_queue_when_it_is_elected() -> Result<()> {
     let (first, second) = two_worlds();
     first.config_maps(&["a", "b"]).await?;
     let leader = Manager::new(first.kube.clone(), replica("first"))?;
@@ -165,7 +165,7 @@ async fn a_controller_that_warms_up_has_a_full_queue_when_it_is_elected() -> Res
     assert!(queued("warm").is_some_and(|line| line.ends_with(" 2")), "{page}");
     assert!(queued("cold").is_none_or(|line| line.ends_with(" 0")), "{page}");
     assert_eq!((warm.len(), cold.len()), (0, 0), "nothing is reconciled before the election");
-    // What happens meanwhile joins what waits.
+    // Events during the warmup are merged into the queued keys.
     touch::<ConfigMap>(&first, "a", "1").await?;
     settle().await;
     leading.end().await?;

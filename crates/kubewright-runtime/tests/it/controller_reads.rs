@@ -1,4 +1,4 @@
-//! What mapping functions and reconcilers read from the cache, and when it can be read.
+//! Reads of map functions and reconcilers from the cache, and when they are possible.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::operator::{Acts, KeyActs, Notes, Running, manager, options};
 use crate::world::{Asked, Effect, Widget, World, object, pod, settle, soon, widget};
 
-/// A reconciler of keys that notes each key.
+/// A key reconciler that notes each key.
 fn noting(notes: &Notes) -> KeyActs {
     let notes = notes.clone();
     KeyActs::new(move |cx| {
@@ -41,7 +41,7 @@ fn delay_maps(world: &World) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mapping_runs_when_the_kinds_it_reads_are_listed() -> Result<()> {
+async fn a_map_function_runs_after_the_kinds_it_reads_are_listed() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a", "b"]).await?;
     secret(&world, "s").await?;
@@ -55,7 +55,7 @@ async fn a_mapping_runs_when_the_kinds_it_reads_are_listed() -> Result<()> {
     let running = Running::start(&manager);
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!(notes.take(), ["a", "b"]);
-    // A declared kind reconciles nothing.
+    // Events of a kind that is only read reconcile nothing.
     world.config_maps(&["c"]).await?;
     settle().await;
     assert_eq!(notes.take(), [""; 0]);
@@ -66,7 +66,7 @@ async fn a_mapping_runs_when_the_kinds_it_reads_are_listed() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mapping_waits_for_the_kinds_of_other_controllers() -> Result<()> {
+async fn a_map_function_waits_for_the_kinds_of_other_controllers() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     secret(&world, "s").await?;
@@ -81,7 +81,7 @@ async fn a_mapping_waits_for_the_kinds_of_other_controllers() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_read_and_not_served_is_named_when_the_controller_fails() -> Result<()> {
+async fn the_error_names_a_kind_that_is_read_but_not_served() -> Result<()> {
     let world = World::new();
     let manager = manager(&world)?;
     manager.controller(Acts::<ConfigMap>::noting(&Notes::new())).reads::<Widget>().register()?;
@@ -94,7 +94,7 @@ async fn a_kind_that_is_read_and_not_served_is_named_when_the_controller_fails()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_that_only_reads_is_refused_and_a_kind_that_is_read_is_outlined() -> Result<()> {
+async fn a_controller_that_only_reads_is_rejected_and_reads_are_in_the_manifest() -> Result<()> {
     let world = World::new();
     let manager = manager(&world)?;
     let keys = manager.key_controller("keys", noting(&Notes::new())).reads::<ConfigMap>();
@@ -108,7 +108,7 @@ async fn a_controller_that_only_reads_is_refused_and_a_kind_that_is_read_is_outl
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_not_cached_is_an_error_in_a_mapping() -> Result<()> {
+async fn reading_an_uncached_kind_in_a_map_function_is_an_error() -> Result<()> {
     let world = World::new();
     secret(&world, "s").await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
@@ -116,7 +116,7 @@ async fn a_kind_that_is_not_cached_is_an_error_in_a_mapping() -> Result<()> {
     manager
         .key_controller("keys", noting(&Notes::new()))
         .watches::<Secret>(move |_, cache| {
-            let error = cache.list::<Pod>(&List::all()).expect_err("no one watches Pods");
+            let error = cache.list::<Pod>(&List::all()).expect_err("Pods are not watched");
             noted.push(format!("{}: {error}", matches!(error, Error::NotCached(_))));
             Vec::new()
         })
@@ -130,7 +130,7 @@ async fn a_kind_that_is_not_cached_is_an_error_in_a_mapping() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_before_the_start_is_an_error_that_says_so() -> Result<()> {
+async fn a_read_before_the_start_is_an_error() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let manager = manager(&world)?;
@@ -154,7 +154,7 @@ async fn a_read_before_the_start_is_an_error_that_says_so() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_waits_for_the_cache_waits_for_its_start() -> Result<()> {
+async fn waiting_for_the_cache_includes_its_start() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let manager = manager(&world)?;
@@ -166,7 +166,7 @@ async fn a_caller_that_waits_for_the_cache_waits_for_its_start() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_manager_that_cannot_start_ends_its_cache() -> Result<()> {
+async fn a_manager_that_fails_to_start_stops_its_cache() -> Result<()> {
     let world = World::new();
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let address = taken.local_addr()?.to_string().parse()?;
@@ -180,7 +180,7 @@ async fn a_manager_that_cannot_start_ends_its_cache() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_selectors_of_the_cache_and_of_a_watch_apply_both() -> Result<()> {
+async fn the_selectors_of_the_cache_and_of_a_watch_both_apply() -> Result<()> {
     let world = World::new();
     world.widgets().await?;
     for (name, team, color) in [("a", "x", "red"), ("b", "y", "red"), ("c", "x", "blue")] {

@@ -1,4 +1,4 @@
-//! The life of an object with a finalizer, on the server.
+//! Finalizers, on the server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ fn key() -> Key {
     Key::namespaced("default", "a")
 }
 
-/// What a reconciler saw.
+/// The calls of a reconciler.
 #[derive(Default)]
 struct Seen {
     applied: AtomicUsize,
@@ -35,10 +35,10 @@ impl Seen {
         (self.applied.load(Ordering::Relaxed), self.cleaned.load(Ordering::Relaxed))
     }
 
-    /// Reconciles an object, and says what it was given.
+    /// Reconciles an object and returns which event it got.
     async fn reconcile(&self, client: &Client, object: &ConfigMap) -> Result<&'static str> {
         finalizer::run(client, object, NAME, async |event| {
-            assert!(finalizer::contains(event.object(), NAME), "the finalizer is there whatever happens");
+            assert!(finalizer::contains(event.object(), NAME), "the finalizer exists for every event");
             match event {
                 Event::Apply(_) => {
                     self.applied.fetch_add(1, Ordering::Relaxed);
@@ -58,7 +58,7 @@ async fn now(client: &Client) -> Result<Arc<ConfigMap>> {
     Ok(client.uncached().get::<ConfigMap>(&key()).await?)
 }
 
-/// Sets the finalizers of the object, as somebody else would.
+/// Sets the finalizers of the object, as another client.
 async fn set(world: &World, finalizers: &[&str]) -> Result<()> {
     let patch = kube::api::Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
     world.api::<ConfigMap>().patch("a", &kube::api::PatchParams::default(), &patch).await?;
@@ -71,7 +71,7 @@ async fn delete(world: &World) -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_finalizer_is_added_once_and_cleaned_up_once() -> Result<()> {
+async fn a_finalizer_is_added_once_and_the_cleanup_runs_once() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let seen = Seen::default();
@@ -94,7 +94,7 @@ async fn a_finalizer_is_added_once_and_cleaned_up_once() -> Result<()> {
     assert_eq!(seen.reconcile(&client, &going).await?, "cleaned");
     assert!(client.get_opt::<ConfigMap>(&key()).await?.is_none());
     assert_eq!((seen.counts(), world.faults.count(Asked::is_write)), ((4, 1), 2));
-    // Who still has the old object cleans up again, which is no error.
+    // A stale object is cleaned up again, which is not an error.
     assert_eq!(seen.reconcile(&client, &going).await?, "cleaned");
     Ok(())
 }
@@ -108,10 +108,10 @@ async fn a_cleanup_that_fails_keeps_the_object() -> Result<()> {
     client.create(&object).await?;
     delete(&world).await?;
     world.faults.forget();
-    let fail = async |_: Event<'_, ConfigMap>| -> Result<()> { bail!("the hole cannot be filled") };
+    let fail = async |_: Event<'_, ConfigMap>| -> Result<()> { bail!("cleanup failed") };
     for _ in 0..3 {
         let error = finalizer::run(&client, &*now(&client).await?, NAME, fail).await.unwrap_err();
-        assert_eq!(error.to_string(), "the hole cannot be filled");
+        assert_eq!(error.to_string(), "cleanup failed");
         assert!(error.downcast_ref::<finalizer::Error>().is_none());
     }
     assert_eq!(world.faults.count(Asked::is_write), 0);
@@ -122,19 +122,19 @@ async fn a_cleanup_that_fails_keeps_the_object() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_apply_that_fails_leaves_the_finalizer() -> Result<()> {
+async fn an_apply_that_fails_keeps_the_finalizer() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let object = Arc::new(client.create(&config_map("a")).await?);
     let fail = async |_: Event<'_, ConfigMap>| -> Result<()> { bail!("not yet") };
     assert_eq!(finalizer::run(&client, &*object, NAME, fail).await.unwrap_err().to_string(), "not yet");
-    // Something may have been done before it failed.
+    // The apply may have done something before it failed.
     assert_eq!(now(&client).await?.finalizers(), [NAME]);
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn finalizers_of_others_are_left_alone() -> Result<()> {
+async fn other_finalizers_are_kept() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let seen = Seen::default();
@@ -146,7 +146,7 @@ async fn finalizers_of_others_are_left_alone() -> Result<()> {
     delete(&world).await?;
     assert_eq!(seen.reconcile(&client, &*now(&client).await?).await?, "cleaned");
     assert_eq!(now(&client).await?.finalizers(), [OTHER]);
-    // It waits for the other one: there is nothing left to do here.
+    // It waits for the other finalizer: nothing left to do here.
     assert_eq!(seen.reconcile(&client, &*now(&client).await?).await?, "");
     assert_eq!(seen.counts(), (1, 1));
     set(&world, &[]).await?;
@@ -155,25 +155,25 @@ async fn finalizers_of_others_are_left_alone() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_others_change_meanwhile_is_not_lost() -> Result<()> {
+async fn concurrent_changes_are_not_lost() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let seen = Seen::default();
     let old = Arc::new(client.create(&config_map("a")).await?);
-    // Another finalizer comes while ours is added,
+    // Another finalizer is added concurrently,
     set(&world, &[OTHER]).await?;
     assert_eq!(seen.reconcile(&client, &old).await?, "applied");
     assert_eq!(now(&client).await?.finalizers(), [OTHER, NAME]);
-    // or ours is there already and the cache does not know,
+    // or ours already exists and the cache is stale,
     assert_eq!(seen.reconcile(&client, &old).await?, "applied");
     assert_eq!(now(&client).await?.finalizers(), [OTHER, NAME]);
-    // and other fields may change at any time.
+    // or other fields change.
     let before = now(&client).await?;
     client.patch(&*before, &Patch::merge(json!({"data": {"other": "1"}}))).await?;
 
     delete(&world).await?;
     let going = now(&client).await?;
-    // Ours moves to another place while it cleans up.
+    // The index of ours changes during the cleanup.
     let cleanup = async |_: Event<'_, ConfigMap>| -> Result<()> {
         set(&world, &[NAME]).await?;
         Ok(())
@@ -184,7 +184,7 @@ async fn what_others_change_meanwhile_is_not_lost() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_finalizer_that_somebody_removed_during_the_cleanup_is_fine() -> Result<()> {
+async fn a_finalizer_that_another_client_removed_during_the_cleanup_is_not_an_error() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let mut object = config_map("a");
@@ -198,19 +198,19 @@ async fn a_finalizer_that_somebody_removed_during_the_cleanup_is_fine() -> Resul
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_goes_before_it_has_the_finalizer_is_left_alone() -> Result<()> {
+async fn an_object_that_is_deleted_before_it_has_the_finalizer_is_ignored() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let seen = Seen::default();
-    // It is gone,
+    // It was deleted,
     let old = Arc::new(client.create(&config_map("a")).await?);
     delete(&world).await?;
     assert_eq!(seen.reconcile(&client, &old).await?, "");
-    // or its namesake is there, which is another object,
+    // or recreated under the same name,
     client.create(&config_map("a")).await?;
     assert_eq!(seen.reconcile(&client, &old).await?, "");
     assert!(now(&client).await?.finalizers().is_empty());
-    // or it is going, and waits for somebody else.
+    // or it is being deleted and waits for another finalizer.
     set(&world, &[OTHER]).await?;
     let old = now(&client).await?;
     delete(&world).await?;
@@ -221,7 +221,7 @@ async fn an_object_that_goes_before_it_has_the_finalizer_is_left_alone() -> Resu
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namesake_keeps_its_finalizer() -> Result<()> {
+async fn a_recreated_object_keeps_its_finalizer() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let mut object = config_map("a");
@@ -240,7 +240,7 @@ async fn a_namesake_keeps_its_finalizer() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_of_the_server_are_told_from_those_of_the_reconciler() -> Result<()> {
+async fn errors_of_the_server_are_distinct_from_those_of_the_reconciler() -> Result<()> {
     #[derive(Debug, thiserror::Error)]
     #[error("mine")]
     struct Mine;
@@ -252,7 +252,7 @@ async fn errors_of_the_server_are_told_from_those_of_the_reconciler() -> Result<
     let error = finalizer::run(&client, &*object, NAME, fail).await.unwrap_err();
     let Some(finalizer::Error::Add { source, .. }) = error.downcast_ref() else { panic!("{error:?}") };
     assert!(matches!(source, Error::Send(_)));
-    assert_eq!(error.to_string(), "the finalizer example.org/cleanup cannot be added");
+    assert_eq!(error.to_string(), "failed to add the finalizer example.org/cleanup");
     let error = finalizer::run(&client, &*object, NAME, fail).await.unwrap_err();
     assert!(error.is::<Mine>());
 
@@ -270,7 +270,7 @@ async fn errors_of_the_server_are_told_from_those_of_the_reconciler() -> Result<
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_refuses_for_another_reason_is_not_asked_for_ever() -> Result<()> {
+async fn a_write_that_fails_for_another_reason_is_not_retried() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let object = Arc::new(client.create(&config_map("a")).await?);
@@ -278,7 +278,7 @@ async fn a_server_that_refuses_for_another_reason_is_not_asked_for_ever() -> Res
     world.faults.every(Effect::Status(422, "Invalid"), patches);
     let error = finalizer::ensure(&client, &*object, NAME).await.unwrap_err();
     assert!(matches!(error, finalizer::Error::Add { .. }));
-    assert_eq!(world.faults.count(patches), 1, "nothing changed meanwhile, so it is not tried again");
+    assert_eq!(world.faults.count(patches), 1, "nothing changed, so the write is not retried");
     world.faults.heal();
     world.faults.forget();
     world.faults.every(Effect::Status(409, "Conflict"), patches);
@@ -288,7 +288,7 @@ async fn a_server_that_refuses_for_another_reason_is_not_asked_for_ever() -> Res
 }
 
 #[tokio::test(start_paused = true)]
-async fn dynamic_objects_and_metadata_have_finalizers_too() -> Result<()> {
+async fn dynamic_and_metadata_objects_support_finalizers() -> Result<()> {
     let world = World::new();
     let client = world.client();
     client.create(&config_map("a")).await?;
@@ -298,7 +298,7 @@ async fn dynamic_objects_and_metadata_have_finalizers_too() -> Result<()> {
     assert_eq!(object.finalizers(), [OTHER, NAME]);
     delete(&world).await?;
     let metadata = client.get::<PartialObjectMeta<ConfigMap>>(&key()).await?;
-    // Its place changes after it was read.
+    // Its index changes after the object was read.
     set(&world, &[NAME, OTHER]).await?;
     finalizer::run(&client, &*metadata, NAME, async |_| Ok(())).await?;
     assert_eq!(now(&client).await?.finalizers(), [OTHER]);
@@ -308,13 +308,13 @@ async fn dynamic_objects_and_metadata_have_finalizers_too() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconciler_on_the_cache_sees_the_whole_life() -> Result<()> {
+async fn a_reconciler_on_the_cache_sees_the_whole_lifecycle() -> Result<()> {
     let world = World::new();
     let running = world.cache(CacheOptions::default());
     let client = world.cached(&running.cache);
     let mut follower = running.cache.informer::<ConfigMap>().follower();
     let seen = Arc::new(Seen::default());
-    // In a task of its own: the future can be sent.
+    // In a separate task, to check that the future is Send.
     let reconciler = tokio::spawn({
         let (client, seen) = (client.clone(), seen.clone());
         async move {
@@ -335,7 +335,11 @@ async fn a_reconciler_on_the_cache_sees_the_whole_life() -> Result<()> {
     eventually("the cleanup", || seen.counts().1 == 1).await;
     settle().await;
     assert!(client.uncached().get_opt::<ConfigMap>(&key()).await?.is_none());
-    assert_eq!(seen.counts(), (2, 1), "when it came, when it had its finalizer, and when it went");
+    assert_eq!(
+        seen.counts(),
+        (2, 1),
+        "after the create, after the finalizer was added, and after the delete"
+    );
     drop(running);
     soon("the end", reconciler).await??;
     Ok(())

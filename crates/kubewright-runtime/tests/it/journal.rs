@@ -427,9 +427,9 @@ async fn the_log_says_why_of_what_failed_whatever_its_level() -> Result<()> {
     });
     manager.controller(acts).register()?;
     let running = Running::start(&manager);
-    eventually("the failure", || !log.saying("reconcile failed").is_empty()).await;
-    let [failed] = log.saying("reconcile failed").try_into().expect("it failed once");
+    eventually("the failure", || !log.saying("Reconciler error").is_empty()).await;
+    let [failed] = log.saying("Reconciler error").try_into().expect("it failed once");
     assert!(failed.ends_with("because=\"ConfigMap default/a initial\""), "{failed}");
-    assert!(!log.saying("looking").is_empty() && log.saying("reconciling").is_empty());
+    assert!(!log.saying("looking").is_empty() && log.saying("Reconciling").is_empty());
     running.end().await
 }

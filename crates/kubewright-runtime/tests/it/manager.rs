@@ -396,7 +396,7 @@ async fn controllers_that_cannot_work_are_refused_with_advice() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-#[should_panic(expected = "a controller of keys owns nothing; use watches()")]
+#[should_panic(expected = "a key controller owns no objects; use watches()")]
 async fn keys_own_nothing() {
     let world = World::new();
     let keys = KeyActs::new(|_| Box::pin(async { Ok(Outcome::done()) }));
@@ -419,8 +419,8 @@ async fn a_kind_that_is_not_served_fails_after_its_time_and_says_what_to_do() ->
         assert_eq!(
             error.to_string(),
             format!(
-                "controller widget: example.org/v1, Kind=Widget was not listed within {seconds}s; is its CRD installed, \
-                 and may the operator list and watch it?"
+                "controller widget: example.org/v1, Kind=Widget was not listed within {seconds}s; check that its CRD \
+                 is installed and that the operator may list and watch it"
             )
         );
         assert!(matches!(error, ManagerError::Controller(ControllerError::NotSynced { .. })));

@@ -1,4 +1,4 @@
-//! Owners, as the garbage collector of the embedded server sees them.
+//! Owner references and the garbage collector of the embedded server.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use kubewright_runtime::eventually;
 use kubewright_runtime::owner::{controller_of, is_controlled_by, set_controller_reference};
 
 #[tokio::test(start_paused = true)]
-async fn what_is_owned_is_deleted_with_its_owner() {
+async fn an_owned_object_is_deleted_after_its_owner() {
     let client = Client::new(ApiServer::new(Options { seed: Some(1), ..Options::default() }), "default");
     let owners: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let objects: Api<Secret> = Api::default_namespaced(client);

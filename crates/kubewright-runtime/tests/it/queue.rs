@@ -1,4 +1,4 @@
-//! The shared queue on a paused clock, and what it tells Prometheus.
+//! The shared queue on a paused clock, and its metrics.
 
 use std::future::Future;
 use std::pin::pin;
@@ -21,12 +21,12 @@ fn key(name: &str) -> Key {
     Key::namespaced("default", name)
 }
 
-/// Fails instead of waiting for ever.
+/// Fails instead of waiting forever.
 async fn soon<F: Future>(future: F) -> F::Output {
-    timeout(Duration::from_hours(1), future).await.expect("it never came")
+    timeout(Duration::from_hours(1), future).await.expect("the future did not complete")
 }
 
-/// Counts how often it is called.
+/// A waker that counts its calls.
 #[derive(Default)]
 struct Calls(AtomicUsize);
 
@@ -42,14 +42,14 @@ impl Calls {
     }
 }
 
-/// Polls once, with a waker that counts.
+/// Polls once with a counting waker.
 fn poll<F: Future + Unpin>(future: &mut F, calls: &Arc<Calls>) -> Poll<F::Output> {
     let waker = Waker::from(Arc::clone(calls));
     std::pin::Pin::new(future).poll(&mut Context::from_waker(&waker))
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_waits_gets_what_is_added() {
+async fn a_waiting_worker_gets_an_added_item() {
     let queue = queue();
     let worker = tokio::spawn({
         let queue = queue.clone();
@@ -62,7 +62,7 @@ async fn a_worker_that_waits_gets_what_is_added() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delayed_item_comes_at_its_time() {
+async fn a_delayed_item_is_handed_out_at_its_time() {
     let queue = queue();
     let start = Instant::now();
     queue.add_after(key("later"), DEFAULT_PRIORITY, (), Duration::from_secs(50));
@@ -74,7 +74,7 @@ async fn a_delayed_item_comes_at_its_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shorter_delay_that_is_added_later_wakes_who_watches_the_clock() {
+async fn a_shorter_delay_that_is_added_later_resets_the_timer() {
     let queue = queue();
     queue.add_after(key("later"), DEFAULT_PRIORITY, (), Duration::from_secs(50));
     let start = Instant::now();
@@ -88,7 +88,7 @@ async fn a_shorter_delay_that_is_added_later_wakes_who_watches_the_clock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_item_that_keeps_failing_is_tried_after_5_10_20_and_40_ms() {
+async fn a_failing_item_is_retried_after_5_10_20_and_40_ms() {
     let queue = queue();
     let start = Instant::now();
     queue.add(key("web"), DEFAULT_PRIORITY, ());
@@ -107,7 +107,7 @@ async fn an_item_that_keeps_failing_is_tried_after_5_10_20_and_40_ms() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_comes_wakes_the_next_one_while_there_is_more() {
+async fn a_woken_worker_wakes_the_next_one_while_there_are_items() {
     let queue = queue();
     let calls: Vec<_> = (0..4).map(|_| Arc::<Calls>::default()).collect();
     let mut workers: Vec<_> = calls.iter().map(|_| Box::pin(queue.take())).collect();
@@ -123,7 +123,7 @@ async fn a_worker_that_comes_wakes_the_next_one_while_there_is_more() {
     assert_eq!(woken(), [0, 1, 1, 0]);
     assert!(poll(&mut workers[2], &calls[2]).is_ready());
     assert_eq!(woken(), [0, 1, 1, 1]);
-    // The first of them takes no part before the others: it would watch the clock.
+    // Poll the first worker last: it is the timer.
     assert!(poll(&mut workers[3], &calls[3]).is_ready());
     assert_eq!(woken(), [1; 4]);
     assert!(poll(&mut workers[0], &calls[0]).is_ready());
@@ -148,7 +148,7 @@ async fn the_wake_up_of_a_dropped_worker_goes_to_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_worker_watches_the_clock_and_another_does_when_it_goes() {
+async fn one_worker_is_the_timer_and_another_takes_over_when_it_is_dropped() {
     let queue = queue();
     queue.add_after(key("later"), DEFAULT_PRIORITY, (), Duration::from_secs(5));
     let calls: Vec<_> = (0..3).map(|_| Arc::<Calls>::default()).collect();
@@ -222,7 +222,7 @@ async fn a_held_item_reaches_a_worker_after_its_release() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn idle_waits_for_what_waits_runs_and_is_held_but_not_for_delays() {
+async fn idle_waits_for_waiting_running_and_held_items_but_not_for_delayed_ones() {
     let queue = queue();
     soon(queue.idle()).await;
     queue.add_after(key("later"), DEFAULT_PRIORITY, (), Duration::from_secs(5));
@@ -243,7 +243,7 @@ async fn idle_waits_for_what_waits_runs_and_is_held_but_not_for_delays() {
     assert_eq!(calls.get(), 1);
     assert!(poll(&mut idle, &calls).is_ready());
 
-    // Its time has come, so it waits now.
+    // Its delay has ended, so it waits for a worker now.
     advance(Duration::from_secs(5)).await;
     assert!(poll(&mut pin!(queue.idle()), &calls).is_pending());
     queue.close();
@@ -300,7 +300,7 @@ async fn the_metrics_are_those_of_controller_runtime() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_queue_is_shown_until_it_is_gone_and_a_namesake_takes_its_place() {
+async fn a_queue_has_metrics_until_it_is_dropped_or_replaced_by_name() {
     let mut registry = Registry::default();
     let metrics = QueueMetrics::register(&mut registry);
     let adds = |registry: &Registry| {

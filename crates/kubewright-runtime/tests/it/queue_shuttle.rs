@@ -1,7 +1,7 @@
-//! The shared queue under schedules that a machine seldom shows.
+//! The shared queue under rare thread schedules.
 //!
-//! The sources are those of the library, built on shuttle's locks and threads. A lost wake-up is a deadlock, and
-//! shuttle finds those. Time is counted: it passes by one millisecond whenever somebody looks.
+//! Compiles the sources of the library with shuttle's locks and threads. A lost wake-up is a deadlock, which shuttle
+//! detects. The clock is a counter: it advances by one millisecond at each read.
 
 use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
@@ -18,7 +18,7 @@ use shuttle::{check_pct, check_random};
 
 use self::shared::SharedQueue;
 
-#[expect(dead_code, unreachable_pub, reason = "the library's own source, of which this test needs a part")]
+#[expect(dead_code, unreachable_pub, reason = "the test uses only a part of the library's source")]
 #[path = "../../src/queue/shared.rs"]
 mod shared;
 #[path = "../../src/queue/waiters.rs"]
@@ -89,7 +89,7 @@ mod sync {
     }
 }
 
-/// Nothing is measured here.
+/// No metrics.
 mod metrics {
     use std::time::Duration;
 
@@ -106,14 +106,14 @@ mod metrics {
     }
 }
 
-/// Each test tries as many, twice.
+/// The number of schedules per test and scheduler.
 const SCHEDULES: usize = 200;
 
 fn key(name: usize) -> Key {
     Key::namespaced("default", &name.to_string())
 }
 
-/// Each worker runs until the queue is closed and returns how many items it ran; no two run the same at once.
+/// Runs items until the queue is closed, and returns their number. Asserts that no item runs concurrently with itself.
 async fn worker(queue: SharedQueue<Key>, running: Arc<Mutex<BTreeSet<Key>>>) -> usize {
     let mut runs = 0;
     while let Some(taken) = queue.take().await {
@@ -126,7 +126,7 @@ async fn worker(queue: SharedQueue<Key>, running: Arc<Mutex<BTreeSet<Key>>>) -> 
     runs
 }
 
-/// Tries a test with random schedules, and with those that have few but odd preemptions.
+/// Runs a test with random schedules, and with schedules of few preemptions.
 fn check(test: fn()) {
     let schedules = crate::seeds::schedules(SCHEDULES);
     check_random(test, schedules);
@@ -197,7 +197,7 @@ fn a_worker_that_is_dropped_after_its_wake_up_passes_it_on() {
 }
 
 #[test]
-fn a_delayed_item_reaches_a_worker_whoever_watches_the_clock() {
+fn a_delayed_item_reaches_a_worker_whichever_worker_is_the_timer() {
     check(|| {
         let queue = SharedQueue::<Key>::new(Options::default());
         let runs = Arc::new(AtomicUsize::new(0));
@@ -215,7 +215,7 @@ fn a_delayed_item_reaches_a_worker_whoever_watches_the_clock() {
                 }
             })
         };
-        // Comes twice, may be the one who watches the clock, and goes.
+        // Is polled twice, may be the timer, and is dropped.
         let hasty = || {
             let (queue, runs) = (queue.clone(), Arc::clone(&runs));
             spawn(async move {
@@ -233,7 +233,7 @@ fn a_delayed_item_reaches_a_worker_whoever_watches_the_clock() {
         queue.add_after(key(1), DEFAULT_PRIORITY, (), Duration::from_millis(20));
         queue.add_after(key(2), DEFAULT_PRIORITY, (), Duration::from_millis(10));
         queue.add(key(3), DEFAULT_PRIORITY, ());
-        // From here on only the workers look at the clock, and nothing but the clock brings the items.
+        // From here on only the workers read the clock, and only the clock makes items ready.
         drop(queue);
         for worker in workers {
             block_on(worker).unwrap();
@@ -243,7 +243,7 @@ fn a_delayed_item_reaches_a_worker_whoever_watches_the_clock() {
 }
 
 #[test]
-fn closing_ends_every_worker_and_everybody_who_waits_for_the_end() {
+fn closing_ends_every_worker_and_every_idle_waiter() {
     check(|| {
         let queue = SharedQueue::<Key>::new(Options::default());
         let running = Arc::default();
@@ -281,7 +281,7 @@ fn a_released_item_reaches_a_worker() {
         assert!(queue.hold(taken));
         assert!(queue.release(&key(1)));
         source.join().unwrap();
-        // The add came before the worker took the item, or while it ran.
+        // The add was before the worker took the item, or during its run.
         let adds = block_on(worker).unwrap();
         queue.done(&key(1));
         let left = queue.inspect(|queue, _| queue.len());

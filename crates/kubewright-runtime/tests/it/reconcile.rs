@@ -1,4 +1,4 @@
-//! Reconcilers as their authors write them: signatures, errors, and the helpers of the context.
+//! Reconcilers as users write them: signatures, errors, and the helpers of the context.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::world::{Asked, Effect, Widget, WidgetStatus, World, config_map, settl
 
 const NAME: &str = "example.org/cleanup";
 
-/// A world with one Widget, named `a`.
+/// A world with one Widget named `a`.
 async fn one_widget() -> Result<World> {
     let world = World::new();
     world.widgets().await?;
@@ -42,7 +42,7 @@ fn child(name: &str, color: &str) -> ConfigMap {
     }
 }
 
-/// Uses everything as one writes it, with the reference that it is given.
+/// Uses all helpers with the object reference that it gets.
 struct Painter;
 
 impl Reconciler for Painter {
@@ -60,7 +60,7 @@ impl Reconciler for Painter {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconciler_passes_on_the_reference_that_it_is_given() -> Result<()> {
+async fn a_reconciler_passes_its_object_reference_to_all_helpers() -> Result<()> {
     let world = one_widget().await?;
     let manager = manager(&world)?;
     manager.controller(Painter).owns::<ConfigMap>().register()?;
@@ -73,7 +73,7 @@ async fn a_reconciler_passes_on_the_reference_that_it_is_given() -> Result<()> {
     }
     let widget: Widget = world.api().get("a").await?;
     assert_eq!(widget.status.and_then(|status| status.phase).as_deref(), Some("red"));
-    // Once everything is as it should be, further runs write nothing.
+    // In the desired state, further runs write nothing.
     world.faults.forget();
     touch::<Widget>(&world, "a", "1").await?;
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -92,7 +92,7 @@ async fn an_async_function_is_a_reconciler() -> Result<()> {
     let world = one_widget().await?;
     let manager = manager(&world)?;
     manager.controller(reconcile_fn(paint)).register()?;
-    // A closure as well, if it says what its arguments are.
+    // So is a closure with annotated arguments.
     let (notes, name) = (Notes::new(), "second");
     let noted = notes.clone();
     let note = move |widget: &Widget, _: &Context| {
@@ -109,7 +109,7 @@ async fn an_async_function_is_a_reconciler() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_object_is_had_as_an_arc_without_a_copy() -> Result<()> {
+async fn the_object_is_available_as_an_arc_without_a_copy() -> Result<()> {
     struct Keeper(Notes);
     impl Reconciler for Keeper {
         type Object = Widget;
@@ -143,7 +143,7 @@ fn with_context(color: &str) -> Result<()> {
     checked(color).context("mixing")
 }
 
-/// Fails in another way each time.
+/// Fails in a different way each time.
 async fn fails(widget: &Widget, cx: &Context) -> Result<Outcome> {
     let color = &widget.spec.color;
     match cx.retries() {
@@ -158,14 +158,14 @@ async fn fails(widget: &Widget, cx: &Context) -> Result<Outcome> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_error_goes_through_the_question_mark() -> Result<()> {
+async fn every_error_type_works_with_the_question_mark() -> Result<()> {
     let world = one_widget().await?;
     let log = Log::keep()?;
     let manager = manager(&world)?;
     manager.controller(reconcile_fn(fails)).register()?;
     let running = Running::start(&manager);
     tokio::time::sleep(Duration::from_hours(1)).await;
-    let lines = log.saying("reconcile failed");
+    let lines = log.saying("Reconciler error");
     let texts = [
         "no color named \\\"red\\\"",
         "mixing: no color named",
@@ -202,7 +202,7 @@ async fn a_conflict_is_retried_with_backoff_and_is_not_an_error_in_the_log() -> 
         .controller(Acts::<Widget>::new(move |widget, cx| {
             noted.push("run");
             Box::pin(async move {
-                let mut stale = (*widget.expect("the widget is there")).clone();
+                let mut stale = (*widget.expect("the widget exists")).clone();
                 if cx.retries() < 3 {
                     stale.metadata.resource_version = Some("1".to_owned());
                 }
@@ -249,7 +249,7 @@ async fn owned_objects_are_listed_from_the_cache_by_their_controller() -> Result
     tokio::time::sleep(Duration::from_secs(1)).await;
     let last = |name: &str| notes.all().into_iter().rfind(|note| note.starts_with(name)).unwrap_or_default();
     assert_eq!((&*last("a"), &*last("b")), ("a: a-0 a-1 a-2", "b: b-0"));
-    // A namesake of the owner owns nothing.
+    // A recreated owner does not own the old children.
     world.api::<ConfigMap>().delete("a-1", &DeleteParams::default()).await?;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(last("a"), "a: a-0 a-1 a-2", "it is created again");
@@ -257,7 +257,7 @@ async fn owned_objects_are_listed_from_the_cache_by_their_controller() -> Result
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_not_owned_is_no_empty_list() -> Result<()> {
+async fn listing_a_kind_that_is_not_owned_is_an_error() -> Result<()> {
     struct Keys(Notes);
     impl KeyReconciler for Keys {
         async fn reconcile(&self, _: &Key, cx: &Context) -> Result<Outcome> {
@@ -328,7 +328,7 @@ async fn a_status_field_can_be_unset_and_the_same_status_is_not_sent() -> Result
     world.faults.forget();
     assert!(client.set_status(&*fresh().await?, phase(1, None)).await?.is_none());
     assert_eq!(world.faults.count(Asked::is_write), 0);
-    // Fields that the type does not know are another controller's.
+    // Unknown fields belong to another controller.
     let raw: Api<Widget> = world.api();
     assert_eq!(raw.get("a").await?.metadata.managed_fields.map(|fields| fields.len()), Some(2));
     Ok(())
@@ -342,11 +342,11 @@ async fn a_status_is_sent_again_for_a_new_version_unless_the_status_changed() ->
     touch::<Widget>(&world, "a", "1").await?;
     client.set_status(&*old, phase(1, Some("Ready"))).await?;
     assert_eq!(status(&world).await?, Some(phase(1, Some("Ready"))));
-    // What another client wrote to the status is not overwritten by a status that was computed without it.
+    // A status that another client wrote in between is not overwritten.
     let error = client.set_status(&*old, phase(2, None)).await.unwrap_err();
     assert!(error.is_conflict(), "{error}");
     assert_eq!(status(&world).await?, Some(phase(1, Some("Ready"))));
-    // An object that always changes is not written for ever.
+    // The number of attempts is limited.
     world.faults.every(Effect::Status(409, "Conflict"), |asked| asked.path.ends_with("/status"));
     let now = client.get::<Widget>(&key()).await?;
     world.faults.forget();
@@ -356,13 +356,13 @@ async fn a_status_is_sent_again_for_a_new_version_unless_the_status_changed() ->
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_status_of_a_deleted_object_is_not_an_error() -> Result<()> {
+async fn setting_the_status_of_a_deleted_object_is_not_an_error() -> Result<()> {
     let world = one_widget().await?;
     let client = world.client();
     let old = client.get::<Widget>(&key()).await?;
     world.api::<Widget>().delete("a", &DeleteParams::default()).await?;
     assert!(client.set_status(&*old, phase(1, None)).await?.is_none());
-    // A namesake is another object.
+    // A recreated object is a different object.
     world.api().create(&PostParams::default(), &widget("a", "red")).await?;
     assert!(client.set_status(&*old, phase(1, None)).await.unwrap_err().is_conflict());
     assert_eq!(status(&world).await?, None);
@@ -384,7 +384,7 @@ async fn a_kind_without_a_status_subresource_is_named() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_status_of_a_reconcile_starts_from_the_first() -> Result<()> {
+async fn a_second_status_write_of_a_reconcile_starts_from_the_first() -> Result<()> {
     async fn twice(widget: &Widget, cx: &Context) -> Result<Outcome> {
         if widget.status.is_none() {
             assert!(cx.set_status(phase(1, Some("Working"))).await?);
@@ -448,7 +448,7 @@ async fn a_finalizer_and_an_upsert_need_no_type_annotations() -> Result<()> {
     running.end().await
 }
 
-/// Notes how each object ended.
+/// Notes how each object was removed.
 struct Ends(Notes);
 
 impl Reconciler for Ends {
@@ -471,7 +471,7 @@ impl Reconciler for Ends {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_left_the_selector_was_not_deleted() -> Result<()> {
+async fn an_object_that_no_longer_matches_the_selector_is_deselected() -> Result<()> {
     let world = World::new();
     for name in ["a", "b"] {
         let mut map = config_map(name);
@@ -491,7 +491,7 @@ async fn an_object_that_left_the_selector_was_not_deleted() -> Result<()> {
     let mut ends = notes.take();
     ends.sort();
     assert_eq!(ends, ["a deselected", "b deleted"]);
-    // The object was never in the selector, or is known to have left it: nothing is known of a deletion.
+    // The object does not match the selector, so neither function is called.
     ask.send(Key::namespaced("default", "a")).await?;
     ask.send(Key::namespaced("default", "never")).await?;
     settle().await;

@@ -1,8 +1,7 @@
-//! What the tests start from: a server of their own, clients on it over a connection that can fail, and small
-//! objects.
+//! Test fixtures: a server per test, clients over a connection that can fail, and small objects.
 //!
-//! Every server here has a fixed seed and tokio's clock, so that a test on a paused runtime decides what time it
-//! is, and the same test does the same twice. Nothing here asserts, but what never happens fails.
+//! Every server has a fixed seed and tokio's clock, so that tests on a paused runtime control the time and are
+//! reproducible. Waits have a timeout and fail after it.
 
 pub(crate) mod faults;
 
@@ -26,18 +25,17 @@ pub(crate) use self::faults::{Asked, Effect, Faults};
 /// 2026-01-01T00:00:00Z in microseconds.
 pub(crate) const START: i64 = 1_767_225_600_000_000;
 
-/// Longer than anything takes that is not meant to, so that what hangs fails. The clock of the tests is paused:
-/// nobody waits for it.
+/// A generous timeout, so that a hanging test fails. The clock of the tests is paused, so it costs no real time.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// A server, and a connection to it that can fail.
+/// A server and a connection to it that can fail.
 pub(crate) struct World {
     pub(crate) server: ApiServer,
-    /// The connection that [`World::kube`] and everything made of it uses.
+    /// The connection of [`World::kube`] and everything built on it.
     pub(crate) faults: Faults,
-    /// kube's client over that connection: no socket, no TLS.
+    /// kube's client over that connection, without socket and TLS.
     pub(crate) kube: kube::Client,
-    /// kube's client on the server itself, for what the test does: it never fails, and nobody counts its requests.
+    /// kube's client directly on the server, for the test itself: it never fails, and its requests are not counted.
     pub(crate) direct: kube::Client,
 }
 
@@ -66,7 +64,7 @@ impl World {
         Self::on(ApiServer::new(options))
     }
 
-    /// Another connection to a server: the other process, whose connection fails on its own.
+    /// Another connection to the same server, like that of another process. It fails independently.
     pub(crate) fn on(server: ApiServer) -> Self {
         let faults = Faults::default();
         let kube = kube::Client::new(faults.connection(server.clone()), "default");
@@ -74,7 +72,7 @@ impl World {
         Self { server, faults, kube, direct }
     }
 
-    /// A cache that runs on this connection.
+    /// Runs a cache on this connection.
     pub(crate) fn cache(&self, options: CacheOptions) -> RunningCache {
         RunningCache::start(self.kube.clone(), options)
     }
@@ -89,7 +87,7 @@ impl World {
         Client::cached(self.kube.clone(), cache.clone())
     }
 
-    /// kube's API of a kind in the default namespace, on the server itself.
+    /// kube's API of a kind in the default namespace, directly on the server.
     pub(crate) fn api<K>(&self) -> Api<K>
     where
         K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
@@ -104,7 +102,7 @@ impl World {
         Ok(())
     }
 
-    /// Installs the definition of [`Widget`].
+    /// Installs the CRD of [`Widget`].
     pub(crate) async fn widgets(&self) -> Result<()> {
         let definitions: Api<CustomResourceDefinition> = Api::all(self.direct.clone());
         definitions.create(&PostParams::default(), &Widget::crd()).await?;
@@ -124,12 +122,12 @@ pub(crate) fn options() -> Options {
     Options { clock: Arc::new(TokioClock::starting_at(START)), seed: Some(1), ..Options::default() }
 }
 
-/// Waits for `future`, but not forever.
+/// Waits for `future`, with a timeout.
 pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
     within(DEADLINE, what, future).await
 }
 
-/// Waits for `future`, but no longer than this.
+/// Waits for `future`, at most this long.
 pub(crate) async fn within<F: Future>(limit: Duration, what: &str, future: F) -> F::Output {
     let Ok(output) = tokio::time::timeout(limit, future).await else {
         panic!("{what} took longer than {limit:?}");
@@ -137,17 +135,17 @@ pub(crate) async fn within<F: Future>(limit: Duration, what: &str, future: F) ->
     output
 }
 
-/// Waits until something is so, but not forever.
+/// Waits until a condition holds, with a timeout.
 pub(crate) async fn eventually(what: &str, so: impl FnMut() -> bool) {
     eventually_within(DEADLINE, what, so).await;
 }
 
-/// Waits until something is so, but no longer than this.
+/// Waits until a condition holds, at most this long.
 pub(crate) async fn eventually_within(limit: Duration, what: &str, mut so: impl FnMut() -> bool) {
     within(limit, what, async {
         let mut pause = Duration::from_millis(1);
         while !so() {
-            // On the paused clock: everybody who can do something does it first.
+            // On the paused clock, all other tasks run until they are idle first.
             tokio::time::sleep(pause).await;
             pause = (pause * 9 / 8).min(Duration::from_millis(100));
         }
@@ -155,15 +153,15 @@ pub(crate) async fn eventually_within(limit: Duration, what: &str, mut so: impl 
     .await;
 }
 
-/// Lets everybody do what can be done now.
+/// Lets all tasks run until they are idle.
 pub(crate) async fn settle() {
-    // On the paused clock this ends when nobody has anything left to do.
+    // On the paused clock this returns when all other tasks are idle.
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
-/// An object of a type, from JSON: the typed structs are long where most is left out.
+/// An object from JSON, which is shorter than the typed structs.
 pub(crate) fn object<K: serde::de::DeserializeOwned>(json: serde_json::Value) -> K {
-    serde_json::from_value(json).expect("the test's own object is well-formed")
+    serde_json::from_value(json).expect("the object of the test is valid")
 }
 
 pub(crate) fn config_map(name: &str) -> ConfigMap {
@@ -185,7 +183,7 @@ pub(crate) fn pod(name: &str) -> Pod {
     }))
 }
 
-/// A kind of an operator.
+/// A custom resource.
 #[derive(CustomResource, KubeSchema, Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[kube(
     group = "example.org",

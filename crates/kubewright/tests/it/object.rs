@@ -231,8 +231,8 @@ fn json_is_checked_at_run_time() {
     assert_eq!(secret.metadata.namespace, None);
     assert_eq!(secret.complete().unwrap().data.unwrap()["k"].0, b"a");
     for (value, error) in [
-        (json!({ "kind": "Secrets" }), "kind is \"Secrets\", and Secret was expected"),
-        (json!({ "apiVersion": "apps/v1" }), "apiVersion is \"apps/v1\", and v1 was expected"),
+        (json!({ "kind": "Secrets" }), "kind is \"Secrets\", expected Secret"),
+        (json!({ "apiVersion": "apps/v1" }), "apiVersion is \"apps/v1\", expected v1"),
         (json!([]), "Secret: the object: is not a JSON object"),
         (
             json!({ "stringdata": {} }),

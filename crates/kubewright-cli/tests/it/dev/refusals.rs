@@ -128,11 +128,11 @@ fn a_target_folder_that_cannot_be_used_is_told() {
 fn a_missing_kubeconfig_is_told() {
     let said = refused(&[PACKAGE, MAIN], "--existing-cluster", &[]);
     assert!(
-        said.starts_with("error: there is no cluster to use\n  cause: no cluster to talk to: set KUBECONFIG"),
+        said.starts_with("error: there is no cluster to use\n  cause: no cluster configured: set KUBECONFIG"),
         "{said}"
     );
     let said = refused(&[PACKAGE, MAIN], "--existing-cluster --kubeconfig nowhere", &[]);
-    assert!(said.contains("--kubeconfig nowhere cannot be used"), "{said}");
+    assert!(said.contains("invalid --kubeconfig nowhere"), "{said}");
 }
 
 #[test]

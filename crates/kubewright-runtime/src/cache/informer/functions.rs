@@ -1,7 +1,7 @@
-//! The user's functions: index functions and the transform.
+//! User functions: index functions and the transform.
 //!
-//! Invariants: they run without the lock that readers need, one at a time per informer, and a panic affects one object
-//! only.
+//! Invariants: they run without the lock that readers take, one at a time per informer, and a panic affects only one
+//! object.
 
 use std::any::TypeId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ use crate::cache::entry::{Entry, Transform};
 use crate::cache::store::{Index, Indexed};
 use crate::error::panic_message;
 
-/// The values under which an index has an object.
+/// Computes the index values of an object.
 pub(in crate::cache) type IndexFn = Arc<dyn Fn(&Entry) -> Vec<String> + Send + Sync>;
 
 /// An index function and its name.
@@ -26,7 +26,8 @@ pub(super) struct Indexer {
 }
 
 impl Informer {
-    /// Adds an index over all objects, unless it exists. False if there is one of that name with another function.
+    /// Adds an index over all objects, unless it exists. Returns false if another function is registered under that
+    /// name.
     pub(crate) fn add_index(&self, name: &Arc<str>, function: Option<TypeId>, values: IndexFn) -> bool {
         let mut indexers = self.indexers();
         if let Some(known) = indexers.iter().find(|indexer| indexer.name == *name) {
@@ -43,14 +44,14 @@ impl Informer {
         true
     }
 
-    /// Gives another informer, which has no objects yet, the indexes of this one.
+    /// Copies the indexes to another informer, which has no objects yet.
     pub(in crate::cache) fn copy_indexes(&self, other: &Self) {
         for indexer in self.indexers().iter() {
             other.add_index(&indexer.name, indexer.function, indexer.values.clone());
         }
     }
 
-    /// The values of one index function. If it panics, the object has none.
+    /// Calls an index function. If it panics, the object has no values.
     fn values(&self, indexer: &Indexer, entry: &Entry) -> Vec<String> {
         catch_unwind(AssertUnwindSafe(|| (indexer.values)(entry))).unwrap_or_else(|panic| {
             self.common.metrics.panicked(self.kind.gvk(), Some(&indexer.name));
@@ -69,7 +70,7 @@ impl Informer {
         Indexed { values: indexers.iter().map(|indexer| self.values(indexer, &entry)).collect(), entry }
     }
 
-    /// Reads an object as it will be stored. If the transform fails, the object is stored as the server sent it.
+    /// Parses an object as it is stored. If the transform fails, the object is stored as the server sent it.
     pub(crate) fn entry_of(&self, part: &Part, object: &str) -> Result<Arc<Entry>, serde_json::Error> {
         let keep = self.settings.keep_managed_fields;
         let transform = part.scope.transform.as_ref();

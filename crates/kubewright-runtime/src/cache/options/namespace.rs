@@ -1,18 +1,18 @@
-//! What a cache keeps of one namespace.
+//! Cache options of one namespace.
 
 use std::sync::Arc;
 
 use super::super::entry::Transform;
 use crate::Object;
 
-/// What is kept of a kind, or of all kinds, in one namespace. Each option that is set replaces that of the kind.
+/// Cache options of one or all kinds in one namespace. Each option that is set replaces that of the kind.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Secret;
 /// use kubewright_runtime::cache::NamespaceOptions;
 /// use kubewright_runtime::{CacheOptions, KindOptions};
 ///
-/// // All Secrets of `team-a`, and those with a label of all other namespaces.
+/// // All Secrets of `team-a`, and the Secrets with a label in all other namespaces.
 /// let secrets = KindOptions::new()
 ///     .namespace("team-a", NamespaceOptions::new())
 ///     .namespace("", NamespaceOptions::new().labels("shared=true"));
@@ -26,19 +26,19 @@ pub struct NamespaceOptions {
 }
 
 impl NamespaceOptions {
-    /// The options of the kind.
+    /// Uses the options of the kind.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The label selector in this namespace; the empty one selects all objects.
+    /// The label selector in this namespace; an empty one selects all objects.
     #[must_use]
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
         self.labels = Some(selector.into());
         self
     }
 
-    /// The field selector in this namespace; the empty one selects all objects.
+    /// The field selector in this namespace; an empty one selects all objects.
     #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = Some(selector.into());
@@ -64,11 +64,11 @@ impl NamespaceOptions {
     }
 }
 
-/// A transform, and the informers that it applies to.
+/// A transform and the informers that it applies to.
 #[derive(Clone)]
 pub(super) struct Transformer {
     change: Transform,
-    /// Informers of metadata, or those of whole objects; both if `None`.
+    /// Applies to metadata informers (true), to informers of whole objects (false), or to both (`None`).
     metadata: Option<bool>,
 }
 
@@ -91,7 +91,7 @@ impl Transformer {
         Self { change, metadata: None }
     }
 
-    /// The transform, if it applies to such informers.
+    /// The transform, if it applies to this type of informer.
     pub(super) fn of(&self, metadata_only: bool) -> Option<Transform> {
         self.metadata.is_none_or(|metadata| metadata == metadata_only).then(|| self.change.clone())
     }

@@ -1,7 +1,7 @@
-//! The objects of a store by their labels.
+//! The label index of a store.
 //!
-//! Invariant: a value of a label has exactly the keys of the objects with that value. Labels of an object that was
-//! updated without a change of its labels are not touched, which is the common case.
+//! Invariant: each label value maps to exactly the keys of the objects with that value. An update that does not change
+//! labels, which is the common case, does not touch the index.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -10,7 +10,7 @@ use super::Entry;
 use crate::selector::Requirement;
 use crate::{Key, LabelSelector};
 
-/// The keys of a namespace, or all.
+/// The key range of a namespace, or of all.
 type Range = (Bound<Key>, Bound<Key>);
 
 /// Keys by label and value.
@@ -48,7 +48,7 @@ impl Keys {
         }
     }
 
-    /// Removes a key. True if none is left.
+    /// Removes a key. Returns true if none is left.
     fn remove(&mut self, key: &Key) -> bool {
         match self {
             Self::One(one) => one == key,
@@ -69,7 +69,7 @@ impl Keys {
 }
 
 impl LabelIndex {
-    /// Takes an object that was added (no `old`), updated, or removed (no `new`).
+    /// Updates the index for an object that was added (no `old`), updated, or removed (no `new`).
     pub(super) fn replace(&mut self, old: Option<&Entry>, new: Option<&Entry>) {
         if let (Some(old), Some(new)) = (old, new)
             && old.labels_json() == new.labels_json()
@@ -89,7 +89,7 @@ impl LabelIndex {
     }
 
     fn insert(&mut self, label: &str, value: &str, key: &Key) {
-        // `entry` would copy the text of a label that is known.
+        // `entry` would allocate a key for a label that already exists.
         let values = match self.labels.get_mut(label) {
             Some(values) => values,
             None => self.labels.entry(label.into()).or_default(),
@@ -110,8 +110,8 @@ impl LabelIndex {
         }
     }
 
-    /// The keys that satisfy the most selective requirement, in their order, and the other requirements. `None` if no
-    /// requirement can be looked up: those that exclude objects.
+    /// The keys that satisfy the most selective requirement, in order, and the remaining requirements. `None` if all
+    /// requirements only exclude objects.
     pub(super) fn candidates<'s>(
         &self,
         selector: &'s LabelSelector,
@@ -122,7 +122,7 @@ impl LabelIndex {
         let (_, chosen) = sized.min()?;
         let mut keys: Vec<Key> =
             self.sets(&requirements[chosen]).flat_map(|keys| keys.within(range)).cloned().collect();
-        // Two values have no key in common, but their keys alternate.
+        // No key has two values, but the keys of several values interleave.
         if !keys.is_sorted() {
             keys.sort_unstable();
         }
@@ -147,7 +147,7 @@ impl LabelIndex {
         })
     }
 
-    /// How many objects satisfy a requirement, at most; `None` if it excludes objects.
+    /// An upper bound of the objects that satisfy a requirement; `None` if it excludes objects.
     fn count(&self, requirement: &Requirement) -> Option<usize> {
         match requirement {
             Requirement::In(..) | Requirement::Exists(_) => Some(self.sets(requirement).map(Keys::len).sum()),
@@ -155,7 +155,7 @@ impl LabelIndex {
         }
     }
 
-    /// The keys that satisfy a requirement that selects objects, value by value.
+    /// The key sets of a requirement that selects objects, one per value.
     fn sets<'a>(&'a self, requirement: &'a Requirement) -> Box<dyn Iterator<Item = &'a Keys> + 'a> {
         match requirement {
             Requirement::In(label, values) => Box::new(self.find(label, values)),

@@ -1,4 +1,4 @@
-//! The store against a model that is obviously right.
+//! Tests of the store, partly against a simple model.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -17,7 +17,7 @@ fn colors(entry: &Entry) -> Vec<String> {
     entry.marks().labels.remove("color").into_iter().collect()
 }
 
-/// An object with its value of the index `color`.
+/// An object with its value in the index `color`.
 fn indexed(entry: Arc<Entry>) -> Indexed {
     Indexed { values: vec![colors(&entry)], entry }
 }
@@ -27,8 +27,8 @@ fn put(store: &mut Store, entry: Arc<Entry>) -> Option<Change> {
 }
 
 fn replace(store: &mut Store, namespace: Option<&str>, now: Vec<Arc<Entry>>) -> Vec<Change> {
-    let Difference { gone, changed } = store.difference(namespace, &[], now);
-    store.apply(&gone, Removal::Deleted, changed.into_iter().map(indexed).collect())
+    let Difference { removed, changed } = store.difference(namespace, &[], now);
+    store.apply(&removed, Removal::Deleted, changed.into_iter().map(indexed).collect())
 }
 
 fn names<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>) -> Vec<String> {
@@ -36,7 +36,7 @@ fn names<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>) -> Vec<String> {
 }
 
 #[test]
-fn a_namespace_is_told_from_those_that_start_like_it() {
+fn a_namespace_is_distinct_from_one_with_the_same_prefix() {
     let mut store = Store::default();
     for (namespace, name) in [("a", "x"), ("a-b", "x"), ("a0", "x"), ("a", "y"), ("b", "x")] {
         put(&mut store, entry(namespace, name, 1, "red"));
@@ -46,7 +46,7 @@ fn a_namespace_is_told_from_those_that_start_like_it() {
 }
 
 #[test]
-fn what_a_new_list_lacks_is_told_as_deleted() {
+fn objects_missing_from_a_new_list_are_reported_as_deleted() {
     let mut store = Store::default();
     put(&mut store, entry("n", "a", 1, "red"));
     put(&mut store, entry("n", "b", 2, "red"));
@@ -60,7 +60,7 @@ fn what_a_new_list_lacks_is_told_as_deleted() {
 }
 
 #[test]
-fn an_index_that_comes_late_knows_what_is_there() {
+fn an_index_added_later_contains_the_existing_objects() {
     let mut store = Store::default();
     put(&mut store, entry("n", "a", 1, "red"));
     let mut index = Index::default();
@@ -71,7 +71,7 @@ fn an_index_that_comes_late_knows_what_is_there() {
 }
 
 #[test]
-fn changes_that_nobody_read_are_joined() {
+fn unread_changes_are_merged() {
     let (first, second, third) = (entry("n", "a", 1, "x"), entry("n", "a", 2, "x"), entry("n", "a", 3, "x"));
     let event = |old: Option<&Arc<Entry>>, new: Option<&Arc<Entry>>| Change {
         old: old.cloned(),
@@ -82,17 +82,17 @@ fn changes_that_nobody_read_are_joined() {
     let mut seen = event(Some(&first), Some(&second));
     seen.then(event(Some(&second), Some(&third)));
     assert_eq!((seen.old.as_ref().unwrap().version(), seen.new.as_ref().unwrap().version()), (1, 3));
-    // Came and went before anybody looked: the end is told all the same.
+    // Created and deleted unread: the deletion is still reported.
     let mut brief = event(None, Some(&first));
     brief.then(event(Some(&first), None));
     assert!(brief.new.is_none() && brief.old.is_some() && brief.removal == Some(Removal::Deleted));
-    // And came back: it is not gone.
+    // Recreated: it is not deleted.
     brief.then(event(None, Some(&second)));
     assert!(brief.new.is_some() && brief.removal.is_none());
 }
 
 #[test]
-fn a_new_list_tells_an_object_from_its_namesake() {
+fn a_new_list_distinguishes_a_recreated_object() {
     let object = |version: u64, uid: &str| {
         let json = json!({"metadata": {"name": "a", "resourceVersion": version.to_string(), "uid": uid}})
             .to_string();
@@ -111,7 +111,7 @@ fn a_new_list_tells_an_object_from_its_namesake() {
 }
 
 #[test]
-fn an_index_is_asked_for_one_namespace_too() {
+fn an_index_can_be_read_for_one_namespace() {
     let mut store = Store::default();
     store.add_index("color".into(), Index::default());
     for (namespace, name) in [("a", "x"), ("a-b", "x"), ("b", "y")] {
@@ -122,7 +122,7 @@ fn an_index_is_asked_for_one_namespace_too() {
     assert_eq!(store.find("color", "blue", Some("a")).unwrap().count(), 0);
 }
 
-/// An object with several labels, from `a=1,b=2`.
+/// An object with labels in the form `a=1,b=2`.
 fn labelled(namespace: &str, name: &str, version: u64, labels: &str) -> Arc<Entry> {
     let pairs = labels.split(',').filter_map(|pair| pair.split_once('='));
     let labels: BTreeMap<&str, &str> = pairs.collect();
@@ -168,7 +168,7 @@ fn objects_are_found_by_their_labels() {
         let here: Vec<&str> = found.into_iter().filter(|key| key.starts_with("a/")).collect();
         assert_eq!(select(&store, selector, Some("a")), here, "{selector} in a");
     }
-    // An update moves the object, and a removal leaves nothing behind.
+    // An update moves the object, and a removal leaves no keys behind.
     put(&mut store, labelled("a", "x", 10, "app=db,new=1"));
     assert_eq!(select(&store, "app=web", None), ["a/y", "b/x"]);
     assert_eq!(select(&store, "new", None), ["a/x"]);
@@ -184,7 +184,7 @@ enum Step {
     Replace(Vec<(u8, u8)>),
 }
 
-/// Some of the labels of an object, by a number below [`LABELS`].
+/// The number of label combinations of [`labels_of`].
 const LABELS: u8 = 12;
 
 fn labels_of(number: u8) -> String {
@@ -220,7 +220,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(crate::seeds::cases(256))]
 
-    /// A follower knows what the store knows, and indexes and labels agree with a scan over all objects.
+    /// A follower's view equals the store, and indexes and labels agree with a scan over all objects.
     #[test]
     fn followers_and_indexes_agree_with_the_store(steps in proptest::collection::vec(step(), 0..60)) {
         let mut store = Store::default();

@@ -1,8 +1,8 @@
-//! Exec plugins: programs that give credentials, such as a cloud's.
+//! Exec plugins: programs that return credentials, such as those of cloud providers.
 //!
-//! Owns the running of one, by client-go's rules (`client.authentication.k8s.io`, v1 and v1beta1), and what it gave.
-//! The invariant: at most one runs at a time for a client, also if the request that needs it is dropped, and it ends in
-//! time. What it gave is used until shortly before it expires, or until the API server refuses it.
+//! Runs plugins by client-go's rules (`client.authentication.k8s.io`, v1 and v1beta1) and caches their credentials.
+//! Invariant: a client runs at most one plugin at a time, even if the request that needs it is dropped, and each run
+//! has a timeout. Credentials are used until shortly before they expire, or until the API server rejects them.
 
 use std::io::{IsTerminal as _, Read};
 use std::process::{Command, ExitStatus, Stdio};
@@ -21,21 +21,21 @@ use super::super::yaml;
 use super::{AuthError, header};
 use crate::Clock;
 
-/// How long before they expire new credentials are asked for.
+/// How long before their expiry credentials are renewed.
 const EARLY: SignedDuration = SignedDuration::from_secs(60);
-/// How long a plugin may take, unless it talks with a user at a terminal.
+/// The timeout of a plugin that does not interact with a user.
 const WITHIN: Duration = Duration::from_mins(1);
 
-/// An exec plugin gave no credentials.
+/// An exec plugin returned no credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
-    /// There is nothing to run.
-    #[error("the kubeconfig's user has exec without a command; write the plugin's")]
+    /// The command is missing.
+    #[error("the kubeconfig's user has exec without a command; set the command of the plugin")]
     NoCommand,
-    /// The version is none that is spoken.
+    /// The API version is not supported.
     #[error(
-        "the exec plugin {command} is to speak {version:?}; write apiVersion: client.authentication.k8s.io/v1, or \
-         /v1beta1 if it knows no other"
+        "the exec plugin {command} has apiVersion {version:?}; use client.authentication.k8s.io/v1, or \
+         client.authentication.k8s.io/v1beta1 if it does not support v1"
     )]
     Version {
         /// The command.
@@ -43,20 +43,20 @@ pub enum PluginError {
         /// The version.
         version: String,
     },
-    /// It wants to talk with somebody.
+    /// The plugin requires a terminal.
     #[error(
-        "the exec plugin {0} has interactiveMode: Always, and nobody is at the terminal; use credentials that a program \
-         can get alone"
+        "the exec plugin {0} has interactiveMode: Always, but stdin is not a terminal; use credentials that do not \
+         need a user"
     )]
     Alone(String),
     /// The program could not be started.
-    #[error("the exec plugin {command} cannot be run{hint}")]
+    #[error("failed to run the exec plugin {command}{hint}")]
     Start {
         /// The command.
         command: String,
-        /// How to install it, if the kubeconfig says that.
+        /// The install hint of the kubeconfig, if any.
         hint: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
@@ -65,44 +65,44 @@ pub enum PluginError {
     Failed {
         /// The command.
         command: String,
-        /// How it ended.
+        /// The exit status.
         status: std::process::ExitStatus,
-        /// The end of what it wrote, as far as that was not to the terminal.
+        /// The end of its error output, unless it went to the terminal.
         said: String,
     },
-    /// The program took too long, and was killed.
-    #[error("the exec plugin {command} gave no credentials within {after:?}, and was killed")]
+    /// The program exceeded the timeout and was killed.
+    #[error("the exec plugin {command} returned no credentials within {after:?} and was killed")]
     Timeout {
         /// The command.
         command: String,
-        /// The limit.
+        /// The timeout.
         after: Duration,
     },
-    /// What it printed is not what a plugin prints.
-    #[error("the exec plugin {command} gave no credentials that can be used: {what}")]
+    /// The output is invalid.
+    #[error("the exec plugin {command} returned invalid credentials: {what}")]
     Answer {
         /// The command.
         command: String,
         /// What is wrong.
         what: String,
     },
-    /// The runtime ended while it ran.
-    #[error("the exec plugin {0} was not waited for")]
+    /// The runtime shut down while the plugin ran.
+    #[error("the runtime shut down while the exec plugin {0} ran")]
     Ended(String),
 }
 
-/// A plugin, and what it gave last.
+/// A plugin and its last credentials.
 pub(in crate::connect) struct Plugin {
     exec: ExecConfig,
     identity: Arc<Identity>,
     clock: Arc<dyn Clock>,
     given: Mutex<Given>,
     within: Duration,
-    /// One may run.
+    /// Allows one run at a time.
     turn: Arc<Semaphore>,
 }
 
-/// What a plugin gave.
+/// The credentials that a plugin returned.
 #[derive(Debug)]
 struct Given {
     header: Option<HeaderValue>,
@@ -113,7 +113,7 @@ struct Given {
 }
 
 impl Plugin {
-    /// Runs it for the first time, and waits for that.
+    /// Runs the plugin for the first time and waits for it.
     pub(super) fn start(
         exec: ExecConfig,
         identity: Arc<Identity>,
@@ -125,25 +125,25 @@ impl Plugin {
         Ok(Self { exec, identity, clock, given: Mutex::new(given), within: WITHIN, turn })
     }
 
-    /// The same plugin with another limit.
+    /// The same plugin with another timeout.
     #[cfg(test)]
     pub(super) fn within(mut self, within: Duration) -> Self {
         self.within = within;
         self
     }
 
-    /// The header to send, which may be none: a certificate may be all that there is.
+    /// The header to send. `None` if the plugin returned only a certificate.
     pub(super) async fn header(self: &Arc<Self>) -> Result<Option<HeaderValue>, AuthError> {
         if let (header, true) = self.last(EARLY) {
             return Ok(header);
         }
         let turn = self.turn.clone().acquire_owned().await;
-        // Another request may have renewed them meanwhile.
+        // Another request may have renewed them.
         if let (header, true) = self.last(EARLY) {
             return Ok(header);
         }
         let plugin = self.clone();
-        // The run has the turn, not the request: a program goes on when the request is dropped.
+        // The run holds the permit, not the request: the program keeps running if the request is dropped.
         let ran = tokio::task::spawn_blocking(move || {
             let renewed = plugin.renew();
             drop(turn);
@@ -152,7 +152,7 @@ impl Plugin {
         ran.await.unwrap_or_else(|_| Err(PluginError::Ended(command_of(&self.exec)).into()))
     }
 
-    /// Runs the plugin, and keeps what it gives: for threads that may block.
+    /// Runs the plugin and stores its credentials. Blocks the thread.
     fn renew(&self) -> Result<Option<HeaderValue>, AuthError> {
         match run(&self.exec, self.within) {
             Ok(given) => {
@@ -164,7 +164,7 @@ impl Plugin {
             Err(error) => match self.last(SignedDuration::ZERO) {
                 (header, true) => {
                     let error: &dyn std::error::Error = &error;
-                    tracing::warn!(error, "cannot renew credentials; the old ones have not expired yet");
+                    tracing::warn!(error, "failed to refresh exec credentials; using cached ones");
                     Ok(header)
                 }
                 (_, false) => Err(error),
@@ -172,7 +172,7 @@ impl Plugin {
         }
     }
 
-    /// The server does not take these credentials: the next request asks for others.
+    /// Marks these credentials as rejected by the server, so that the next request renews them.
     pub(super) fn was_refused(&self, header: Option<&HeaderValue>) {
         let mut given = self.given();
         if given.header.as_ref() == header {
@@ -180,7 +180,7 @@ impl Plugin {
         }
     }
 
-    /// The last header, and whether it is good for so long.
+    /// The last header, and whether it stays valid for this long.
     fn last(&self, long: SignedDuration) -> (Option<HeaderValue>, bool) {
         let given = self.given();
         let good = !given.refused && given.until.is_none_or(|until| self.clock.now() + long < until);
@@ -192,7 +192,7 @@ impl Plugin {
     }
 }
 
-/// Shows a certificate that is new.
+/// Uses a new certificate in handshakes.
 fn show(given: &Given, last: Option<&(String, String)>, identity: &Identity) -> Result<(), AuthError> {
     match &given.pair {
         Some(pair) if Some(pair) != last => Ok(identity.show(pair.0.as_bytes(), pair.1.as_bytes())?),
@@ -204,7 +204,7 @@ fn command_of(exec: &ExecConfig) -> String {
     exec.command.clone().unwrap_or_default()
 }
 
-/// Runs a plugin and waits for it: for threads that may block.
+/// Runs a plugin and waits for it. Blocks the thread.
 fn run(exec: &ExecConfig, within: Duration) -> Result<Given, AuthError> {
     let command = exec.command.clone().ok_or(PluginError::NoCommand)?;
     let version = exec.api_version.clone().unwrap_or_default();
@@ -238,7 +238,7 @@ fn run(exec: &ExecConfig, within: Duration) -> Result<Given, AuthError> {
             source,
         }
     })?;
-    // A user at a terminal has all the time.
+    // No timeout while a user interacts with the plugin.
     let deadline = (!interactive).then(|| Instant::now() + within);
     let (printed, said) = (reading(child.stdout.take()), reading(child.stderr.take()));
     let ended = received(&printed, deadline).and_then(|printed| {
@@ -246,7 +246,7 @@ fn run(exec: &ExecConfig, within: Duration) -> Result<Given, AuthError> {
         Some((ended(&mut child, deadline)?, printed, said))
     });
     let Some((status, printed, said)) = ended else {
-        // Fails if the program has just ended, which is fine.
+        // Fails if the program has just exited.
         let _ = child.kill();
         let _ = child.wait();
         return Err(PluginError::Timeout { command, after: within }.into());
@@ -266,7 +266,7 @@ fn reading(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> 
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // What was read before an error is all that there is.
+            // After an error, use what was read before.
             let _ = pipe.read_to_end(&mut bytes);
         }
         let _ = send.send(bytes);
@@ -274,7 +274,7 @@ fn reading(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> 
     receive
 }
 
-/// What a pipe delivered, or none at the deadline: a process that the plugin left behind may keep the pipe open.
+/// The output of a pipe, or `None` at the deadline: a child process of the plugin may keep the pipe open.
 fn received(pipe: &mpsc::Receiver<Vec<u8>>, deadline: Option<Instant>) -> Option<Vec<u8>> {
     match deadline {
         None => pipe.recv().ok(),
@@ -282,8 +282,8 @@ fn received(pipe: &mpsc::Receiver<Vec<u8>>, deadline: Option<Instant>) -> Option
     }
 }
 
-/// Waits for the end of a program, or returns `None` at the deadline. The program has closed its output, so it ends at once
-/// unless it hangs. std has no wait with a deadline, hence the loop.
+/// Waits for a program to exit, or returns `None` at the deadline. The program has closed its output, so it exits soon
+/// unless it hangs. std has no wait with a timeout, hence the loop.
 fn ended(child: &mut std::process::Child, deadline: Option<Instant>) -> Option<ExitStatus> {
     let Some(deadline) = deadline else { return child.wait().ok() };
     let mut pause = Duration::from_millis(1);
@@ -299,7 +299,7 @@ fn ended(child: &mut std::process::Child, deadline: Option<Instant>) -> Option<E
     }
 }
 
-/// What a plugin is told of the cluster and of us.
+/// The `KUBERNETES_EXEC_INFO` of a plugin.
 fn info(exec: &ExecConfig, version: &str, interactive: bool) -> Value {
     let mut spec = json!({ "interactive": interactive });
     if exec.provide_cluster_info
@@ -323,7 +323,7 @@ fn info(exec: &ExecConfig, version: &str, interactive: bool) -> Value {
     json!({ "apiVersion": version, "kind": "ExecCredential", "spec": spec })
 }
 
-/// Reads what a plugin printed: JSON, or YAML, which client-go takes as well.
+/// Parses the output of a plugin: JSON, or YAML, which client-go accepts as well.
 fn answer(printed: &[u8], version: &str) -> Result<Given, String> {
     let value = match serde_json::from_slice::<Value>(printed) {
         Ok(value) => value,
@@ -331,7 +331,7 @@ fn answer(printed: &[u8], version: &str) -> Result<Given, String> {
             let text = String::from_utf8_lossy(printed);
             let read = yaml::documents(&text).ok().and_then(|mut documents| documents.pop());
             let value = read.map(|node| node.to_json()).filter(Value::is_object);
-            value.ok_or_else(|| format!("it printed neither JSON nor YAML, {error}"))?
+            value.ok_or_else(|| format!("its output is neither JSON nor YAML: {error}"))?
         }
     };
     let text = |at: &Value, key: &str| {
@@ -339,26 +339,26 @@ fn answer(printed: &[u8], version: &str) -> Result<Given, String> {
     };
     match text(&value, "apiVersion") {
         Some(given) if given != version => {
-            return Err(format!("it speaks {given}, and the kubeconfig says {version}"));
+            return Err(format!("it returned apiVersion {given}, but the kubeconfig expects {version}"));
         }
         _ => {}
     }
     let status = &value["status"];
     if !status.is_object() {
-        return Err("it printed no status".to_owned());
+        return Err("its output has no status".to_owned());
     }
     let until = text(status, "expirationTimestamp")
         .map(|until| until.parse::<Timestamp>())
         .transpose()
-        .map_err(|error| format!("its expirationTimestamp is no time, {error}"))?;
+        .map_err(|error| format!("its expirationTimestamp is invalid: {error}"))?;
     let pair = match (text(status, "clientCertificateData"), text(status, "clientKeyData")) {
         (Some(certificate), Some(key)) => Some((certificate, key)),
         (None, None) => None,
-        _ => return Err("it printed a certificate without a key, or a key without a certificate".to_owned()),
+        _ => return Err("it returned a certificate without a key, or a key without a certificate".to_owned()),
     };
     let token = text(status, "token");
     if token.is_none() && pair.is_none() {
-        return Err("it printed neither a token nor a certificate with its key".to_owned());
+        return Err("it returned neither a token nor a certificate".to_owned());
     }
     let header = token
         .map(|token| header("Bearer", &token, "its token"))

@@ -1,4 +1,4 @@
-//! Credentials with real files, and real programs as plugins.
+//! Credentials with real files, and shell scripts as plugins.
 
 use kube::config::{AuthProviderConfig, ExecAuthCluster, ExecConfig, ExecInteractiveMode};
 use serde_json::json;
@@ -13,7 +13,7 @@ fn of(user: &AuthInfo) -> Result<Credentials, AuthError> {
     Credentials::of(user, &Arc::default(), Arc::new(SystemClock))
 }
 
-/// Sends a request, and tells the credentials that it came with. `status` is what is answered.
+/// Sends a request and returns its credentials. `status` is the status of the response.
 async fn sent(credentials: &Credentials, status: u16) -> Result<Option<String>, BoxError> {
     let echo = tower::service_fn(move |request: Request<Body>| {
         let header = request.headers().get(AUTHORIZATION).map(|header| header.to_str().unwrap().to_owned());
@@ -62,7 +62,7 @@ async fn a_token_file_is_read_again_when_it_changes_and_after_a_401() {
     let credentials = of(&user).unwrap();
     assert_eq!(header_of(&credentials).await, "Bearer one");
     std::fs::write(&path, "two").unwrap();
-    assert_eq!(header_of(&credentials).await, "Bearer one", "it is not read for every request");
+    assert_eq!(header_of(&credentials).await, "Bearer one", "the file is not read for every request");
     tokio::time::advance(Duration::from_secs(1)).await;
     assert_eq!(header_of(&credentials).await, "Bearer two");
     std::fs::write(&path, "three").unwrap();
@@ -100,11 +100,11 @@ async fn a_401_is_retried_once_with_a_token_that_was_replaced_meanwhile() {
         (status.as_u16(), tried)
     };
     let tokens = |tokens: &[&str]| tokens.iter().map(|it| format!("Bearer {it}")).collect::<Vec<_>>();
-    assert_eq!(send("Bearer two").await, (401, tokens(&["one"])), "the file has no other token");
+    assert_eq!(send("Bearer two").await, (401, tokens(&["one"])), "the file still has the same token");
     std::fs::write(&path, "two").unwrap();
     assert_eq!(send("Bearer two").await, (200, tokens(&["one", "two"])));
     std::fs::write(&path, "three").unwrap();
-    assert_eq!(send("Bearer four").await, (401, tokens(&["two", "three"])), "it is retried once");
+    assert_eq!(send("Bearer four").await, (401, tokens(&["two", "three"])), "there is only one retry");
 }
 
 /// A client certificate and its key, as PEM.
@@ -136,13 +136,13 @@ async fn client_certificate_files_are_read_again_when_they_change_and_after_a_40
     let (certificate, key) = pair();
     write("tls.crt", &certificate);
     tokio::time::advance(Duration::from_secs(1)).await;
-    assert_eq!(generation(), first, "the certificate is not of this key");
+    assert_eq!(generation(), first, "certificate and key do not match");
     write("tls.key", &key);
-    assert_eq!(generation(), first, "they are not read for every request");
+    assert_eq!(generation(), first, "the files are not read for every request");
     tokio::time::advance(Duration::from_secs(1)).await;
     assert_eq!(generation(), first + 1);
     tokio::time::advance(Duration::from_secs(1)).await;
-    assert_eq!(generation(), first + 1, "they did not change");
+    assert_eq!(generation(), first + 1, "the files did not change");
     let (certificate, key) = pair();
     write("tls.crt", &certificate);
     write("tls.key", &key);
@@ -150,10 +150,10 @@ async fn client_certificate_files_are_read_again_when_they_change_and_after_a_40
     assert_eq!(generation(), first + 2);
     std::fs::remove_file(path("tls.key")).unwrap();
     tokio::time::advance(Duration::from_secs(1)).await;
-    assert_eq!(generation(), first + 2, "the last pair stays");
+    assert_eq!(generation(), first + 2, "the last pair is kept");
 }
 
-/// A folder with a shell script as a plugin. Each run adds a line to `runs`, and prints what `answer` holds.
+/// A directory with a shell script as a plugin. Each run adds a line to `runs` and prints the content of `answer`.
 struct Program(TempDir);
 
 impl Program {
@@ -209,7 +209,7 @@ impl Program {
 }
 
 #[tokio::test]
-async fn a_plugin_is_told_of_the_cluster_and_gives_a_token() {
+async fn a_plugin_gets_the_cluster_info_and_returns_a_token() {
     let program = Program::new();
     program.prints(&json!({ "token": "one" }));
     let mut exec = program.config();
@@ -229,7 +229,7 @@ async fn a_plugin_is_told_of_the_cluster_and_gives_a_token() {
     for _ in 0..3 {
         assert_eq!(header_of(&credentials).await, "Bearer one");
     }
-    assert_eq!(program.read("runs"), "--for us\n", "without an end the token is good for ever");
+    assert_eq!(program.read("runs"), "--for us\n", "a token without expiry is used forever");
     assert_eq!(program.read("variable"), "a value");
     let info: serde_json::Value = serde_json::from_str(&program.read("info")).unwrap();
     let cluster = json!({
@@ -250,14 +250,14 @@ async fn a_token_is_renewed_a_minute_before_it_expires() {
     tokio::time::advance(Duration::from_secs(8 * 60 + 59)).await;
     assert_eq!((header_of(&credentials).await, program.runs()), ("Bearer one".to_owned(), 1));
     tokio::time::advance(Duration::from_secs(1)).await;
-    // Those who ask at once wait for one run.
+    // Concurrent requests wait for one run.
     let both = tokio::join!(header_of(&credentials), header_of(&credentials));
     assert_eq!(both, ("Bearer two".to_owned(), "Bearer two".to_owned()));
     assert_eq!(program.runs(), 2);
 
     program.script("echo 'no luck' >&2; exit 7");
     tokio::time::advance(Duration::from_secs(10 * 60 + 59)).await;
-    assert_eq!(header_of(&credentials).await, "Bearer two", "it is good for another second");
+    assert_eq!(header_of(&credentials).await, "Bearer two", "the token is valid for another second");
     tokio::time::advance(Duration::from_secs(1)).await;
     let error = sent(&credentials, 200).await.unwrap_err().to_string();
     assert!(error.contains("exit status: 7") && error.ends_with("no luck"), "{error}");
@@ -276,7 +276,7 @@ async fn a_token_that_the_server_refuses_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn a_plugin_may_give_a_certificate_and_speak_yaml() {
+async fn a_plugin_may_return_a_certificate_or_print_yaml() {
     let program = Program::new();
     let pair = || {
         let (certificate, key) = pair();
@@ -290,7 +290,7 @@ async fn a_plugin_may_give_a_certificate_and_speak_yaml() {
     let before = (identity.generation(), shown());
     assert_eq!(sent(&credentials, 401).await.unwrap(), None);
     assert_eq!(sent(&credentials, 401).await.unwrap(), None);
-    assert_eq!(identity.generation(), before.0, "it is the same certificate");
+    assert_eq!(identity.generation(), before.0, "the certificate is the same");
     program.prints(&pair());
     assert_eq!(sent(&credentials, 200).await.unwrap(), None);
     assert!(identity.generation() > before.0 && shown().cert != before.1.cert);
@@ -300,7 +300,7 @@ async fn a_plugin_may_give_a_certificate_and_speak_yaml() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_plugin_is_said() {
+async fn errors_of_a_plugin_are_reported() {
     let program = Program::new();
     let error = |exec: ExecConfig| {
         of(&AuthInfo { exec: Some(exec), ..AuthInfo::default() }).err().unwrap().to_string()
@@ -310,21 +310,24 @@ async fn what_is_wrong_with_a_plugin_is_said() {
         install_hint: Some("apt install it".to_owned()),
         ..program.config()
     };
-    assert_eq!(error(gone), "the exec plugin kubewright-has-no-such-plugin cannot be run: apt install it");
+    assert_eq!(error(gone), "failed to run the exec plugin kubewright-has-no-such-plugin: apt install it");
     let no_command = ExecConfig { command: None, ..program.config() };
     assert!(error(no_command).contains("without a command"));
     let old = ExecConfig {
         api_version: Some("client.authentication.k8s.io/v1alpha1".to_owned()),
         ..program.config()
     };
-    assert!(error(old).contains("write apiVersion: client.authentication.k8s.io/v1"));
+    assert!(error(old).contains("use client.authentication.k8s.io/v1"));
     for (printed, said) in [
         ("", "neither JSON nor YAML"),
         ("{}", "no status"),
         (r#"{"status": {}}"#, "neither a token nor a certificate"),
         (r#"{"status": {"clientKeyData": "x"}}"#, "without a certificate"),
-        (r#"{"status": {"token": "x", "expirationTimestamp": "soon"}}"#, "no time"),
-        (r#"{"apiVersion": "client.authentication.k8s.io/v1beta1", "status": {"token": "x"}}"#, "it speaks"),
+        (r#"{"status": {"token": "x", "expirationTimestamp": "soon"}}"#, "expirationTimestamp is invalid"),
+        (
+            r#"{"apiVersion": "client.authentication.k8s.io/v1beta1", "status": {"token": "x"}}"#,
+            "it returned apiVersion",
+        ),
     ] {
         std::fs::write(program.path("answer"), printed).unwrap();
         let error = error(program.config());
@@ -333,7 +336,7 @@ async fn what_is_wrong_with_a_plugin_is_said() {
 }
 
 #[tokio::test]
-async fn a_plugin_that_hangs_is_ended() {
+async fn a_plugin_that_hangs_is_killed() {
     let program = Program::new();
     program.prints(&json!({ "token": "one" }));
     let plugin = Plugin::start(program.config(), Arc::default(), Arc::new(SystemClock)).unwrap();
@@ -345,11 +348,11 @@ async fn a_plugin_that_hangs_is_ended() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_dropped_leaves_its_plugin_the_only_one() {
+async fn dropping_a_request_does_not_start_a_second_plugin_run() {
     let program = Program::new();
     program.prints(&json!({ "token": "one" }));
     let plugin = Arc::new(Plugin::start(program.config(), Arc::default(), Arc::new(SystemClock)).unwrap());
-    // The second run waits until the test lets it go on.
+    // The second run waits until the test releases it.
     program.prints(&json!({ "token": "two" }));
     for pipe in ["started", "go"] {
         let made = std::process::Command::new("mkfifo").arg(program.path(pipe)).status();
@@ -365,7 +368,7 @@ async fn a_request_that_is_dropped_leaves_its_plugin_the_only_one() {
     tokio::task::spawn_blocking(|| std::fs::read(started)).await.unwrap().unwrap();
     dropped.abort();
     assert!(dropped.await.unwrap_err().is_cancelled());
-    // The next request does not start another run, and gets what this one gives.
+    // The next request does not start another run, and uses the result of this one.
     let waits = tokio::spawn({
         let plugin = plugin.clone();
         async move { plugin.header().await }

@@ -1,4 +1,4 @@
-//! The fields of a kubeconfig: each read by its name, and what is wrong with it said by its line.
+//! The fields of a kubeconfig. Errors name the field and its line.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use kube::config::{AuthInfo, AuthProviderConfig, ExecConfig, ExecInteractiveMode
 use super::{Entry, KubeconfigError};
 use crate::connect::yaml::{Content, Node};
 
-/// Under this name a cluster's extensions hold what is for exec plugins.
+/// The cluster extension with the configuration of exec plugins.
 const EXEC_EXTENSION: &str = "client.authentication.k8s.io/exec";
 
 /// A map in a file.
@@ -24,7 +24,7 @@ impl Fields {
         KubeconfigError::Content { path: self.file.clone(), line, what: what.to_owned() }
     }
 
-    /// As [`Fields::wrong`], on the line of a field.
+    /// Like [`Fields::wrong`], with the line of a field.
     pub(super) fn wrong_field(&self, key: &str, what: &str) -> KubeconfigError {
         self.wrong(self.node.get(key).map_or(self.node.line, |node| node.line), &format!("{key}: {what}"))
     }
@@ -33,7 +33,7 @@ impl Fields {
         match self.node.get(key).map(|node| &node.content) {
             None => Ok(None),
             Some(Content::Scalar(text, _)) => Ok(Some(text.clone())),
-            Some(_) => Err(self.wrong_field(key, "write text, not a list or a map")),
+            Some(_) => Err(self.wrong_field(key, "expected text, not a list or a map")),
         }
     }
 
@@ -42,7 +42,7 @@ impl Fields {
             None => Ok(None),
             Some("true") => Ok(Some(true)),
             Some("false") => Ok(Some(false)),
-            Some(_) => Err(self.wrong_field(key, "write true or false")),
+            Some(_) => Err(self.wrong_field(key, "expected true or false")),
         }
     }
 
@@ -50,7 +50,7 @@ impl Fields {
         let items = match self.node.get(key).map(|node| &node.content) {
             None => return Ok(None),
             Some(Content::List(items)) => items,
-            Some(_) => return Err(self.wrong_field(key, "write a list")),
+            Some(_) => return Err(self.wrong_field(key, "expected a list")),
         };
         Ok(Some(items.iter().map(|node| Self { file: self.file.clone(), node: node.clone() }).collect()))
     }
@@ -59,7 +59,7 @@ impl Fields {
         let Some(items) = self.list(key)? else { return Ok(None) };
         let text = |item: Self| match item.node.content {
             Content::Scalar(text, _) => Ok(text),
-            _ => Err(item.wrong(item.node.line, &format!("{key} is a list of texts"))),
+            _ => Err(item.wrong(item.node.line, &format!("{key} must be a list of strings"))),
         };
         items.into_iter().map(text).collect::<Result<_, _>>().map(Some)
     }
@@ -70,7 +70,7 @@ impl Fields {
             Some(node) if matches!(node.content, Content::Map(_)) => {
                 Ok(Some(Self { file: self.file.clone(), node: node.clone() }))
             }
-            Some(_) => Err(self.wrong_field(key, "write a map")),
+            Some(_) => Err(self.wrong_field(key, "expected a map")),
         }
     }
 
@@ -79,20 +79,20 @@ impl Fields {
         entries.iter().map(|(key, _)| key.clone()).collect()
     }
 
-    /// The list of named things under `list`, each with its fields under `what`.
+    /// The named entries of a list, each with its fields under `what`.
     pub(super) fn entries(&self, list: &str, what: &str) -> Result<Vec<Entry>, KubeconfigError> {
         let mut entries = Vec::new();
         for item in self.list(list)?.unwrap_or_default() {
             let name = item.text("name")?;
             let name =
-                name.ok_or_else(|| item.wrong(item.node.line, &format!("this entry of {list} has no name")))?;
+                name.ok_or_else(|| item.wrong(item.node.line, &format!("entry of {list} has no name")))?;
             let fields = item.map(what)?;
             entries.extend(fields.map(|fields| Entry { name, fields }));
         }
         Ok(entries)
     }
 
-    /// A path as it is meant: from the folder of the file that it stands in.
+    /// A path, resolved relative to the directory of its file.
     fn path(&self, key: &str) -> Result<Option<String>, KubeconfigError> {
         let Some(path) = self.text(key)?.filter(|path| !path.is_empty()) else { return Ok(None) };
         Ok(Some(self.beside(path)))
@@ -103,7 +103,7 @@ impl Fields {
         folder.and_then(|folder| folder.join(&path).into_os_string().into_string().ok()).unwrap_or(path)
     }
 
-    /// What stands here in base64, or in the file that is named here, with the field that it is from.
+    /// Inline base64 data or the content of the named file, and the name of the field that it came from.
     pub(super) fn data_or_file<'a>(
         &self,
         data: &'a str,
@@ -112,16 +112,16 @@ impl Fields {
         if let Some(text) = self.text(data)?.filter(|text| !text.is_empty()) {
             let bytes = base64::engine::general_purpose::STANDARD
                 .decode(&text)
-                .map_err(|error| self.wrong_field(data, &format!("this is no base64: {error}")))?;
+                .map_err(|error| self.wrong_field(data, &format!("invalid base64: {error}")))?;
             return Ok(Some((data, bytes)));
         }
         let Some(path) = self.path(file)? else { return Ok(None) };
         let bytes = std::fs::read(&path)
-            .map_err(|error| self.wrong_field(file, &format!("{path} cannot be read: {error}")))?;
+            .map_err(|error| self.wrong_field(file, &format!("failed to read {path}: {error}")))?;
         Ok(Some((file, bytes)))
     }
 
-    /// Who this user is.
+    /// The credentials of this user.
     pub(super) fn auth_info(&self) -> Result<AuthInfo, KubeconfigError> {
         let provider = self.map("auth-provider")?;
         Ok(AuthInfo {
@@ -159,7 +159,7 @@ impl Fields {
 
     fn exec_config(&self) -> Result<ExecConfig, KubeconfigError> {
         let command = self.text("command")?.filter(|command| !command.is_empty());
-        // A bare name is looked up in PATH; what has a slash is a file.
+        // A bare name is looked up in PATH; a name with a slash is a path.
         let command = command.map(|command| {
             if command.contains(std::path::MAIN_SEPARATOR) { self.beside(command) } else { command }
         });
@@ -169,7 +169,7 @@ impl Fields {
             Some("IfAvailable") => Some(ExecInteractiveMode::IfAvailable),
             Some("Always") => Some(ExecInteractiveMode::Always),
             Some(_) => {
-                return Err(self.wrong_field("interactiveMode", "write Never, IfAvailable or Always"));
+                return Err(self.wrong_field("interactiveMode", "expected Never, IfAvailable or Always"));
             }
         };
         let env = self.list("env")?.map(|variables| variables.iter().map(Self::variable).collect());
@@ -185,10 +185,10 @@ impl Fields {
         })
     }
 
-    /// A variable of a plugin's environment.
+    /// An environment variable of a plugin.
     fn variable(&self) -> Result<HashMap<String, String>, KubeconfigError> {
         let name = self.text("name")?;
-        let name = name.ok_or_else(|| self.wrong(self.node.line, "this entry of env has no name"))?;
+        let name = name.ok_or_else(|| self.wrong(self.node.line, "entry of env has no name"))?;
         let value = self.text("value")?.unwrap_or_default();
         Ok([("name".to_owned(), name), ("value".to_owned(), value)].into())
     }

@@ -1,4 +1,4 @@
-//! Kubeconfigs as people write them.
+//! Tests of kubeconfigs.
 
 use kube::config::ExecInteractiveMode;
 use serde_json::json;
@@ -68,12 +68,12 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// The configuration of the file `config` in a folder.
+/// The configuration of the file `config` in a directory.
 fn config_in(folder: &TempDir) -> Result<Config, KubeconfigError> {
     Kubeconfig::read(&folder.path().join("config"))?.config(None, &Environment::default())
 }
 
-/// What is wrong with a file, without its path.
+/// The error of a file, without its path.
 fn wrong(text: &str) -> String {
     let folder = folder(&[("config", text)]);
     let error = config_in(&folder).unwrap_err().to_string();
@@ -85,7 +85,7 @@ fn cluster(name: &str, server: &str) -> String {
 }
 
 #[test]
-fn every_field_arrives() {
+fn every_field_is_read() {
     let pem = pem();
     let folder = folder(&[("config", WHOLE), ("ca.pem", &pem)]);
     let at = |name: &str| Some(folder.path().join(name).to_str().unwrap().to_owned());
@@ -121,7 +121,7 @@ fn every_field_arrives() {
 }
 
 #[test]
-fn a_context_without_a_user_has_no_credentials_and_one_without_a_cluster_is_said() {
+fn a_missing_user_means_no_credentials_and_a_missing_cluster_is_an_error() {
     let folder = folder(&[("config", WHOLE), ("ca.pem", &pem())]);
     let kubeconfig = Kubeconfig::read(&folder.path().join("config")).unwrap();
     let environment = Environment::default();
@@ -129,23 +129,23 @@ fn a_context_without_a_user_has_no_credentials_and_one_without_a_cluster_is_said
     assert_eq!(config.default_namespace, "default");
     assert!(config.auth_info.token.is_none() && config.auth_info.exec.is_none());
     let error = kubeconfig.config(Some("three"), &environment).unwrap_err();
-    assert_eq!(error.to_string(), r#"context "three" names the cluster "gone", which is not there"#);
+    assert_eq!(error.to_string(), r#"context "three" refers to cluster "gone", which does not exist"#);
     let error = kubeconfig.config(Some("four"), &environment).unwrap_err();
     assert!(matches!(error, KubeconfigError::Context(context) if context == "four"));
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_line() {
+fn errors_have_their_line() {
     let beginning = "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n";
     for (text, expected) in [
         ("not: [yaml", ":1: "),
-        ("just text\n", ":1: this is no kubeconfig"),
-        ("kind: Pod\n", ":1: kind: a kubeconfig has `kind: Config`"),
-        ("a: 1\ncontexts: {}\n", ":2: contexts: write a list"),
-        ("contexts:\n- context: {}\n", ":2: this entry of contexts has no name"),
-        ("", "no context is chosen"),
+        ("just text\n", ":1: this is not a kubeconfig"),
+        ("kind: Pod\n", ":1: kind: expected `kind: Config`"),
+        ("a: 1\ncontexts: {}\n", ":2: contexts: expected a list"),
+        ("contexts:\n- context: {}\n", ":2: entry of contexts has no name"),
+        ("", "no current context"),
         (&format!("{beginning}clusters: [{{name: c, cluster: {{}}}}]\n"), ":3: this cluster has no server"),
-        (&format!("{beginning}{}", cluster("c", "no url")), ":3: server: \"no url\" is no URL"),
+        (&format!("{beginning}{}", cluster("c", "no url")), ":3: server: \"no url\" is not a URL"),
         (
             &format!(
                 "{beginning}clusters:\n- name: c\n  cluster:\n    server: https://a\n    certificate-authority: gone.pem\n"
@@ -154,14 +154,14 @@ fn what_is_wrong_is_said_with_its_line() {
         ),
         (
             &format!("{beginning}{}users:\n- name: u\n  user:\n    token: [a]\n", cluster("c", "https://a")),
-            ":7: token: write text",
+            ":7: token: expected text",
         ),
         (
             &format!(
                 "{beginning}{}users:\n- name: u\n  user:\n    exec:\n      interactiveMode: Sometimes\n",
                 cluster("c", "https://a")
             ),
-            ":8: interactiveMode: write Never, IfAvailable or Always",
+            ":8: interactiveMode: expected Never, IfAvailable or Always",
         ),
     ] {
         let error = wrong(text);
@@ -170,7 +170,7 @@ fn what_is_wrong_is_said_with_its_line() {
 }
 
 #[test]
-fn of_several_files_the_first_to_say_something_wins() {
+fn of_several_files_the_first_value_wins() {
     let first = format!("current-context: x\n{}", cluster("c", "https://first"));
     let second = format!(
         "current-context: y\n{}contexts: [{{name: x, context: {{cluster: c}}}}]\n",
@@ -193,7 +193,7 @@ fn of_several_files_the_first_to_say_something_wins() {
 }
 
 #[test]
-fn without_kubeconfig_the_home_folder_is_looked_in() {
+fn without_kubeconfig_the_home_directory_is_used() {
     let home = tempfile::tempdir().unwrap();
     let mut environment = Environment { kubeconfig: Some(OsString::new()), ..Environment::default() };
     assert!(matches!(Kubeconfig::find(&environment), Err(KubeconfigError::Home)));
@@ -204,7 +204,7 @@ fn without_kubeconfig_the_home_folder_is_looked_in() {
         "current-context: x\ncontexts: [{{name: x, context: {{cluster: c}}}}]\n{}",
         cluster("c", "https://a")
     );
-    // As an editor of Windows writes it.
+    // UTF-16 with a byte order mark, as Windows editors write it.
     let mut bytes = vec![0xff, 0xfe];
     bytes.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
     std::fs::write(home.path().join(".kube/config"), bytes).unwrap();

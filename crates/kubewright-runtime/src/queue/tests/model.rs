@@ -1,4 +1,4 @@
-//! The queue against a model that is slow and plainly right: vectors, searched from the beginning.
+//! The queue against a simple model of vectors with linear search.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -12,7 +12,7 @@ use crate::Key;
 /// Groups in the order of their turns, each with its items.
 type Ring = Vec<(Option<String>, Vec<Key>)>;
 
-/// What waits in whatever way: the adds that were merged.
+/// The merged adds of a waiting item.
 #[derive(Debug, Clone)]
 struct Added {
     priority: i32,
@@ -24,15 +24,15 @@ struct Added {
 struct Model {
     backoff: Backoff,
     limit: Option<RateLimit>,
-    /// Nanoseconds of tokens in the bucket, and when that was counted.
+    /// The tokens of the bucket in nanoseconds, and when they were computed.
     tokens: (i128, Duration),
     oldest_every: Option<u32>,
     turns: u32,
     /// By priority.
     rings: BTreeMap<i32, Ring>,
-    /// Items in line, by when they became ready.
+    /// Ready items, by when they became ready.
     ready: Vec<Key>,
-    /// Items that run and have to run again.
+    /// Running items that run again.
     again: Vec<Key>,
     delayed: Vec<(Duration, u64, Key)>,
     numbers: u64,
@@ -191,12 +191,12 @@ impl Model {
             return false;
         }
         self.again.retain(|again| again != item);
-        // The priority of the next add counts alone.
+        // Only the priority of the next add counts.
         self.added.get_mut(item).unwrap().priority = i32::MIN;
         true
     }
 
-    /// `taken` is with which priority, since when and why it was handed out.
+    /// `taken` has the priority, time and causes with which the item was handed out.
     fn hold(&mut self, item: &Key, mut taken: Added) -> bool {
         if !self.runs(item) {
             return false;
@@ -247,7 +247,7 @@ impl Model {
     }
 }
 
-/// What can be done to a queue. Times are in milliseconds, few enough to meet.
+/// An operation on a queue. Times are in milliseconds, with few values so that they collide.
 #[derive(Debug, Clone)]
 enum Step {
     Add(Key, i32, u8),
@@ -257,7 +257,7 @@ enum Step {
     Next,
     Done(Key),
     DoneOldest,
-    /// A run that fails takes back what was added meanwhile.
+    /// Reverts the adds during a run, then adds a retry.
     Retract(Key, i32, u8),
     Hold(Key),
     Release(Key),
@@ -297,7 +297,7 @@ fn options() -> impl Strategy<Value = Options> {
     })
 }
 
-/// The first eight different ones.
+/// The first eight distinct causes.
 fn kept(causes: &[u8]) -> Vec<u8> {
     let mut kept = Vec::new();
     for cause in causes {
@@ -394,7 +394,7 @@ proptest! {
             for item in &seen {
                 prop_assert_eq!(queue.retries(item), model.failures.get(item).copied().unwrap_or(0));
             }
-            // Every slot is accounted for: nothing leaks.
+            // Every slot is accounted for: no leaks.
             let known = seen.iter().collect::<std::collections::BTreeSet<_>>().into_iter().filter(|item| {
                 model.added.contains_key(*item) || model.runs(item) || model.failures.contains_key(*item)
             });

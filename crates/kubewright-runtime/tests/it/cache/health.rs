@@ -35,7 +35,7 @@ fn failing(manager: &Manager) -> f64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_fails_for_more_than_two_minutes_is_not_ready() -> Result<()> {
+async fn a_watch_that_fails_for_more_than_two_minutes_fails_readiness() -> Result<()> {
     let world = World::new();
     let (manager, running) = watching(&world).await?;
     tokio::time::sleep(Duration::from_secs(10)).await;
@@ -49,13 +49,13 @@ async fn a_watch_that_fails_for_more_than_two_minutes_is_not_ready() -> Result<(
         reason.starts_with("watch of v1, Kind=ConfigMap in namespace default has failed for 1"),
         "{reason}"
     );
-    assert!(reason.contains("no answer from the API server"), "{reason}");
+    assert!(reason.contains("no response from the API server"), "{reason}");
     let failures = metric(
         &manager,
         r#"kubewright_informer_failures_total{group="",version="v1",kind="ConfigMap",reason="Connection"}"#,
     );
     assert!(failures.is_some_and(|failures| failures > 3.0), "{failures:?}");
-    // Reads are still answered with the last known objects.
+    // Reads still return the last known objects.
     assert_eq!(manager.cache().list::<ConfigMap>(&kubewright_runtime::List::all())?.len(), 1);
     world.faults.heal();
     eventually_within(Duration::from_secs(62), "the watch", || manager.cache().health().is_ok()).await;
@@ -64,7 +64,7 @@ async fn a_watch_that_fails_for_more_than_two_minutes_is_not_ready() -> Result<(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permission_that_is_revoked_is_visible_at_once() -> Result<()> {
+async fn a_revoked_permission_fails_readiness_immediately() -> Result<()> {
     let log = Log::keep_from("warn")?;
     // On the watch, and on the list after the watch has expired.
     for relist in [false, true] {
@@ -81,7 +81,7 @@ async fn a_permission_that_is_revoked_is_visible_at_once() -> Result<()> {
         let labels = r#"group="",version="v1",kind="ConfigMap",reason="Forbidden""#;
         let refused = metric(&manager, &format!("kubewright_informer_failures_total{{{labels}}}"));
         assert_eq!(refused, Some(1.0));
-        let lines = log.saying("list or watch is forbidden: check the RBAC rules of the operator");
+        let lines = log.saying("list or watch is forbidden; check the RBAC rules of the operator");
         assert_eq!(lines.len(), 1 + usize::from(relist), "{lines:?}");
         world.faults.heal();
         eventually_within(Duration::from_secs(62), "the watch", || manager.cache().health().is_ok()).await;
@@ -91,7 +91,7 @@ async fn a_permission_that_is_revoked_is_visible_at_once() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permission_that_is_missing_at_the_start_is_a_reason() -> Result<()> {
+async fn a_permission_that_is_missing_at_the_start_is_reported() -> Result<()> {
     let world = World::new();
     world.faults.every(Effect::Status(403, "Forbidden"), |_| true);
     let manager = manager(&world)?;
@@ -112,7 +112,7 @@ async fn the_age_of_the_last_event_is_a_metric() -> Result<()> {
     world.faults.stall(is_map_watch);
     tokio::time::sleep(Duration::from_secs(90)).await;
     assert!((90.0..92.0).contains(&age(&manager)), "{}", age(&manager));
-    assert!(failing(&manager) < 0.001, "a watch that is open has not failed");
+    assert!(failing(&manager) < 0.001, "an open watch has not failed");
     world.faults.heal();
     world.config_maps(&["b"]).await?;
     settle().await;
@@ -121,26 +121,26 @@ async fn the_age_of_the_last_event_is_a_metric() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_open_again_and_quiet_is_healthy() -> Result<()> {
+async fn a_reopened_idle_watch_is_healthy() -> Result<()> {
     let world = World::new();
     let (manager, running) = watching(&world).await?;
     tokio::time::sleep(Duration::from_secs(10)).await;
     world.faults.down();
     tokio::time::sleep(Duration::from_mins(5)).await;
     assert!(manager.cache().health().is_err());
-    // From now on the server accepts watches and says nothing.
+    // From now on the server accepts watches and sends nothing.
     world.faults.heal();
     world.faults.every(Effect::Mute, is_map_watch);
     eventually_within(Duration::from_secs(62), "the watch", || world.faults.watches(is_map_watch) == 1).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(manager.cache().health(), Ok(()));
     assert!(failing(&manager) < 0.001);
-    // A server that ends each watch at once has failed, though it answers.
+    // Closing each watch immediately counts as a failure, even with status 200.
     world.faults.heal();
     world.faults.every(Effect::Answer(200, String::new()), is_map_watch);
     world.faults.end(is_map_watch);
     tokio::time::sleep(Duration::from_mins(5)).await;
     let reason = manager.cache().health().unwrap_err();
-    assert!(reason.ends_with("the server ends each watch at once"), "{reason}");
+    assert!(reason.ends_with("the server closes watches immediately"), "{reason}");
     running.end().await
 }

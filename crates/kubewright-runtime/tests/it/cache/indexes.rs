@@ -1,4 +1,4 @@
-//! Objects found by what is in them.
+//! Tests of cache indexes.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -33,7 +33,7 @@ async fn an_index_finds_objects_by_a_field() -> Result<()> {
     let world = World::new();
     create(&world, "a", "node-1").await?;
     let running = world.cache(CacheOptions::default());
-    // One before there is anything, one after.
+    // One object before the index exists, and one after.
     running.cache.index("spec.nodeName", node)?;
     let client = world.cached(&running.cache);
     let on = |node: &str| List::all().field("spec.nodeName", node);
@@ -67,12 +67,12 @@ async fn an_index_finds_objects_by_a_field() -> Result<()> {
     world.api::<Pod>().delete("a", &DeleteParams::default().grace_period(0)).await?;
     eventually("the event", || informer.len() == 2).await;
     assert_eq!(names(&client.list::<Pod>(&on("node-1")).await?), ["b"]);
-    assert_eq!(world.faults.count(|_| true), 1, "nothing was asked of the server");
+    assert_eq!(world.faults.count(|_| true), 1, "no further requests");
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_field_without_an_index_is_refused_with_advice() -> Result<()> {
+async fn a_field_without_an_index_is_an_error_with_advice() -> Result<()> {
     let world = World::new();
     create(&world, "a", "node-1").await?;
     let running = world.cache(CacheOptions::default());
@@ -82,13 +82,13 @@ async fn a_field_without_an_index_is_refused_with_advice() -> Result<()> {
     let error = soon("the list", client.list::<Pod>(&list)).await.unwrap_err();
     assert!(matches!(&error, Error::NoIndex { index, .. } if index == "spec.nodeName"));
     assert!(error.to_string().contains("Cache::index"), "{error}");
-    // The server has that field.
+    // The server supports this field.
     assert_eq!(names(&client.uncached().list::<Pod>(&list).await?), ["a"]);
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_index_of_the_same_name_is_refused() -> Result<()> {
+async fn a_second_index_of_the_same_name_is_rejected() -> Result<()> {
     let world = World::new();
     create(&world, "a", "node-1").await?;
     let running = world.cache(CacheOptions::default());
@@ -99,7 +99,7 @@ async fn a_second_index_of_the_same_name_is_refused() -> Result<()> {
         error.to_string(),
         "v1, Kind=Pod has two indexes named \"node\": give one of them another name"
     );
-    // Another type may have one of that name, and the first stays.
+    // Another type may use the name, and the first index is kept.
     running.cache.index::<ConfigMap>("node", |_| Vec::new())?;
     soon("the lists", running.cache.synced()).await?;
     let list = List::all().field("node", "node-1");
@@ -114,7 +114,7 @@ async fn an_index_handle_finds_objects_of_its_type() -> Result<()> {
         create(&world, name, node).await?;
     }
     let cache = Cache::new(CacheOptions { seed: Some(1), ..CacheOptions::default() })?;
-    // Before the cache is started; reads say so.
+    // Registered before the cache starts; reads then fail.
     let by_node: Index<Pod> = cache.index("node", node)?;
     assert!(matches!(by_node.get("node-1"), Err(Error::CacheNotStarted(_))));
     let cancel = CancellationToken::new();
@@ -125,13 +125,13 @@ async fn an_index_handle_finds_objects_of_its_type() -> Result<()> {
     assert_eq!(names(&by_node.list("node-1", &List::namespace("default").limit(1))?), ["a"]);
     assert!(by_node.list("node-1", &List::all().labels("app=web"))?.is_empty());
     assert!(by_node.get("node-3")?.is_empty());
-    // The name reads the same index, and an index that is added later has all objects.
+    // A list by the index name uses the same index. An index that is added later has all objects.
     assert_eq!(names(&cache.list::<Pod>(&List::all().field(by_node.name(), "node-2"))?), ["c"]);
     let by_image = cache.index::<Pod>("image", |_| vec!["nginx".to_owned()])?;
     assert_eq!(by_image.get("nginx")?.len(), 3);
     create(&world, "d", "node-2").await?;
     eventually("the event", || by_node.get("node-2").is_ok_and(|found| found.len() == 2)).await;
-    // A type that is not watched any more is an error, not an empty answer.
+    // A type that is no longer watched is an error, not an empty result.
     cache.remove::<Pod>();
     assert!(matches!(by_node.get("node-1"), Err(Error::CacheStopped(_))));
     cancel.cancel();
@@ -148,7 +148,7 @@ async fn the_same_function_is_indexed_once() -> Result<()> {
     let second: Index<Pod> = running.cache.index("node", node)?;
     soon("the list", running.cache.synced()).await?;
     assert_eq!(names(&first.get("node-1")?), names(&second.get("node-1")?));
-    // Closures of one type that capture something may differ.
+    // Closures with captures may differ although they have the same type.
     let constant = |value: &'static str| move |_: &Pod| vec![value.to_owned()];
     running.cache.index("constant", constant("x"))?;
     let error = running.cache.index("constant", constant("y")).unwrap_err();
@@ -156,19 +156,19 @@ async fn the_same_function_is_indexed_once() -> Result<()> {
     Ok(())
 }
 
-/// Blocks an index function until the test lets it go on.
+/// Blocks an index function until the test opens the gate.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<(bool, bool)>, Condvar)>);
 
 impl Gate {
-    /// Waits until the gate is open. Gives up after a while, so that a test that fails does not hang.
+    /// Waits until the gate is open. Fails after a timeout, so that a failing test does not hang.
     fn pass(&self) {
         let (state, changed) = &*self.0;
         let mut state = state.lock().unwrap();
         state.0 = true;
         while !state.1 {
             let (next, waited) = changed.wait_timeout(state, Duration::from_secs(20)).unwrap();
-            assert!(!waited.timed_out(), "no one opened the gate");
+            assert!(!waited.timed_out(), "the gate was not opened");
             state = next;
         }
     }
@@ -204,14 +204,14 @@ async fn a_slow_index_function_blocks_neither_reads_nor_readiness() -> Result<()
         assert_eq!(running.cache.health(), Ok(()));
         Ok(())
     };
-    // An event whose object is indexed.
+    // An event that needs indexing.
     world.namespace("later").await?;
     eventually("the index function", || event.is_reached()).await;
     reads()?;
     assert!(found("later")?.is_empty());
     event.open();
     eventually("the event", || found("later").is_ok_and(|found| found.len() == 1)).await;
-    // An index that is added.
+    // A new index.
     let (cache, gate) = (running.cache.clone(), added.clone());
     let adding = tokio::task::spawn_blocking(move || {
         cache.index::<Namespace>("slow", move |_| {

@@ -1,4 +1,4 @@
-//! Lists by label: what they find, and how much of it is decoded.
+//! Lists by label: their results, and how much is decoded.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn names(pods: &[Arc<Pod>]) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_by_label_is_the_same_as_a_filter_over_all_objects() -> Result<()> {
+async fn a_list_by_label_equals_a_filter_over_all_objects() -> Result<()> {
     let (world, running) = pods(CacheOptions::default()).await?;
     let check = || -> Result<()> {
         let all = running.cache.list::<Pod>(&List::all())?;
@@ -69,7 +69,7 @@ async fn a_list_by_label_is_the_same_as_a_filter_over_all_objects() -> Result<()
     check()
 }
 
-/// How many objects a second list shares with the first one.
+/// The number of objects that a second list shares with the first one.
 fn shared(running: &RunningCache, list: &List) -> Result<usize> {
     // An object is kept when it is decoded for the second time.
     running.cache.list::<Pod>(list)?;
@@ -84,7 +84,7 @@ async fn decoded_objects_are_kept_within_the_budget() -> Result<()> {
     let (_world, running) = pods(CacheOptions::default()).await?;
     assert_eq!(shared(&running, &some)?, PODS / 10);
     assert_eq!(shared(&running, &List::all())?, PODS);
-    // A list that does not fit keeps nothing; the objects of a small one fit.
+    // A list that exceeds the budget keeps nothing; a small one is kept.
     let bytes = running.cache.informer::<Pod>().bytes();
     let (_world, running) =
         pods(CacheOptions { decoded_budget: bytes / 4, ..CacheOptions::default() }).await?;

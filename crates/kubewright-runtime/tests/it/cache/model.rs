@@ -1,8 +1,8 @@
-//! The cache against the server: after any writes and any failures, they agree in the end.
+//! The cache against the server: after any sequence of writes and failures, they agree.
 //!
-//! Two of three namespaces are watched. Objects move into and out of a selection, and are transformed and indexed. At
-//! every moment an index agrees with the objects, a list by labels with a filter over all objects, and no object is seen
-//! in an older version than before.
+//! Two of three namespaces are watched. Objects start and stop matching the selector, and are transformed and indexed.
+//! At any time an index agrees with the objects, a list by labels with a filter over all objects, and no object goes
+//! back to an older version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,14 +23,14 @@ use crate::world::{Asked, Effect, World, config_map, options, soon};
 /// The last one is not watched.
 const NAMESPACES: [&str; 3] = ["default", "other", "unwatched"];
 const NAMES: u8 = 5;
-/// The values of the label `x`. The selection has the first two.
+/// The values of the label `x`. The selector matches the first two.
 const VALUES: [&str; 4] = ["0", "1", "2", "3"];
 const SELECTOR: &str = "x in (0,1)";
 /// Objects with an odd value of `x` have the label `odd` with the same value.
 const LISTED: [&str; 9] =
     ["x=1", "x in (0,3)", "x!=2", "odd", "!odd", "odd=1,x", "x notin (0,1),odd", "!odd,x in (0,1,2)", "none"];
 
-/// An object: its namespace and its name.
+/// The namespace and name of an object, as numbers.
 type Place = (usize, u8);
 
 #[derive(Debug, Clone)]
@@ -40,15 +40,15 @@ enum Step {
     Delete(Place),
     /// Breaks the open watches of a namespace, or of all.
     Cut(usize),
-    /// Ends them as a server does.
+    /// Ends them as the server does.
     End(usize),
     /// Ends them because their resourceVersion is too old.
     Expire(usize),
-    /// Delivers nothing any more, until the watch is given up or the next fault.
+    /// Delivers nothing until the watch times out or the next fault.
     Stall(usize),
-    /// The next requests fail.
+    /// Fails the next requests.
     Fail(u8, Effect),
-    /// The follower reads what waits.
+    /// The follower reads its changes.
     Read,
     Wait(u16),
 }
@@ -80,14 +80,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What kind of cache is tested.
+/// The options of the tested cache.
 #[derive(Debug, Clone, Copy)]
 struct Setup {
     /// The server does not stream lists.
     pages: bool,
-    /// How many events the server remembers.
+    /// The number of events that the server keeps.
     memory: usize,
-    /// The cache has the objects of [`SELECTOR`] only.
+    /// The cache has only the objects of [`SELECTOR`].
     selects: bool,
     /// The cache drops the data of each object.
     transforms: bool,
@@ -101,7 +101,7 @@ fn setup() -> impl Strategy<Value = Setup> {
 
 type Known = BTreeMap<Key, u64>;
 
-/// What one reader has seen.
+/// The state that one reader has seen.
 #[derive(Default)]
 struct Reader {
     known: Known,
@@ -119,7 +119,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Takes the changes of a follower.
+    /// Applies the changes of a follower.
     fn follows(&mut self, setup: Setup, changes: Vec<Change>) -> Result<()> {
         for change in changes {
             let key = change.latest().key().clone();
@@ -139,7 +139,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads the cache: no version is older than before, and the index has exactly the objects with its value.
+    /// Reads the cache: no version goes back, and the index has exactly the objects with its value.
     fn reads(&mut self, setup: Setup, informer: &Informer) -> Result<()> {
         if !informer.is_synced() {
             return Ok(());
@@ -203,7 +203,7 @@ fn odd(value: usize) -> Option<&'static str> {
     (value % 2 == 1).then_some(VALUES[value])
 }
 
-/// Writes an object. That it exists already, or not at all, is fine.
+/// Writes an object. Errors because it already exists, or does not exist, are ignored.
 async fn write(world: &World, step: &Step) {
     let maps = |namespace: &usize| Api::<ConfigMap>::namespaced(world.direct.clone(), NAMESPACES[*namespace]);
     match step {
@@ -280,7 +280,7 @@ async fn life(setup: Setup, steps: Vec<Step>) -> Result<()> {
         ensure!(follower.waiting() <= 2 * usize::from(NAMES), "an inbox grew beyond the objects");
         reading.reads(setup, &informer)?;
     }
-    // A watch that stalled is given up after ten minutes, and a request that failed is repeated within two.
+    // A stalled watch times out after ten minutes, and a failed request is retried within two.
     tokio::time::sleep(Duration::from_mins(20)).await;
     world.faults.heal();
     tokio::time::sleep(Duration::from_mins(5)).await;
@@ -303,7 +303,7 @@ proptest! {
     #![proptest_config(crate::seeds::cases(200))]
 
     #[test]
-    fn the_cache_and_its_followers_agree_with_the_server_in_the_end(
+    fn the_cache_and_its_followers_converge_to_the_server(
         setup in setup(),
         steps in proptest::collection::vec(step(), 0..60),
     ) {

@@ -1,4 +1,4 @@
-//! Options of single namespaces: selectors and transforms that differ from those of the kind.
+//! Options per namespace: selectors and transforms that differ from those of the kind.
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -77,7 +77,8 @@ async fn each_namespace_of_a_kind_may_have_its_own_selectors_and_transform() -> 
             "/api/v1/namespaces/two/configmaps - metadata.name=in",
         ]
     );
-    // An object that leaves the selection of its namespace is gone; that of another namespace does not matter.
+    // An object that no longer matches the selector of its namespace is removed; selectors of other namespaces do not
+    // matter.
     let mut follower = informer.follower();
     follower.next().await;
     let patch = Patch::Merge(json!({"metadata": {"labels": {"x": "out"}}}));
@@ -102,14 +103,14 @@ async fn default_namespaces_apply_to_kinds_without_namespaces_of_their_own() -> 
     );
     let running = world.cache(options.clone());
     let informer = running.cache.informer::<ConfigMap>();
-    // Namespaces are not in namespaces.
+    // Namespaces are cluster-scoped.
     running.cache.informer::<Namespace>();
     soon("the lists", running.cache.synced()).await?;
     assert_eq!(keys(&informer)?, ["one/in", "two/in", "two/out"]);
     let map = running.cache.get::<ConfigMap>(&Key::namespaced("one", "in"))?.unwrap();
     assert_eq!(map.data.as_ref().unwrap()["k"], "v");
     assert!(running.cache.get::<Namespace>(&Key::cluster("three"))?.is_some());
-    // A kind with namespaces of its own takes the default of a name, unless it has one.
+    // A kind with its own namespaces uses the default options of a namespace, unless it has its own.
     for (own, expected) in [
         (KindOptions::new().namespaces(["one", "three"]), vec!["one/in", "three/in", "three/out"]),
         (KindOptions::new().namespace("one", NamespaceOptions::new().labels("x=out")), vec!["one/out"]),
@@ -123,7 +124,7 @@ async fn default_namespaces_apply_to_kinds_without_namespaces_of_their_own() -> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_empty_namespace_has_the_options_of_all_that_are_not_named() -> Result<()> {
+async fn the_empty_namespace_has_the_options_of_all_other_namespaces() -> Result<()> {
     let world = world().await?;
     let kind = KindOptions::new()
         .namespace("one", NamespaceOptions::new())
@@ -135,7 +136,7 @@ async fn the_empty_namespace_has_the_options_of_all_that_are_not_named() -> Resu
     assert_eq!(keys(&informer)?, known);
     let all = world.faults.asked().into_iter().find(|it| it.path == "/api/v1/configmaps").unwrap();
     assert_eq!(all.parameter("fieldSelector"), Some("metadata.namespace!=one"));
-    // A new list of one does not remove what the other has.
+    // A new list of one scope does not remove the objects of the other.
     for path in ["/api/v1/configmaps", "/api/v1/namespaces/one/configmaps"] {
         let lists = world.faults.count(Asked::is_list);
         world.faults.expire(|asked| asked.path == path);
@@ -176,7 +177,7 @@ async fn a_selector_of_a_watch_applies_in_addition_to_that_of_the_namespace() ->
         world.kube.clone(),
         ManagerOptions { cache, seed: Some(1), ..ManagerOptions::new("operator") },
     )?;
-    // The selector of the kind, which the namespace replaces: it is not dropped as a repetition.
+    // It equals the kind's selector, which the namespace replaces, so it must not be dropped as a repetition.
     manager.controller_of(Nothing, Watch::new().labels("x=out")).named("nothing").register()?;
     let listed = eventually("the list", || world.faults.count(Asked::is_list) > 0);
     manager.run_until(listed).await?;

@@ -1,4 +1,4 @@
-//! What is kept, and how: selections, namespaces, transforms, managed fields, resync.
+//! Cache options: selectors, namespaces, transforms, managed fields, resync.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use kubewright_runtime::{
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{label, names, told};
+use super::{label, names, next_changes};
 use crate::world::{Asked, Widget, World, config_map, eventually, object, pod, settle, soon, widget};
 
 #[tokio::test(start_paused = true)]
-async fn a_selection_of_labels_is_made_by_the_server() -> Result<()> {
+async fn label_selectors_are_evaluated_by_the_server() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a", "b"]).await?;
     label(&world, "a", "in").await?;
@@ -24,21 +24,21 @@ async fn a_selection_of_labels_is_made_by_the_server() -> Result<()> {
     let running = world.cache(options);
     let informer = running.cache.informer::<ConfigMap>();
     let mut follower = informer.follower();
-    assert_eq!(told(&mut follower).await, ["+a (initial)"]);
+    assert_eq!(next_changes(&mut follower).await, ["+a (initial)"]);
     assert_eq!(world.faults.asked()[0].parameter("labelSelector"), Some("x in (in,also)"));
-    // Who comes into the selection comes, who leaves it goes.
+    // Objects that start to match are added, those that no longer match are removed.
     label(&world, "b", "also").await?;
-    assert_eq!(told(&mut follower).await, ["+b"]);
+    assert_eq!(next_changes(&mut follower).await, ["+b"]);
     label(&world, "b", "in").await?;
-    assert_eq!(told(&mut follower).await, ["~b"]);
+    assert_eq!(next_changes(&mut follower).await, ["~b"]);
     label(&world, "a", "out").await?;
-    assert_eq!(told(&mut follower).await, ["-a"]);
+    assert_eq!(next_changes(&mut follower).await, ["-a"]);
     assert_eq!(names(&informer), ["b"]);
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_selection_of_fields_is_made_by_the_server() -> Result<()> {
+async fn field_selectors_are_evaluated_by_the_server() -> Result<()> {
     let world = World::new();
     for (name, node) in [("a", "node-1"), ("b", "node-2")] {
         let mut pod = pod(name);
@@ -63,7 +63,7 @@ async fn one_informer_watches_several_namespaces_and_no_other() -> Result<()> {
         map.metadata.namespace = None;
         maps.create(&PostParams::default(), &map).await?;
     }
-    // A namespace that is named twice is watched once.
+    // A duplicate namespace is watched once.
     let namespaces = ["one", "two", "one"].map(str::to_owned).to_vec();
     let running = world.cache(CacheOptions { namespaces, ..CacheOptions::default() });
     let informer = running.cache.informer::<ConfigMap>();
@@ -78,15 +78,15 @@ async fn one_informer_watches_several_namespaces_and_no_other() -> Result<()> {
     let paths: Vec<String> = world.faults.asked().iter().map(Asked::line).collect();
     assert_eq!(paths, ["GET /api/v1/namespaces/one/configmaps", "GET /api/v1/namespaces/two/configmaps"]);
 
-    // One namespace that is listed again takes nothing from the other.
-    let first = told(&mut follower).await;
+    // Listing one namespace again does not remove objects of the other.
+    let first = next_changes(&mut follower).await;
     assert_eq!(first, ["+a (initial)", "+a (initial)"]);
     world.faults.expire(|asked| asked.path.contains("/one/"));
     eventually("the list again", || world.faults.count(Asked::is_list) == 3).await;
     settle().await;
     assert_eq!((informer.len(), follower.waiting()), (2, 0));
 
-    // The client asks the server where the cache knows nothing, and the cache where it does.
+    // The client reads unwatched namespaces from the server, and watched ones from the cache.
     let client = world.cached(&running.cache);
     world.faults.forget();
     client.get::<ConfigMap>(&Key::namespaced("two", "a")).await?;
@@ -99,7 +99,7 @@ async fn one_informer_watches_several_namespaces_and_no_other() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_empty_namespace_stands_for_all() -> Result<()> {
+async fn the_empty_namespace_means_all() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let running = world.cache(CacheOptions { namespaces: vec![String::new()], ..CacheOptions::default() });
@@ -124,7 +124,7 @@ async fn a_kind_may_have_namespaces_of_its_own() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn managed_fields_are_dropped_unless_they_are_wanted() -> Result<()> {
+async fn managed_fields_are_dropped_by_default() -> Result<()> {
     for keep in [false, true] {
         let world = World::new();
         world.config_maps(&["a"]).await?;
@@ -140,7 +140,7 @@ async fn managed_fields_are_dropped_unless_they_are_wanted() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_are_transformed_before_they_are_kept() -> Result<()> {
+async fn objects_are_transformed_before_they_are_stored() -> Result<()> {
     let world = World::new();
     world.widgets().await?;
     let options = CacheOptions::default()
@@ -151,7 +151,7 @@ async fn objects_are_transformed_before_they_are_kept() -> Result<()> {
     let running = world.cache(options);
     let informer = running.cache.informer::<ConfigMap>();
     running.cache.informer::<Widget>();
-    // Of these there is only metadata, which is no Widget that could be transformed.
+    // Metadata objects are not Widgets, so the transform does not apply to them.
     running.cache.informer::<PartialObjectMeta<Widget>>();
     soon("the lists", running.cache.synced()).await?;
     world.config_maps(&["b"]).await?;
@@ -162,7 +162,7 @@ async fn objects_are_transformed_before_they_are_kept() -> Result<()> {
     assert_eq!(running.cache.list::<Widget>(&List::all())?[0].spec.color, "");
     let metadata = running.cache.informer::<PartialObjectMeta<Widget>>();
     assert_eq!(metadata.len(), 1);
-    // A watch that is cut goes on where it was.
+    // A broken watch continues at its last version.
     settle().await;
     world.faults.cut(Asked::is_watch);
     world.config_maps(&["c"]).await?;
@@ -172,8 +172,8 @@ async fn objects_are_transformed_before_they_are_kept() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_read_is_said_when_it_is_read() -> Result<()> {
-    /// A type that wants more than the objects have.
+async fn an_object_that_cannot_be_decoded_is_an_error_of_the_read() -> Result<()> {
+    /// A type with a required field that the objects do not have.
     #[derive(serde::Deserialize, Debug)]
     struct Picky {
         #[serde(rename = "missing")]
@@ -186,12 +186,12 @@ async fn what_cannot_be_read_is_said_when_it_is_read() -> Result<()> {
     soon("the list", informer.synced()).await?;
     let entry = informer.entry(&Key::namespaced("default", "a")).unwrap();
     let error = informer.decode::<Picky>(&entry).unwrap_err();
-    assert_eq!(error.to_string(), "ConfigMap default/a does not read as its Rust type says");
+    assert_eq!(error.to_string(), "failed to decode ConfigMap default/a");
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_is_told_again_from_time_to_time() -> Result<()> {
+async fn a_resync_delivers_all_objects_again() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a", "b"]).await?;
     let options = CacheOptions { resync: Some(Duration::from_hours(1)), ..CacheOptions::default() };
@@ -202,8 +202,8 @@ async fn everything_is_told_again_from_time_to_time() -> Result<()> {
     let running = world.cache(options);
     let (mut maps, mut pods) =
         (running.cache.informer::<ConfigMap>().follower(), running.cache.informer::<Pod>().follower());
-    assert_eq!(told(&mut maps).await, ["+a (initial)", "+b (initial)"]);
-    assert_eq!(told(&mut pods).await, ["+p (initial)"]);
+    assert_eq!(next_changes(&mut maps).await, ["+a (initial)", "+b (initial)"]);
+    assert_eq!(next_changes(&mut pods).await, ["+p (initial)"]);
     let mut last: Option<Instant> = None;
     for _ in 0..3 {
         let changes = maps.next().await.unwrap();
@@ -214,28 +214,28 @@ async fn everything_is_told_again_from_time_to_time() -> Result<()> {
         last = Some(Instant::now());
     }
     assert_eq!(pods.waiting(), 0);
-    assert_eq!(world.faults.count(Asked::is_list), 2, "nothing is asked for");
+    assert_eq!(world.faults.count(Asked::is_list), 2, "the server gets no requests");
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resync_does_not_hide_what_happened() -> Result<()> {
+async fn a_resync_does_not_hide_changes() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let options = CacheOptions { resync: Some(Duration::from_mins(1)), ..CacheOptions::default() };
     let running = world.cache(options.kind::<ConfigMap>(KindOptions::new().namespaces(["default"])));
     let informer = running.cache.informer::<ConfigMap>();
     let mut follower = informer.follower();
-    assert_eq!(told(&mut follower).await, ["+a (initial)"]);
+    assert_eq!(next_changes(&mut follower).await, ["+a (initial)"]);
     label(&world, "a", "1").await?;
     tokio::time::sleep(Duration::from_mins(5)).await;
-    assert_eq!(told(&mut follower).await, ["~a"]);
-    assert_eq!(told(&mut follower).await, ["=a"]);
+    assert_eq!(next_changes(&mut follower).await, ["~a"]);
+    assert_eq!(next_changes(&mut follower).await, ["=a"]);
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn label_selectors_of_lists_are_asked_of_the_cache() -> Result<()> {
+async fn the_cache_evaluates_label_selectors_of_lists() -> Result<()> {
     let world = World::new();
     for (name, labels) in
         [("a", json!({"app": "web"})), ("b", json!({"app": "db", "old": "1"})), ("c", json!({}))]
@@ -268,7 +268,7 @@ async fn label_selectors_of_lists_are_asked_of_the_cache() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resync_period_of_zero_is_refused() -> Result<()> {
+async fn a_resync_period_of_zero_is_rejected() -> Result<()> {
     let all = CacheOptions { resync: Some(Duration::ZERO), ..CacheOptions::default() };
     let error = Cache::new(all.clone()).err().map(|error| error.to_string());
     let text = "the resync period is zero: set a positive period, or None for no resync";

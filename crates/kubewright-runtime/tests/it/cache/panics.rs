@@ -45,7 +45,7 @@ async fn an_index_function_that_panics_leaves_one_object_out_of_its_index() -> R
     assert_eq!(names(&found("broken")?), ["a", "c"]);
     assert_eq!(names(&found("sound")?), ["a", "bad", "bad-too", "c"]);
     assert!(cache.get::<ConfigMap>(&Key::namespaced("default", "bad"))?.is_some());
-    // An index that is added later meets the same objects.
+    // An index that is added later processes the same objects.
     cache.index::<ConfigMap>("late", |map| {
         assert!(name_of(map) != "a", "the index function of this test");
         vec!["x".to_owned()]
@@ -88,7 +88,7 @@ async fn a_transform_that_panics_keeps_the_object_untransformed() -> Result<()> 
 async fn an_object_that_the_transform_cannot_decode_is_kept_untransformed() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
-    // A ConfigMap has no spec, so it is no Widget.
+    // A ConfigMap has no spec, so it cannot be decoded as a Widget.
     let options = KindOptions::new().transform(|_: &mut Widget| {}).namespaces(["default"]);
     let running = world.cache(CacheOptions::default().kind::<ConfigMap>(options));
     soon("the list", running.cache.informer::<ConfigMap>().synced()).await?;
@@ -96,7 +96,7 @@ async fn an_object_that_the_transform_cannot_decode_is_kept_untransformed() -> R
     Ok(())
 }
 
-/// A body that panics when it is read, as a bug in the informer would.
+/// A response body that panics when it is read, like a bug in the informer.
 struct Broken(kubewright_apiserver::Body, bool);
 
 impl http_body::Body for Broken {
@@ -114,7 +114,7 @@ impl http_body::Body for Broken {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_that_fails_is_not_ready_and_answers_no_reads() -> Result<()> {
+async fn an_informer_that_panics_fails_readiness_and_reads() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let server = world.server.clone();

@@ -1,4 +1,4 @@
-//! Why an object is gone: it was deleted, or it left the selection.
+//! Why an object was removed from the cache: it was deleted, or no longer matches the selector.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn selected() -> CacheOptions {
     CacheOptions::default().kind::<ConfigMap>(options)
 }
 
-/// ConfigMaps that are selected.
+/// Creates ConfigMaps that match the selector.
 async fn inside(world: &World, names: &[&str]) -> Result<()> {
     world.config_maps(names).await?;
     for name in names {
@@ -28,7 +28,7 @@ async fn inside(world: &World, names: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The objects that are gone, and why.
+/// The removed objects and the reasons.
 async fn gone(follower: &mut Follower) -> Vec<(String, Removal)> {
     let changes = soon("a change", follower.next()).await.expect("the informer runs");
     let gone = changes.iter().filter_map(|change| {
@@ -43,7 +43,7 @@ fn is_lookup(asked: &Asked) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_left_the_selection_is_told_from_one_that_was_deleted() -> Result<()> {
+async fn a_deselected_object_is_distinguished_from_a_deleted_one() -> Result<()> {
     let world = World::new();
     inside(&world, &["left", "deleted", "replaced", "unclear"]).await?;
     let running = world.cache(selected());
@@ -57,7 +57,7 @@ async fn an_object_that_left_the_selection_is_told_from_one_that_was_deleted() -
     let lookup = world.faults.asked().into_iter().find(is_lookup).expect("the server was asked");
     assert!(lookup.accept.contains("as=PartialObjectMetadata;"), "{}", lookup.accept);
 
-    // Another object of the same name, outside of the selection, is another object.
+    // A recreated object that does not match the selector is a different object.
     delete(&world, "replaced").await?;
     world.config_maps(&["replaced"]).await?;
     assert_eq!(gone(&mut follower).await, [("replaced".to_owned(), Removal::Deleted)]);
@@ -79,7 +79,7 @@ async fn an_object_that_left_the_selection_is_told_from_one_that_was_deleted() -
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mass_deletion_does_not_delay_the_watch_with_lookups() -> Result<()> {
+async fn a_mass_deletion_sends_few_lookups() -> Result<()> {
     let world = World::new();
     let names: Vec<String> = (0..40).map(|number| format!("map-{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -115,7 +115,7 @@ async fn an_object_that_a_field_selector_no_longer_matches_is_deselected() -> Re
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_selector_an_object_that_is_gone_was_deleted() -> Result<()> {
+async fn without_a_selector_a_removed_object_was_deleted() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a", "b"]).await?;
     let here = KindOptions::new().namespaces(["default"]);
@@ -133,7 +133,7 @@ async fn without_a_selector_an_object_that_is_gone_was_deleted() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_is_missing_when_a_selection_is_listed_again_is_unknown() -> Result<()> {
+async fn an_object_missing_from_a_new_list_with_a_selector_is_unknown() -> Result<()> {
     let world = World::new();
     inside(&world, &["a", "b"]).await?;
     let running = world.cache(selected());
@@ -149,7 +149,7 @@ async fn an_object_that_is_missing_when_a_selection_is_listed_again_is_unknown()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_sends_the_new_state_is_not_asked() -> Result<()> {
+async fn no_lookup_is_sent_if_the_event_has_the_new_state() -> Result<()> {
     let world = World::new();
     let object = |value: &str, version: u64| {
         format!(
@@ -168,7 +168,7 @@ async fn a_server_that_sends_the_new_state_is_not_asked() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transform_that_drops_labels_and_uid_changes_nothing() -> Result<()> {
+async fn the_reason_is_known_even_if_a_transform_drops_labels_and_uid() -> Result<()> {
     let world = World::new();
     inside(&world, &["left", "deleted"]).await?;
     let options = KindOptions::new().labels("x=in").transform(|map: &mut ConfigMap| {

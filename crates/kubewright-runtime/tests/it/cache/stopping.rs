@@ -1,4 +1,4 @@
-//! Informers that are removed, and caches that end: nobody waits in vain.
+//! Removed informers and stopped caches: no caller waits forever.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use kubewright_runtime::client::Error;
 use kubewright_runtime::{Cache, CacheOptions, Key, List};
 use tokio_util::sync::CancellationToken;
 
-use super::{is_map_watch, told};
+use super::{is_map_watch, next_changes};
 use crate::world::{Asked, Effect, World, eventually, soon};
 
 fn stopped<T: std::fmt::Debug>(result: &Result<T, Error>) {
@@ -16,7 +16,7 @@ fn stopped<T: std::fmt::Debug>(result: &Result<T, Error>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_that_is_removed_watches_no_more() -> Result<()> {
+async fn a_removed_informer_ends_its_watch() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let running = world.cache(CacheOptions::default());
@@ -24,16 +24,16 @@ async fn an_informer_that_is_removed_watches_no_more() -> Result<()> {
     let mut follower = informer.follower();
     running.cache.informer::<Pod>();
     soon("the lists", running.cache.synced()).await?;
-    assert!(!told(&mut follower).await.is_empty());
+    assert!(!next_changes(&mut follower).await.is_empty());
     running.cache.remove::<ConfigMap>();
     assert!(soon("the end", follower.next()).await.is_none());
     eventually("the end of the watch", || world.faults.watches(is_map_watch) == 0).await;
-    assert_eq!(world.faults.watches(Asked::is_watch), 1, "the other goes on");
+    assert_eq!(world.faults.watches(Asked::is_watch), 1, "the other watch continues");
     let key = Key::namespaced("default", "a");
     assert!(matches!(running.cache.get::<ConfigMap>(&key), Err(Error::NotCached(_))));
-    // The client asks the server again.
+    // The client reads from the server again.
     world.cached(&running.cache).get::<ConfigMap>(&key).await?;
-    // And a new one starts afresh.
+    // A new informer starts from scratch.
     let again = running.cache.informer::<ConfigMap>();
     assert!(!Arc::ptr_eq(&informer, &again));
     soon("the list", again.synced()).await?;
@@ -42,7 +42,7 @@ async fn an_informer_that_is_removed_watches_no_more() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_that_is_removed_before_the_cache_runs_says_so() {
+async fn an_informer_that_is_removed_before_the_cache_runs_is_stopped() {
     let cache = Cache::new(CacheOptions::default()).unwrap();
     let informer = cache.informer::<ConfigMap>();
     cache.remove::<ConfigMap>();
@@ -50,7 +50,7 @@ async fn an_informer_that_is_removed_before_the_cache_runs_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cache_that_is_stopped_lets_nobody_wait() -> Result<()> {
+async fn a_stopped_cache_ends_all_waits() -> Result<()> {
     let world = World::new();
     let cache = Cache::new(CacheOptions::default()).unwrap();
     let cancel = CancellationToken::new();
@@ -65,7 +65,7 @@ async fn a_cache_that_is_stopped_lets_nobody_wait() -> Result<()> {
     soon("the end", task).await?;
     stopped(&soon("the end", waiting).await?);
     while soon("the end", follower.next()).await.is_some() {}
-    // Who comes too late is told so as well.
+    // Later calls fail, too.
     stopped(&soon("the end", cache.informer::<k8s_openapi::api::core::v1::Secret>().synced()).await);
     let client = world.cached(&cache);
     stopped(&soon("the end", client.get::<Pod>(&Key::namespaced("default", "a"))).await);
@@ -74,7 +74,7 @@ async fn a_cache_that_is_stopped_lets_nobody_wait() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cache_that_is_dropped_lets_nobody_wait() -> Result<()> {
+async fn a_dropped_cache_ends_all_waits() -> Result<()> {
     let world = World::new();
     world.faults.every(Effect::Hang, |_| true);
     let running = world.cache(CacheOptions::default());

@@ -1,4 +1,4 @@
-//! Watches that break, servers that are down, kinds that are not there: the cache goes on, and misses nothing.
+//! Broken watches, unavailable servers, missing kinds: the cache recovers without losing changes.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use kubewright_apiserver::{Controllers, Options};
 use kubewright_runtime::{CacheOptions, KindOptions};
 use tokio::time::Instant;
 
-use super::{delete, is_map_watch, label, names, told};
+use super::{delete, is_map_watch, label, names, next_changes};
 use crate::world::{
     Asked, Effect, Widget, World, eventually, eventually_within, options, settle, soon, widget, within,
 };
@@ -21,17 +21,17 @@ fn here() -> CacheOptions {
         .kind::<ConfigMap>(KindOptions::new().namespaces(["default"]))
 }
 
-/// Long enough for a watch to count as one that works.
+/// Long enough for a watch to count as working.
 const A_WHILE: Duration = Duration::from_secs(5);
 
 #[tokio::test(start_paused = true)]
-async fn what_vanished_while_the_watch_was_too_old_is_told_as_deleted() -> Result<()> {
+async fn objects_deleted_while_the_watch_was_expired_are_reported_as_deleted() -> Result<()> {
     let world = World::new();
     world.config_maps(&["gone", "kept", "replaced", "changed"]).await?;
     let running = world.cache(here());
     let informer = running.cache.informer::<ConfigMap>();
     let mut follower = informer.follower();
-    assert_eq!(told(&mut follower).await.len(), 4);
+    assert_eq!(next_changes(&mut follower).await.len(), 4);
     world.faults.stall(is_map_watch);
     delete(&world, "gone").await?;
     delete(&world, "replaced").await?;
@@ -41,9 +41,9 @@ async fn what_vanished_while_the_watch_was_too_old_is_told_as_deleted() -> Resul
     assert_eq!(follower.waiting(), 0);
     let before = Instant::now();
     world.faults.expire(is_map_watch);
-    let told = told(&mut follower).await;
-    assert_eq!(told, ["-gone", "~changed", "+new", "-replaced", "+replaced"]);
-    // At once: who lists again because the server said so has done nothing wrong.
+    let changes = next_changes(&mut follower).await;
+    assert_eq!(changes, ["-gone", "~changed", "+new", "-replaced", "+replaced"]);
+    // Without a delay: an expired resourceVersion is not a failure.
     assert!(before.elapsed() < Duration::from_millis(100), "{:?}", before.elapsed());
     assert_eq!(names(&informer), ["changed", "kept", "new", "replaced"]);
     assert_eq!(world.faults.count(Asked::is_list), 2);
@@ -51,8 +51,8 @@ async fn what_vanished_while_the_watch_was_too_old_is_told_as_deleted() -> Resul
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_forgot_makes_the_cache_list_again() -> Result<()> {
-    // A server that remembers three events.
+async fn a_server_that_dropped_the_events_makes_the_cache_list_again() -> Result<()> {
+    // A server that keeps three events.
     let limits = Limits { events: 3, ..Limits::default() };
     let world = World::with(Options { limits, ..options() });
     world.config_maps(&["a"]).await?;
@@ -72,16 +72,16 @@ async fn a_server_that_forgot_makes_the_cache_list_again() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_was_cut_goes_on_where_it_was() -> Result<()> {
+async fn a_broken_watch_continues_at_its_last_version() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a", "b"]).await?;
     let running = world.cache(here());
     let informer = running.cache.informer::<ConfigMap>();
     let mut follower = informer.follower();
-    told(&mut follower).await;
+    next_changes(&mut follower).await;
     tokio::time::sleep(A_WHILE).await;
     world.config_maps(&["c"]).await?;
-    assert_eq!(told(&mut follower).await, ["+c"]);
+    assert_eq!(next_changes(&mut follower).await, ["+c"]);
     let last = informer.entries(&kubewright_runtime::List::all())?[2].version();
 
     world.faults.cut(is_map_watch);
@@ -90,10 +90,10 @@ async fn a_watch_that_was_cut_goes_on_where_it_was() -> Result<()> {
     world.config_maps(&["d"]).await?;
     let before = Instant::now();
     eventually("the events", || names(&informer) == ["b", "c", "d"]).await;
-    assert!(before.elapsed() < Duration::from_millis(100), "it was taken up at once: {:?}", before.elapsed());
+    assert!(before.elapsed() < Duration::from_millis(100), "there was a delay: {:?}", before.elapsed());
     let mut heard = Vec::new();
     while follower.waiting() > 0 {
-        heard.extend(told(&mut follower).await);
+        heard.extend(next_changes(&mut follower).await);
     }
     assert_eq!(heard, ["-a", "~b", "+d"]);
     let asked = world.faults.asked();
@@ -101,7 +101,7 @@ async fn a_watch_that_was_cut_goes_on_where_it_was() -> Result<()> {
     assert!(!asked[1].is_list());
     assert_eq!(asked[1].parameter("resourceVersion"), Some(&*last.to_string()));
 
-    // The second time within a short while it waits a little, so that a server that cuts each watch is not flooded.
+    // The second failure within a short time has a delay, so that a server that breaks each watch is not flooded.
     tokio::time::sleep(A_WHILE).await;
     world.faults.cut(is_map_watch);
     let before = Instant::now();
@@ -112,13 +112,13 @@ async fn a_watch_that_was_cut_goes_on_where_it_was() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_ends_is_opened_again_from_its_last_bookmark() -> Result<()> {
+async fn a_watch_that_ends_is_reopened_from_its_last_bookmark() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let running = world.cache(here());
     let informer = running.cache.informer::<ConfigMap>();
     soon("the list", informer.synced()).await?;
-    // Of other kinds the watch hears nothing but bookmarks.
+    // Writes of other kinds reach the watch only as bookmarks.
     world.namespace("elsewhere").await?;
     let revision = world.server.revision();
     // A watch ends by itself after five to ten minutes.
@@ -135,7 +135,7 @@ async fn a_watch_that_ends_is_opened_again_from_its_last_bookmark() -> Result<()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_says_nothing_is_given_up_when_it_should_have_ended() -> Result<()> {
+async fn a_silent_watch_is_closed_after_its_timeout() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let running = world.cache(here());
@@ -149,10 +149,10 @@ async fn a_watch_that_says_nothing_is_given_up_when_it_should_have_ended() -> Re
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_nothing_is_asked_again_after_a_minute() -> Result<()> {
+async fn a_request_without_a_response_is_retried_after_a_minute() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
-    // An answer that never comes, a list that never begins, a page that never comes.
+    // A response that never comes, a list that never begins, a page that never comes.
     world.faults.next(1, Effect::Hang, Asked::is_watch);
     world.faults.next(1, Effect::Mute, Asked::is_watch);
     world.faults.next(1, Effect::Hang, |asked| !asked.is_watch());
@@ -170,7 +170,7 @@ async fn a_server_that_says_nothing_is_asked_again_after_a_minute() -> Result<()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_down_is_asked_less_and_less_often() -> Result<()> {
+async fn requests_to_an_unavailable_server_back_off() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let running = world.cache(here());
@@ -184,16 +184,16 @@ async fn a_server_that_is_down_is_asked_less_and_less_often() -> Result<()> {
     let asked = world.faults.asked();
     let pauses: Vec<Duration> = asked.windows(2).map(|pair| pair[1].at - pair[0].at).collect();
     assert!(asked.len() > 60 && asked.len() < 130, "{}", asked.len());
-    // 800 ms doubled again and again, each up to twice as long, and 30 s at most.
+    // 800 ms doubling to 30 s, each with up to 100 % jitter.
     for (at, pause) in pauses.iter().enumerate() {
         let base = Duration::from_millis(800 << (at + 1).min(8)).min(Duration::from_secs(30));
         assert!(*pause >= base && *pause <= base * 2 + Duration::from_millis(2), "pause {at}: {pause:?}");
     }
-    assert_eq!(names(&informer), ["a"], "what is known stays");
+    assert_eq!(names(&informer), ["a"], "known objects are kept");
     world.faults.heal();
     eventually_within(Duration::from_secs(61), "the event", || names(&informer) == ["a", "b"]).await;
     assert_eq!(world.faults.count(Asked::is_list), 0);
-    // Once it works again for a while, the next failure is the first.
+    // After it has worked for a while, the next failure counts as the first.
     tokio::time::sleep(Duration::from_secs(31)).await;
     world.faults.cut(is_map_watch);
     world.config_maps(&["c"]).await?;
@@ -204,7 +204,7 @@ async fn a_server_that_is_down_is_asked_less_and_less_often() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_down_at_the_start_is_waited_for() -> Result<()> {
+async fn the_cache_waits_for_a_server_that_is_down_at_the_start() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     world.faults.down();
@@ -220,7 +220,7 @@ async fn a_server_that_is_down_at_the_start_is_waited_for() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_asks_to_wait_is_left_alone_for_so_long() -> Result<()> {
+async fn retry_after_is_respected() -> Result<()> {
     let world = World::new();
     let busy = serde_json::json!({
         "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "storage is initializing",
@@ -236,7 +236,7 @@ async fn a_server_that_asks_to_wait_is_left_alone_for_so_long() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_ends_every_watch_at_once_is_not_flooded() -> Result<()> {
+async fn a_server_that_closes_every_watch_immediately_is_not_flooded() -> Result<()> {
     let world = World::new();
     let running = world.cache(here());
     soon("the list", running.cache.informer::<ConfigMap>().synced()).await?;
@@ -275,7 +275,7 @@ async fn a_list_without_a_resource_version_is_an_error_and_is_retried_with_backo
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_whose_definition_is_missing_is_found_when_it_is_installed() -> Result<()> {
+async fn a_kind_is_listed_when_its_crd_is_installed_later() -> Result<()> {
     let world = World::new();
     let running = world.cache(CacheOptions::default());
     let informer = running.cache.informer::<Widget>();
@@ -289,7 +289,7 @@ async fn a_kind_whose_definition_is_missing_is_found_when_it_is_installed() -> R
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_whose_definition_goes_and_comes_back_is_listed_again() -> Result<()> {
+async fn a_kind_whose_crd_is_recreated_is_listed_again() -> Result<()> {
     let world = World::with(Options { controllers: Controllers::Core, ..options() });
     world.widgets().await?;
     let widgets: Api<Widget> = world.api();
@@ -297,11 +297,11 @@ async fn a_kind_whose_definition_goes_and_comes_back_is_listed_again() -> Result
     let running = world.cache(CacheOptions::default());
     let informer = running.cache.informer::<Widget>();
     soon("the list", informer.synced()).await?;
-    // Nothing of the end is heard.
+    // The watch does not receive the deletions.
     world.faults.stall(|asked| asked.path.contains("widgets"));
     let definitions: Api<CustomResourceDefinition> = Api::all(world.direct.clone());
     definitions.delete("widgets.example.org", &DeleteParams::default()).await?;
-    soon("the end of the definition", async {
+    soon("the deletion of the CRD", async {
         while definitions.get_opt("widgets.example.org").await.unwrap().is_some() {
             settle().await;
         }

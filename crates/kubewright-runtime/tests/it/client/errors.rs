@@ -1,4 +1,4 @@
-//! Errors that one can match on: as the server gives them, and as proxies do.
+//! Errors of the client: as the server returns them, and as proxies do.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ const QUESTIONS: [Question; 14] = [
     ("service unavailable", Error::is_service_unavailable),
 ];
 
-/// What an error is.
+/// The predicates that hold for an error.
 fn is(error: &Error) -> Vec<&'static str> {
     QUESTIONS.iter().filter(|(_, question)| question(error)).map(|(name, _)| *name).collect()
 }
@@ -42,7 +42,7 @@ async fn met(effect: Effect) -> Error {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_reason_is_told_from_the_others() {
+async fn every_reason_has_its_predicate() {
     for (code, reason, wanted) in [
         (404, "NotFound", vec!["not found"]),
         (409, "AlreadyExists", vec!["already exists"]),
@@ -55,12 +55,12 @@ async fn every_reason_is_told_from_the_others() {
         (410, "Expired", vec!["gone", "expired"]),
         (429, "TooManyRequests", vec!["too many requests"]),
         (504, "Timeout", vec!["timeout"]),
-        // Its code is that of an internal error, and it is none.
+        // Its code is that of an internal error, but it is not one.
         (500, "ServerTimeout", vec!["timeout", "server timeout"]),
         (500, "InternalError", vec!["internal"]),
         (503, "ServiceUnavailable", vec!["service unavailable"]),
         (405, "MethodNotAllowed", vec![]),
-        // Reasons of others are told by their codes.
+        // Unknown reasons are classified by their codes.
         (404, "NoSuchThing", vec!["not found"]),
         (409, "", vec!["conflict"]),
         (500, "Oops", vec!["internal"]),
@@ -68,29 +68,29 @@ async fn every_reason_is_told_from_the_others() {
         let error = met(Effect::Status(code, reason)).await;
         assert_eq!(is(&error), wanted, "{code} {reason}");
         assert_eq!(error.status().unwrap().code, code);
-        assert_eq!(error.to_string(), format!("as the test has it: {reason}"));
+        assert_eq!(error.to_string(), format!("injected by the test: {reason}"));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_proxy_that_speaks_no_json_is_understood_by_its_code() {
+async fn an_error_without_json_is_classified_by_its_code() {
     let error = met(Effect::Answer(503, "<html>try later</html>".to_owned())).await;
     assert_eq!(is(&error), ["service unavailable"]);
     assert_eq!(error.to_string(), "503 Service Unavailable: <html>try later</html>");
     let error = met(Effect::Answer(502, "x".repeat(10_000))).await;
     assert!(error.to_string().len() < 600);
-    // A Status without a code of its own has that of the answer.
+    // A Status without a code gets the code of the response.
     let error = met(Effect::Answer(409, json!({"kind": "Status", "message": "no"}).to_string())).await;
     assert_eq!((is(&error), error.status().unwrap().code), (vec!["conflict"], 409));
     let error = met(Effect::Answer(200, "not json".to_owned())).await;
     assert!(matches!(error, Error::Decode { .. }));
     let error = met(Effect::Refuse).await;
     assert!(matches!(error, Error::Send(_)) && is(&error).is_empty());
-    assert_eq!(error.to_string(), "no answer from the API server");
+    assert_eq!(error.to_string(), "no response from the API server");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_server_s_own_errors_are_understood() -> Result<()> {
+async fn errors_of_the_server_have_their_predicates() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let missing = client.get::<ConfigMap>(&key("a")).await.unwrap_err();
@@ -107,7 +107,7 @@ async fn the_server_s_own_errors_are_understood() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_that_goes_takes_nothing_new() -> Result<()> {
+async fn nothing_can_be_created_in_a_terminating_namespace() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let namespace: Namespace = object(json!({"metadata": {"name": "going"}}));
@@ -126,7 +126,7 @@ async fn a_namespace_that_goes_takes_nothing_new() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn how_long_to_wait_is_said() {
+async fn retry_after_is_returned() {
     let busy = json!({
         "kind": "Status", "status": "Failure", "message": "later", "reason": "TooManyRequests", "code": 429,
         "details": {"retryAfterSeconds": 7},

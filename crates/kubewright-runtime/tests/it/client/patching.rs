@@ -1,4 +1,4 @@
-//! Patches of all four kinds, and server-side apply.
+//! All patch types, and server-side apply.
 
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -28,7 +28,7 @@ fn images(deployment: &Deployment) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_kind_of_patch_does_what_it_does() -> Result<()> {
+async fn every_patch_type_has_its_own_list_semantics() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let there = client.create(&deployment("web")).await?;
@@ -58,7 +58,7 @@ async fn every_kind_of_patch_does_what_it_does() -> Result<()> {
             "application/json-patch+json"
         ]
     );
-    // kube's patches are taken as well.
+    // kube's patches are accepted as well.
     let patch = kube::api::Patch::Merge(json!({"metadata": {"labels": {"x": "1"}}}));
     let patched = client.patch(&there, &patch.try_into()?).await?;
     assert_eq!(patched.metadata.labels.unwrap()["x"], "1");
@@ -66,7 +66,7 @@ async fn every_kind_of_patch_does_what_it_does() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_patch_of_the_difference_leaves_the_rest_alone() -> Result<()> {
+async fn a_patch_of_the_difference_keeps_other_fields() -> Result<()> {
     let world = World::new();
     world.widgets().await?;
     let client = world.client();
@@ -74,7 +74,7 @@ async fn a_patch_of_the_difference_leaves_the_rest_alone() -> Result<()> {
     let mut now = before.clone();
     now.spec.color = "blue".to_owned();
     let patch = Patch::between(&before, &now)?;
-    // Somebody else writes meanwhile.
+    // Another client writes in between.
     client.patch(&before, &Patch::merge(json!({"spec": {"replicas": 5}}))).await?;
     let version = before.metadata.resource_version.as_deref().unwrap();
     let refused = client.patch(&now, &patch.clone().optimistic(version)).await;
@@ -87,7 +87,7 @@ async fn a_patch_of_the_difference_leaves_the_rest_alone() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn apply_creates_changes_and_takes_back() -> Result<()> {
+async fn apply_creates_changes_and_removes_fields() -> Result<()> {
     let world = World::new();
     let client = world.client().field_owner("mine");
     let mut wanted = config_map("a");
@@ -95,18 +95,18 @@ async fn apply_creates_changes_and_takes_back() -> Result<()> {
     assert_eq!(managers(&created), ["mine by Apply"]);
     wanted.data = Some([("other".to_owned(), "1".to_owned())].into());
     let applied = client.apply(&wanted).await?;
-    // What is not wanted any more goes.
+    // Fields that are no longer applied are removed.
     assert_eq!(applied.data.unwrap().into_keys().collect::<Vec<_>>(), ["other"]);
     let asked = world.faults.asked();
     assert_eq!(asked[0].content_type, "application/apply-patch+yaml");
     assert_eq!(asked[0].parameter("fieldManager"), Some("mine"));
     assert_eq!(asked[0].parameter("force"), Some("true"));
-    // What the server gave can be applied again.
+    // An object that the server returned can be applied again.
     client.apply(&applied_back(&created)).await?;
     Ok(())
 }
 
-/// An object as the server gave it, without its version: that one is old.
+/// An object that the server returned, without its outdated resourceVersion.
 fn applied_back(map: &ConfigMap) -> ConfigMap {
     let mut map = map.clone();
     map.metadata.resource_version = None;
@@ -115,7 +115,7 @@ fn applied_back(map: &ConfigMap) -> ConfigMap {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fields_of_others_are_taken_over_or_left() -> Result<()> {
+async fn fields_of_other_managers_are_taken_over_or_conflict() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let theirs = client.field_owner("theirs").apply(&config_map("a")).await?;
@@ -144,7 +144,7 @@ async fn an_apply_that_would_change_nothing_is_not_sent() -> Result<()> {
     };
     let wanted = config_map("a");
     let first = client.apply(&wanted).await?;
-    // The cache has not seen it yet, so it is sent.
+    // The cache has not seen the first apply yet, so it is sent again.
     client.apply(&wanted).await?;
     assert_eq!(applies(), 2);
     seen(&first).await;
@@ -154,7 +154,7 @@ async fn an_apply_that_would_change_nothing_is_not_sent() -> Result<()> {
     }
     assert_eq!(applies(), 2);
 
-    // Another wish, another owner, a dry run and a client without the cache are sent.
+    // Another intent, another field manager, a dry run and a client without cache do send.
     let mut other = wanted.clone();
     other.data = None;
     let applied = client.apply(&other).await?;
@@ -166,7 +166,7 @@ async fn an_apply_that_would_change_nothing_is_not_sent() -> Result<()> {
     client.uncached().apply(&wanted).await?;
     assert_eq!(applies(), 7);
 
-    // And so is the same wish after somebody else changed the object.
+    // The same intent is sent again after another client changed the object.
     let changed =
         client.field_owner("else").patch(&wanted, &Patch::merge(json!({"data": {"key": "x"}}))).await?;
     seen(&changed).await;
@@ -176,7 +176,7 @@ async fn an_apply_that_would_change_nothing_is_not_sent() -> Result<()> {
     seen(&applied).await;
     client.apply(&wanted).await?;
     assert_eq!(applies(), 9);
-    // Or after it was deleted.
+    // Or after the object was deleted.
     client.delete(&wanted).await?;
     eventually("the event", || informer.entry(&key("a")).is_none()).await;
     client.apply(&wanted).await?;
@@ -185,7 +185,7 @@ async fn an_apply_that_would_change_nothing_is_not_sent() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_apply_is_not_sent_for_what_others_write_beside_it() -> Result<()> {
+async fn an_apply_is_not_sent_after_changes_of_other_fields() -> Result<()> {
     let world = World::new();
     let running = world.cache(CacheOptions::default());
     let client = world.cached(&running.cache).field_owner("mine");

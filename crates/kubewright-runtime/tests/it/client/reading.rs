@@ -1,4 +1,4 @@
-//! Reads: of one and of many, from the server and from the cache, of kinds known and unknown.
+//! Reads: get and list, from the server and from the cache, of typed and dynamic kinds.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::{key, widgets};
 use crate::world::{Asked, Effect, Widget, World, config_map, eventually, soon, widget};
 
 #[tokio::test(start_paused = true)]
-async fn without_a_cache_everything_is_asked_of_the_server() -> Result<()> {
+async fn without_a_cache_all_reads_go_to_the_server() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a", "b"]).await?;
     let client = world.client();
@@ -31,26 +31,26 @@ async fn without_a_cache_everything_is_asked_of_the_server() -> Result<()> {
     assert_eq!(asked.len(), 6);
     assert!(asked[3].accept.contains("as=PartialObjectMetadata;"));
     assert!(asked[5].accept.contains("as=PartialObjectMetadataList;"));
-    // kube's own client is below.
+    // The underlying kube client works as well.
     Api::<ConfigMap>::default_namespaced(client.kube().clone()).get("a").await?;
     assert_eq!(world.faults.count(|_| true), 7);
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_watched_is_read_from_the_cache_unless_the_server_is_wanted() -> Result<()> {
+async fn watched_kinds_are_read_from_the_cache_unless_uncached() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a", "b"]).await?;
     let running = world.cache(CacheOptions::default());
     let client = world.cached(&running.cache);
     running.cache.informer::<ConfigMap>();
-    // The first read waits until the cache has everything.
+    // The first read waits until the first list is complete.
     let map = soon("the object", client.get::<ConfigMap>(&key("a"))).await?;
     assert_eq!(map.data.as_ref().unwrap()["key"], "value");
     assert_eq!(client.list::<ConfigMap>(&List::namespace("default")).await?.len(), 2);
     let missing = client.get::<ConfigMap>(&key("none")).await.unwrap_err();
     assert!(missing.is_not_found());
-    // In the server's own words.
+    // The error equals that of the server.
     let asked = client.uncached().get::<ConfigMap>(&key("none")).await.unwrap_err();
     assert_eq!(missing.to_string(), asked.to_string());
     assert_eq!(
@@ -65,7 +65,7 @@ async fn what_is_watched_is_read_from_the_cache_unless_the_server_is_wanted() ->
 }
 
 #[tokio::test(start_paused = true)]
-async fn readers_of_the_cache_share_what_was_read_before() -> Result<()> {
+async fn readers_of_the_cache_share_decoded_objects() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let running = world.cache(CacheOptions::default());
@@ -98,18 +98,18 @@ async fn long_lists_are_read_in_pages() -> Result<()> {
     world.faults.forget();
     assert!(client.list::<ConfigMap>(&list.clone().limit(0)).await?.is_empty());
     assert_eq!(world.faults.count(|_| true), 0);
-    // The server forgets the rest while it is read: then it is read in one piece.
+    // The continue token expires: the client then lists in one request.
     world.faults.next(1, Effect::Status(410, "Expired"), |asked| asked.parameter("continue").is_some());
     assert_eq!(client.list::<ConfigMap>(&list.clone()).await?.len(), 1_201);
     assert_eq!(limits(&world), ["500", "500", "none"]);
-    // A limit holds even so.
+    // The limit still applies.
     world.faults.next(1, Effect::Status(410, "Expired"), |asked| asked.parameter("continue").is_some());
     assert_eq!(client.list::<ConfigMap>(&list.limit(600)).await?.len(), 600);
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_server_selects_by_labels_and_fields() -> Result<()> {
+async fn the_server_evaluates_label_and_field_selectors() -> Result<()> {
     let world = World::new();
     world.widgets().await?;
     let client = world.client();
@@ -133,36 +133,36 @@ async fn the_server_selects_by_labels_and_fields() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kinds_are_found_when_they_are_asked_for() -> Result<()> {
+async fn kinds_are_discovered_on_demand() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let namespaces = client.kind(&Gvk::new("", "v1", "Namespace")).await?;
     assert_eq!((namespaces.plural(), namespaces.scope()), ("namespaces", Scope::Cluster));
     let deployments = client.kind(&Gvk::new("apps", "v1", "Deployment")).await?;
     assert_eq!((deployments.plural(), deployments.scope()), ("deployments", Scope::Namespaced));
-    // Asked for once per group and version.
+    // One discovery request per group version.
     client.kind(&Gvk::new("", "v1", "Pod")).await?;
     client.kind(&Gvk::new("apps", "v1", "ReplicaSet")).await?;
     assert_eq!(world.faults.count(|_| true), 2);
     let paths: Vec<String> = world.faults.asked().iter().map(Asked::line).collect();
     assert_eq!(paths, ["GET /api/v1", "GET /apis/apps/v1"]);
-    // A subresource is no kind of its own.
+    // A subresource is not a kind.
     assert!(client.kind(&Gvk::new("apps", "v1", "Scale")).await.unwrap_err().is_unknown_kind());
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_installed_later_is_found_then() -> Result<()> {
+async fn a_kind_that_is_installed_later_is_discovered() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let error = client.get_dynamic(&widgets(), &key("a")).await.unwrap_err();
     assert!(error.is_unknown_kind() && !error.is_not_found());
     assert_eq!(
         error.to_string(),
-        "the API server serves no example.org/v1, Kind=Widget: install its CRD, or correct the name"
+        "the API server does not serve example.org/v1, Kind=Widget: install its CRD, or correct the name"
     );
     world.widgets().await?;
-    // Who asks in a loop does not flood the server.
+    // Repeated lookups do not flood the server.
     for _ in 0..10 {
         assert!(client.kind(&widgets()).await.is_err());
     }
@@ -170,7 +170,7 @@ async fn a_kind_that_is_installed_later_is_found_then() -> Result<()> {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(client.kind(&widgets()).await?, Kind::of::<Widget>());
     assert!(client.get_dynamic(&widgets(), &key("a")).await.unwrap_err().is_not_found());
-    // A server that cannot be asked is another matter.
+    // A failed request is not an unknown kind.
     world.faults.next(1, Effect::Refuse, |_| true);
     let error = client.kind(&Gvk::new("batch", "v1", "Job")).await.unwrap_err();
     assert!(matches!(error, Error::Send(_)) && !error.is_unknown_kind());
@@ -179,7 +179,7 @@ async fn a_kind_that_is_installed_later_is_found_then() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dynamic_objects_say_what_they_are_wherever_they_come_from() -> Result<()> {
+async fn dynamic_objects_have_api_version_and_kind_from_cache_and_server() -> Result<()> {
     let world = World::new();
     world.widgets().await?;
     world.api().create(&PostParams::default(), &widget("a", "red")).await?;
@@ -202,7 +202,7 @@ async fn dynamic_objects_say_what_they_are_wherever_they_come_from() -> Result<(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_of_one_namespace_keeps_to_it() -> Result<()> {
+async fn a_namespaced_client_rejects_other_namespaces() -> Result<()> {
     let world = World::new();
     world.namespace("other").await?;
     world.config_maps(&["a"]).await?;
@@ -214,7 +214,7 @@ async fn a_client_of_one_namespace_keeps_to_it() -> Result<()> {
         client.get::<ConfigMap>(&Key::cluster("a")).await?;
         client.get::<ConfigMap>(&key("a")).await?;
         assert_eq!(client.list::<ConfigMap>(&List::all()).await?.len(), 1);
-        // Objects of the cluster are in no namespace.
+        // Cluster-scoped objects are still accessible.
         client.get::<Namespace>(&Key::cluster("other")).await?;
         assert!(client.list::<Namespace>(&List::all()).await?.len() > 1);
         for error in [
@@ -223,7 +223,7 @@ async fn a_client_of_one_namespace_keeps_to_it() -> Result<()> {
             client.delete_all_of::<ConfigMap>(&List::namespace("other"), &Delete::new()).await.unwrap_err(),
         ] {
             assert!(matches!(&error, Error::OtherNamespace { namespace, .. } if namespace == "other"));
-            assert!(error.to_string().contains("this client is for \"default\" only"), "{error}");
+            assert!(error.to_string().contains("this client is restricted to \"default\""), "{error}");
         }
     }
     let error = world.client().get::<ConfigMap>(&Key::cluster("a")).await.unwrap_err();
@@ -232,7 +232,7 @@ async fn a_client_of_one_namespace_keeps_to_it() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn names_of_roles_may_have_any_letters() -> Result<()> {
+async fn names_of_roles_may_have_any_characters() -> Result<()> {
     use k8s_openapi::api::rbac::v1::ClusterRole;
 
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Parts of objects with a path of their own.
+//! Subresources.
 
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -18,7 +18,7 @@ fn phase(widget: &Widget) -> Option<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_is_written_apart_from_the_rest() -> Result<()> {
+async fn the_status_is_written_separately() -> Result<()> {
     let world = World::new();
     world.widgets().await?;
     let client = world.client();
@@ -27,7 +27,7 @@ async fn a_status_is_written_apart_from_the_rest() -> Result<()> {
     there.spec.color = "blue".to_owned();
     let updated = client.status().update(&there).await?;
     assert_eq!((phase(&updated), &*updated.spec.color), (Some("Ready"), "red"));
-    // And the rest apart from the status.
+    // And the rest separately from the status.
     let mut whole = updated.clone();
     whole.status = None;
     whole.spec.color = "green".to_owned();
@@ -65,7 +65,7 @@ async fn a_status_is_written_apart_from_the_rest() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_scale_is_read_and_written() -> Result<()> {
+async fn scale_is_read_and_written() -> Result<()> {
     let world = World::new();
     world.widgets().await?;
     let client = world.client();
@@ -76,7 +76,7 @@ async fn a_scale_is_read_and_written() -> Result<()> {
     let scaled = client.subresource("scale").replace::<Widget, _>(&key("a"), &scale).await?;
     assert_eq!(scaled.spec.unwrap().replicas, Some(3));
     assert_eq!(client.get::<Widget>(&key("a")).await?.spec.replicas, 3);
-    // What is old is a conflict here as well.
+    // An outdated object is a conflict here as well.
     let stale = client.subresource("scale").replace::<Widget, _>(&key("a"), &scale).await;
     assert!(stale.unwrap_err().is_conflict());
 
@@ -124,7 +124,7 @@ async fn pods_are_bound_and_evicted() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_is_asked_for() -> Result<()> {
+async fn a_token_is_requested() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let account: ServiceAccount = object(json!({"metadata": {"name": "robot", "namespace": "default"}}));

@@ -1,4 +1,4 @@
-//! Create an object, or bring the one that is there to the wanted state.
+//! `create_or_update` and `create_or_patch`.
 
 use anyhow::Result;
 use kubewright_runtime::client::Error;
@@ -16,7 +16,7 @@ fn wants(color: &'static str) -> impl FnOnce(&mut Widget) -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_is_created_then_updated_then_left_alone() -> Result<()> {
+async fn an_object_is_created_then_updated_then_unchanged() -> Result<()> {
     for patches in [false, true] {
         let world = World::new();
         world.widgets().await?;
@@ -43,7 +43,7 @@ async fn an_object_is_created_then_updated_then_left_alone() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_function_that_fails_or_moves_the_object_changes_nothing() -> Result<()> {
+async fn a_function_that_fails_or_renames_the_object_changes_nothing() -> Result<()> {
     let world = World::new();
     let client = world.client();
     for there in [false, true] {
@@ -62,7 +62,7 @@ async fn a_function_that_fails_or_moves_the_object_changes_nothing() -> Result<(
         assert!(matches!(moved.downcast_ref(), Some(Error::Moved { .. })));
         assert_eq!(
             moved.to_string(),
-            "the object was moved from default/a to default/b: name and namespace must stay"
+            "the object was renamed from default/a to default/b: name and namespace must not change"
         );
     }
     assert_eq!(world.faults.count(Asked::is_write), 0);
@@ -70,7 +70,7 @@ async fn a_function_that_fails_or_moves_the_object_changes_nothing() -> Result<(
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_update_of_what_the_cache_has_not_seen_is_a_conflict_and_a_patch_is_not() -> Result<()> {
+async fn with_a_stale_cache_an_update_conflicts_and_a_patch_does_not() -> Result<()> {
     let world = World::new();
     world.widgets().await?;
     let running = world.cache(CacheOptions::default());
@@ -88,7 +88,7 @@ async fn an_update_of_what_the_cache_has_not_seen_is_a_conflict_and_a_patch_is_n
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_is_patched_too_and_only_what_changed_of_it() -> Result<()> {
+async fn only_the_changed_fields_of_a_status_are_patched() -> Result<()> {
     let world = World::new();
     world.widgets().await?;
     let running = world.cache(CacheOptions::default());
@@ -109,7 +109,7 @@ async fn a_status_is_patched_too_and_only_what_changed_of_it() -> Result<()> {
     let seen = || running.cache.get::<Widget>(&key("a")).unwrap().unwrap();
     eventually("the event", || seen().status == patched.status).await;
 
-    // Somebody else changes the status, and the cache does not know yet.
+    // Another client changes the status, and the cache has not seen it.
     world.faults.stall(|_| true);
     client.status().patch(&there, &Patch::merge(json!({"status": {"replicas": 7}}))).await?;
     world.faults.forget();

@@ -1,4 +1,4 @@
-//! Watches of the client, outside of the cache.
+//! Watches of the client without the cache.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::widgets;
 use crate::operator::touch;
 use crate::world::{Asked, Effect, Widget, World, soon, widget, within};
 
-/// The next event as its type and the name of its object. Bookmarks are left out.
+/// The next event as its type and the name of its object. Bookmarks are skipped.
 async fn next<K: Writable>(watch: &mut WatchStream<K>) -> Result<String> {
     loop {
         let event = soon("an event", watch.next()).await.context("the watch has not ended")??;
@@ -29,7 +29,7 @@ async fn next<K: Writable>(watch: &mut WatchStream<K>) -> Result<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_begins_with_what_is_there_and_goes_on() -> Result<()> {
+async fn a_watch_begins_with_the_existing_objects_and_continues() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let mut watch = world.client().watch::<ConfigMap>(&List::namespace("default"))?;
@@ -59,7 +59,7 @@ async fn a_watch_of_a_dynamic_kind_selects() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_breaks_goes_on_where_it_stood() -> Result<()> {
+async fn a_broken_watch_continues_at_its_last_version() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let mut watch = world.client().watch::<ConfigMap>(&List::namespace("default"))?;
@@ -75,7 +75,7 @@ async fn a_watch_that_breaks_goes_on_where_it_stood() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_too_old_begins_again_and_reports_it() -> Result<()> {
+async fn an_expired_watch_restarts_and_reports_it() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let mut watch = world.client().watch::<ConfigMap>(&List::namespace("default"))?;
@@ -87,7 +87,7 @@ async fn a_watch_that_is_too_old_begins_again_and_reports_it() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_the_server_forgot_to_end_is_opened_again() -> Result<()> {
+async fn a_watch_past_its_timeout_is_reopened() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let mut watch = world.client().watch::<ConfigMap>(&List::namespace("default"))?;
@@ -101,7 +101,7 @@ async fn a_watch_that_the_server_forgot_to_end_is_opened_again() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_not_allowed_ends() -> Result<()> {
+async fn a_forbidden_watch_ends() -> Result<()> {
     let world = World::new();
     world.faults.every(Effect::Status(403, "Forbidden"), Asked::is_watch);
     let mut watch = world.client().watch::<ConfigMap>(&List::namespace("default"))?;

@@ -1,4 +1,4 @@
-//! Writes: create, update, delete, all of them at once, without doing it, under a name.
+//! Writes: create, update, delete, deletecollection, dry run, field managers.
 
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -34,7 +34,7 @@ async fn objects_are_created_and_updated_typed_and_dynamic() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn names_are_made_where_asked_for() -> Result<()> {
+async fn the_server_generates_names_for_generate_name() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let mut map = config_map("");
@@ -49,7 +49,7 @@ async fn names_are_made_where_asked_for() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_nowhere_is_refused_before_it_is_sent() -> Result<()> {
+async fn an_object_without_a_namespace_is_rejected_before_it_is_sent() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let mut map = config_map("a");
@@ -61,7 +61,7 @@ async fn what_is_nowhere_is_refused_before_it_is_sent() -> Result<()> {
     let all = client.delete_all_of::<ConfigMap>(&List::all(), &Delete::new()).await.unwrap_err();
     assert!(matches!(all, Error::NamespaceMissing { .. }));
     assert_eq!(world.faults.count(|_| true), 0);
-    // A client of one namespace has a place for it.
+    // A namespaced client sets the namespace.
     let created = client.namespaced("default").create(&map).await?;
     assert_eq!(created.metadata.namespace.as_deref(), Some("default"));
     let other = client.namespaced("other").update(&created).await.unwrap_err();
@@ -70,7 +70,7 @@ async fn what_is_nowhere_is_refused_before_it_is_sent() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_update_of_what_changed_meanwhile_is_a_conflict() -> Result<()> {
+async fn an_update_of_a_changed_object_is_a_conflict() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let first = client.create(&config_map("a")).await?;
@@ -102,13 +102,13 @@ async fn a_dry_run_changes_nothing() -> Result<()> {
     dry.delete_all_of::<ConfigMap>(&List::namespace("default"), &Delete::new()).await?;
     assert_eq!(world.server.revision(), revision);
     assert_eq!(client.get::<ConfigMap>(&key("a")).await?.data.as_ref().unwrap()["key"], "value");
-    // It is checked all the same.
+    // It is validated all the same.
     assert!(dry.create(&config_map("a")).await.unwrap_err().is_already_exists());
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn writes_are_under_the_name_of_their_owner() -> Result<()> {
+async fn writes_have_their_field_manager() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let map = client.create(&config_map("a")).await?;
@@ -120,14 +120,14 @@ async fn writes_are_under_the_name_of_their_owner() -> Result<()> {
     wanted.data = Some([("third".to_owned(), "1".to_owned())].into());
     let map = mine.apply(&wanted).await?;
     assert_eq!(managers(&map), ["mine by Apply", "kubewright by Update", "mine by Update"]);
-    // A patch without a name is under the same name as everything else that this process writes.
+    // A patch without a field manager uses the default one, like all other writes.
     let map = client.patch(&map, &Patch::merge(json!({"data": {"fourth": "1"}}))).await?;
     assert_eq!(managers(&map), ["mine by Apply", "kubewright by Update", "mine by Update"]);
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn unknown_fields_are_treated_as_the_client_says() -> Result<()> {
+async fn unknown_fields_follow_the_field_validation_of_the_client() -> Result<()> {
     let world = World::new();
     world.widgets().await?;
     let client = world.client();
@@ -145,7 +145,7 @@ async fn unknown_fields_are_treated_as_the_client_says() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_are_deleted_only_if_they_are_the_ones_that_are_meant() -> Result<()> {
+async fn deletes_respect_their_preconditions() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let map = client.create(&config_map("a")).await?;
@@ -162,7 +162,7 @@ async fn objects_are_deleted_only_if_they_are_the_ones_that_are_meant() -> Resul
 }
 
 #[tokio::test(start_paused = true)]
-async fn dependents_go_or_stay_as_the_deletion_says() -> Result<()> {
+async fn dependents_follow_the_propagation_policy() -> Result<()> {
     let world = World::new();
     let client = world.client();
     for (how, stays, marked) in [
@@ -180,7 +180,7 @@ async fn dependents_go_or_stay_as_the_deletion_says() -> Result<()> {
             block_owner_deletion: Some(true),
             controller: None,
         }]);
-        // Something that keeps it, so that who waits for it can be seen to wait.
+        // A finalizer on the dependent, so that the waiting owner is observable.
         if marked.is_some() {
             dependent.metadata.finalizers = Some(vec!["example.org/wait".to_owned()]);
         }
@@ -207,7 +207,7 @@ async fn dependents_go_or_stay_as_the_deletion_says() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_grace_period_is_kept_to() -> Result<()> {
+async fn a_grace_period_is_respected() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let mut pod = pod("a");
@@ -222,7 +222,7 @@ async fn a_grace_period_is_kept_to() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_of_a_selection_are_deleted_at_once() -> Result<()> {
+async fn all_objects_of_a_list_are_deleted_in_one_request() -> Result<()> {
     let world = World::new();
     let client = world.client();
     for (name, app) in [("a", "web"), ("b", "web"), ("c", "db")] {
@@ -244,7 +244,7 @@ async fn all_of_a_selection_are_deleted_at_once() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_cache_of_one_kind_does_not_answer_for_another() -> Result<()> {
+async fn the_cache_of_one_kind_does_not_serve_another() -> Result<()> {
     let world = World::new();
     let running = world.cache(CacheOptions::default());
     running.cache.informer::<Deployment>();
@@ -257,11 +257,11 @@ async fn the_cache_of_one_kind_does_not_answer_for_another() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conflict_is_tried_again() -> Result<()> {
+async fn a_conflict_is_retried() -> Result<()> {
     let world = World::new();
     let client = world.client();
     client.create(&config_map("a")).await?;
-    // The object is changed between the read and the write, twice.
+    // The object changes between the read and the write, twice.
     let mut tries = 0;
     let result = retry_on_conflict(async || {
         tries += 1;
@@ -278,7 +278,7 @@ async fn a_conflict_is_tried_again() -> Result<()> {
     let data = map.data.unwrap();
     assert_eq!((&*data["mine"], &*data["other"]), ("1", "2"));
 
-    // Five times at most, 10 ms apart; other errors are not tried again.
+    // At most five times, 10 ms apart; other errors are not retried.
     let (mut tries, started) = (0, Instant::now());
     world.faults.every(Effect::Status(409, "Conflict"), Asked::is_write);
     let result: Result<ConfigMap, Error> = retry_on_conflict(async || {
@@ -309,14 +309,14 @@ async fn a_conflict_is_tried_again() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn modify_reads_what_is_there_now_and_tries_again() -> Result<()> {
+async fn modify_reads_from_the_server_and_retries() -> Result<()> {
     let world = World::new();
     let running = world.cache(CacheOptions::default());
     let client = world.cached(&running.cache);
     client.create(&config_map("a")).await?;
     running.cache.informer::<ConfigMap>();
     soon("the list", running.cache.synced()).await?;
-    // The cache hears nothing: what it has is old.
+    // The watch stalls, so the cache is outdated.
     world.faults.stall(|_| true);
     client.patch(&config_map("a"), &Patch::merge(json!({"data": {"other": "1"}}))).await?;
     world.faults.next(2, Effect::Status(409, "Conflict"), |asked| asked.method == http::Method::PUT);
@@ -333,7 +333,7 @@ async fn modify_reads_what_is_there_now_and_tries_again() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metadata_alone_is_patched_and_deleted() -> Result<()> {
+async fn metadata_objects_are_patched_and_deleted() -> Result<()> {
     use kube::core::PartialObjectMeta;
 
     let world = World::new();
@@ -351,7 +351,7 @@ async fn metadata_alone_is_patched_and_deleted() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_written_is_seen_by_the_cache() -> Result<()> {
+async fn the_cache_sees_writes_of_the_client() -> Result<()> {
     let world = World::new();
     let running = world.cache(CacheOptions::default());
     let client = world.cached(&running.cache);
@@ -376,7 +376,7 @@ async fn dynamic_objects_are_applied_and_deleted_in_bulk() -> Result<()> {
     let applied = client.apply(&wanted).await?;
     assert_eq!(applied.data["spec"]["color"], "red");
     eventually("the event", || informer.entry(&key("a")).is_some()).await;
-    // The cache shows that it would change nothing.
+    // The cache shows that the apply would change nothing.
     world.faults.forget();
     let again = client.apply(&wanted).await?;
     assert_eq!(world.faults.count(Asked::is_write), 0);

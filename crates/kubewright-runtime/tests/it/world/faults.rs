@@ -1,7 +1,7 @@
-//! A connection to a server that fails when it is told to, and remembers what was asked.
+//! A connection with fault injection that records all requests.
 //!
-//! It stands where a network would: requests can be refused, answered by somebody else, held up or lost, and open
-//! watches can be cut, ended, stalled or told that they are too old. What it is not told to do, it does not do.
+//! Requests can be refused, answered with a given response, delayed or lost. Open watches can be broken, ended, stalled
+//! or expired. Without rules it forwards everything.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -20,12 +20,12 @@ use serde_json::json;
 use tokio::time::Instant;
 use tower_service::Service;
 
-/// A request, as the connection saw it.
+/// A recorded request.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) method: Method,
     pub(crate) path: String,
-    /// The parameters, decoded.
+    /// The query parameters, decoded.
     pub(crate) query: BTreeMap<String, String>,
     pub(crate) accept: String,
     pub(crate) content_type: String,
@@ -60,7 +60,7 @@ impl Asked {
         self.parameter("watch").is_some_and(|watch| watch == "true" || watch == "1")
     }
 
-    /// Whether the objects that are there were asked for: a list, or a watch that begins with one.
+    /// Whether the request reads existing objects: a list, or a watch that begins with one.
     pub(crate) fn is_list(&self) -> bool {
         let objects = self.method == Method::GET && !self.is_watch();
         (objects && self.parameter("limit").is_some()) || self.parameter("sendInitialEvents").is_some()
@@ -97,21 +97,21 @@ fn decoded(text: &str) -> String {
 /// What happens to a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Effect {
-    /// Somebody answers with an error: code and reason.
+    /// Responds with an error: code and reason.
     Status(u16, &'static str),
-    /// Somebody answers with this.
+    /// Responds with this status code and body.
     Answer(u16, String),
-    /// The connection cannot be made: the server sees nothing.
+    /// Refuses the connection: the server does not see the request.
     Refuse,
-    /// The server does it, and the connection breaks before the answer arrives.
+    /// The server processes the request, and the connection breaks before the response.
     Lose,
-    /// The server does it, and the answer never arrives.
+    /// The server processes the request, and the response never arrives.
     Swallow,
-    /// There is never an answer: the server sees nothing.
+    /// No response ever arrives, and the server does not see the request.
     Hang,
-    /// The server sees it so much later.
+    /// Delays the request.
     Delay(Duration),
-    /// A watch is opened, and delivers nothing until [`Faults::heal`].
+    /// Opens a watch that delivers nothing until [`Faults::heal`].
     Mute,
 }
 
@@ -132,7 +132,7 @@ enum Fate {
     Stall,
 }
 
-/// The answer to a watch, on its way.
+/// Controls the response of an open watch.
 struct Valve {
     asked: Asked,
     state: Mutex<ValveState>,
@@ -150,14 +150,14 @@ struct State {
     watches: Vec<Weak<Valve>>,
 }
 
-/// Tells a connection how to fail. Cheap to clone; clones are of the same connection.
+/// Controls the faults of a connection. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Faults {
     state: Arc<Mutex<State>>,
 }
 
 impl Faults {
-    /// The connection to a server.
+    /// Creates the connection to a server.
     pub(crate) fn connection(&self, server: ApiServer) -> Connection {
         Connection { server, faults: self.clone() }
     }
@@ -166,22 +166,22 @@ impl Faults {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everything that was asked, in its order.
+    /// All requests, in order.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         self.state().asked.clone()
     }
 
-    /// How many such requests there were.
+    /// The number of matching requests.
     pub(crate) fn count(&self, matches: impl Fn(&Asked) -> bool) -> usize {
         self.state().asked.iter().filter(|asked| matches(asked)).count()
     }
 
-    /// Forgets what was asked.
+    /// Clears the recorded requests.
     pub(crate) fn forget(&self) {
         self.state().asked.clear();
     }
 
-    /// The next `times` such requests meet `effect`. Rules are tried in the order in which they were made.
+    /// Applies `effect` to the next `times` matching requests. Rules are tried in the order in which they were added.
     pub(crate) fn next(
         &self,
         times: usize,
@@ -191,44 +191,44 @@ impl Faults {
         self.state().rules.push(Rule { matches: Box::new(matches), left: times, effect });
     }
 
-    /// Every such request meets `effect` until [`Faults::heal`].
+    /// Applies `effect` to all matching requests until [`Faults::heal`].
     pub(crate) fn every(&self, effect: Effect, matches: impl Fn(&Asked) -> bool + Send + 'static) {
         self.next(usize::MAX, effect, matches);
     }
 
-    /// Forgets all rules and lets stalled watches go on.
+    /// Removes all rules and resumes stalled watches.
     pub(crate) fn heal(&self) {
         self.state().rules.clear();
         self.meet(None, |_| true);
     }
 
-    /// The server is gone: open watches break, and nothing can be asked until [`Faults::heal`].
+    /// Simulates a server that is down: breaks open watches and refuses requests until [`Faults::heal`].
     pub(crate) fn down(&self) {
         self.every(Effect::Refuse, |_| true);
         self.cut(|_| true);
     }
 
-    /// Breaks such watches. Says how many.
+    /// Breaks the matching watches. Returns their number.
     pub(crate) fn cut(&self, matches: impl Fn(&Asked) -> bool) -> usize {
         self.meet(Some(Fate::Cut), matches)
     }
 
-    /// Ends such watches as a server does. Says how many.
+    /// Ends the matching watches as the server does. Returns their number.
     pub(crate) fn end(&self, matches: impl Fn(&Asked) -> bool) -> usize {
         self.meet(Some(Fate::End), matches)
     }
 
-    /// Tells such watches that they are too old, and ends them. Says how many.
+    /// Ends the matching watches with an expired resourceVersion. Returns their number.
     pub(crate) fn expire(&self, matches: impl Fn(&Asked) -> bool) -> usize {
         self.meet(Some(Fate::Expire), matches)
     }
 
-    /// Delivers nothing to such watches any more, without ending them. Says how many.
+    /// Stalls the matching watches without ending them. Returns their number.
     pub(crate) fn stall(&self, matches: impl Fn(&Asked) -> bool) -> usize {
         self.meet(Some(Fate::Stall), matches)
     }
 
-    /// How many such watches are open.
+    /// The number of matching open watches.
     pub(crate) fn watches(&self, matches: impl Fn(&Asked) -> bool) -> usize {
         self.open().iter().filter(|valve| matches(&valve.asked)).count()
     }
@@ -245,7 +245,7 @@ impl Faults {
         hit.map(|valve| valve.meet(fate)).count()
     }
 
-    /// Notes a request, and says what happens to it.
+    /// Records a request, and returns its effect.
     fn note(&self, asked: &Asked) -> Option<Effect> {
         let mut state = self.state();
         state.asked.push(asked.clone());
@@ -265,7 +265,7 @@ impl Valve {
     }
 }
 
-/// The connection itself.
+/// The connection.
 #[derive(Clone)]
 pub(crate) struct Connection {
     server: ApiServer,
@@ -317,7 +317,7 @@ impl Service<Request<Body>> for Connection {
 fn status(code: u16, reason: &str) -> Response<Answer> {
     let body = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": format!("as the test has it: {reason}"), "reason": reason, "code": code,
+        "message": format!("injected by the test: {reason}"), "reason": reason, "code": code,
     });
     answer(code, body.to_string())
 }
@@ -325,10 +325,10 @@ fn status(code: u16, reason: &str) -> Response<Answer> {
 fn answer(code: u16, body: String) -> Response<Answer> {
     let body = kubewright_apiserver::Body::from(body);
     let response = Response::builder().status(code).header("content-type", "application/json");
-    response.body(Answer { body, valve: None, over: false }).expect("a status and a body make an answer")
+    response.body(Answer { body, valve: None, over: false }).expect("the response is valid")
 }
 
-/// The body of an answer.
+/// The body of a response.
 pub(crate) struct Answer {
     body: kubewright_apiserver::Body,
     valve: Option<Arc<Valve>>,
