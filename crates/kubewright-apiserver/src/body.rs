@@ -18,7 +18,7 @@ pub struct Body(Kind);
 
 enum Kind {
     Whole(Bytes),
-    Joined(Joined),
+    Joined(Box<Joined>),
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
 
@@ -39,7 +39,7 @@ impl Body {
     /// `head`, the items with `separator` between them, and `tail`. They are copied together piece by piece, when the
     /// reader wants more.
     pub(crate) fn list(head: Vec<u8>, items: Items, separator: &'static [u8], tail: &'static [u8]) -> Self {
-        Self(Kind::Joined(Joined::new(head, items, separator, tail)))
+        Self(Kind::Joined(Box::new(Joined::new(head, items, separator, tail))))
     }
 
     /// A body that ends when the stream does.

@@ -114,8 +114,8 @@ pub(crate) fn negotiate_document(request: &Request, routed: bool) -> Result<Enco
     if routed {
         check_route(accept, "", false)?;
     }
-    let plain = clauses(accept).into_iter().filter(|clause| clause.target().is_none());
-    plain.filter_map(|clause| clause.encoding()).next().ok_or_else(not_acceptable)
+    let mut plain = clauses(accept).into_iter().filter(|clause| clause.target().is_none());
+    plain.find_map(|clause| clause.encoding()).ok_or_else(not_acceptable)
 }
 
 /// The form of the answer to a request for a resource.
@@ -247,10 +247,9 @@ pub(crate) fn error_encoding(accept: &str) -> Encoding {
     if !accept.contains("yaml") && !accept.contains("protobuf") {
         return Encoding::Json;
     }
-    let plain = clauses(accept).into_iter().filter(|clause| clause.target().is_none());
+    let mut plain = clauses(accept).into_iter().filter(|clause| clause.target().is_none());
     plain
-        .filter_map(|clause| clause.encoding().filter(|encoding| clause.has_stream(*encoding)))
-        .next()
+        .find_map(|clause| clause.encoding().filter(|encoding| clause.has_stream(*encoding)))
         .unwrap_or(Encoding::Json)
 }
 

@@ -163,7 +163,7 @@ impl Inner {
                 let items = output::protobuf_items(served, &page.items);
                 let length = items.iter().map(Bytes::len).sum();
                 let list = json!({"metadata": meta});
-                let head = protobuf::list_head(&api_version, &served.list_kind(), &list, length);
+                let head = protobuf::list_head(&api_version, served.list_kind(), &list, length);
                 let body = Body::list(head, Items::Encoded(items), b"", protobuf::TAIL);
                 return output::respond(StatusCode::OK, protobuf::MEDIA_TYPE, body);
             }

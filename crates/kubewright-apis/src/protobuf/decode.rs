@@ -209,7 +209,8 @@ fn leaf(ty: &FieldType, bytes: &[u8]) -> Result<Option<Value>> {
 
 /// The low half of a varint: Go cuts numbers off that are too large.
 fn int32(value: u64) -> i32 {
-    ((value & u64::from(u32::MAX)) as u32).cast_signed()
+    let [a, b, c, d, ..] = value.to_le_bytes();
+    i32::from_le_bytes([a, b, c, d])
 }
 
 /// A float as Go writes it: without a fraction where there is none.

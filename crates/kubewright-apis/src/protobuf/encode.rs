@@ -150,7 +150,6 @@ impl Writer {
     fn field(&mut self, number: u32, field: &'static Field, value: &Value) {
         match (&field.ty, value) {
             (_, Value::Null) if field.pointer => {}
-            (FieldType::Bytes | FieldType::List(_) | FieldType::Map(_), Value::Null) => {}
             (FieldType::List(of), Value::Array(items)) => {
                 for item in items {
                     self.value(number, of, item);
@@ -173,7 +172,7 @@ impl Writer {
                     });
                 }
             }
-            (FieldType::List(_) | FieldType::Map(_), _) => {}
+            (FieldType::Bytes, Value::Null) | (FieldType::List(_) | FieldType::Map(_), _) => {}
             (ty, value) => self.value(number, ty, value),
         }
     }

@@ -10,10 +10,10 @@ use kubewright_apimachinery::decode::normalise;
 
 /// Bytes of a field that holds bytes.
 fn field(number: u16, bytes: &[u8]) -> Vec<u8> {
-    let tag = number << 3 | 2;
-    let mut encoded = match u8::try_from(tag) {
-        Ok(tag) if tag < 0x80 => vec![tag],
-        _ => vec![(tag & 0x7f) as u8 | 0x80, (tag >> 7) as u8],
+    let [low, high] = (number << 3 | 2).to_le_bytes();
+    let mut encoded = match (low, high) {
+        (0..0x80, 0) => vec![low],
+        _ => vec![low | 0x80, high << 1 | low >> 7],
     };
     encoded.push(u8::try_from(bytes.len()).unwrap());
     encoded.extend_from_slice(bytes);
@@ -332,9 +332,9 @@ impl Choices<'_> {
     fn reference(&mut self, of: TypeRef, choice: u8, depth: usize) -> Value {
         let schema = facts::type_named(SCHEMA).unwrap();
         match Either::named(of.name()) {
-            Some(Either::Bool) if choice % 2 == 0 => Value::Bool(choice % 4 == 0),
-            Some(Either::Array) if choice % 2 == 0 => json!([{"type": "string"}, {}]),
-            Some(Either::Strings) if choice % 2 == 0 => json!(["a", ""]),
+            Some(Either::Bool) if choice.is_multiple_of(2) => Value::Bool(choice.is_multiple_of(4)),
+            Some(Either::Array) if choice.is_multiple_of(2) => json!([{"type": "string"}, {}]),
+            Some(Either::Strings) if choice.is_multiple_of(2) => json!(["a", ""]),
             Some(_) if depth > 4 => json!({}),
             Some(_) => self.object(schema, depth),
             None => self.object(of.get(), depth),
@@ -382,7 +382,8 @@ proptest! {
         let _ = decode(&[MAGIC, &raw].concat());
         let meta = [field(1, kind.0.as_bytes()), field(2, kind.1.as_bytes())].concat();
         let mut whole = [MAGIC, &field(1, &meta)].concat();
-        whole.extend_from_slice(&[2 << 3 | 2, 0x80 | (raw.len() & 0x7f) as u8, (raw.len() >> 7) as u8]);
+        let length = u8::try_from(raw.len()).unwrap();
+        whole.extend_from_slice(&[2 << 3 | 2, length | 0x80, length >> 7]);
         whole.extend_from_slice(&raw);
         let _ = decode(&whole);
     }
