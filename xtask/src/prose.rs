@@ -3,9 +3,11 @@
 //! Only [`run`] reads the disk. [`comments`], [`logs`] and [`errors`] are pure functions of one source file, and
 //! [`draw`] returns the same sample for the same seed.
 
+use std::fmt::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use proc_macro2::{Delimiter, Literal, TokenStream, TokenTree};
 
 use crate::tidy::{Files, Workspace};
@@ -60,6 +62,7 @@ pub fn run(args: &ProseArgs) -> Result<()> {
         ProseArgs { errors: true, .. } => errors,
         _ => comments,
     };
+    let mut output = String::new();
     let seed = args.seed.unwrap_or_else(crate::soak::seed_from_clock);
     for (name, folder) in crates.iter().filter(|(name, _)| args.package.as_ref().is_none_or(|it| it == name))
     {
@@ -72,20 +75,21 @@ pub fn run(args: &ProseArgs) -> Result<()> {
             files.written("rs").filter(|(path, _)| path.starts_with(folder.as_str()) && is_own(path));
         let all: Vec<_> =
             sources.flat_map(|(path, source)| read(source).into_iter().map(move |it| (path, it))).collect();
-        if args.logs || args.errors {
-            println!("== {name}: {} texts", all.len());
-            print(all);
+        let (count, texts) = if args.logs || args.errors {
+            (format!("{} texts", all.len()), all)
         } else {
-            println!("== {name}: {} of {} comments, seed {seed}", args.count.min(all.len()), all.len());
-            print(draw(all, args.count, seed));
+            let count = format!("{} of {} comments, seed {seed}", args.count.min(all.len()), all.len());
+            (count, draw(all, args.count, seed))
+        };
+        writeln!(output, "== {name}: {count}")?;
+        for (path, Text { line, text }) in texts {
+            writeln!(output, "{path}:{line}\n    {}", text.replace('\n', "\n    "))?;
         }
     }
-    Ok(())
-}
-
-fn print(texts: Vec<(&str, Text)>) {
-    for (path, Text { line, text }) in texts {
-        println!("{path}:{line}\n    {}", text.replace('\n', "\n    "));
+    match std::io::stdout().write_all(output.as_bytes()) {
+        // The reader of a pipe, such as `head`, may stop early.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        done => done.context("write to standard output"),
     }
 }
 
