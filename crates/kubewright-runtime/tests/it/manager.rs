@@ -193,7 +193,10 @@ async fn what_does_not_end_in_time_is_dropped_and_named() -> Result<()> {
     let error = running.failed().await?;
     let took = asked_to_end.elapsed();
     assert!((Duration::from_secs(30)..Duration::from_secs(32)).contains(&took), "{took:?}");
-    assert_eq!(error.to_string(), "not everything ended within 30s: deaf, controller configmap");
+    assert_eq!(
+        error.to_string(),
+        "graceful shutdown timed out after 30s; still running: deaf, controller configmap"
+    );
     assert_eq!(crowd.now(), 0, "what was running is dropped");
     assert_eq!(holder(&world).await, None, "and only then the Lease is released");
     Ok(())
@@ -311,7 +314,7 @@ async fn a_task_that_fails_ends_the_manager_and_is_named() -> Result<()> {
         });
         manager.controller(slow).register()?;
         let error = Running::start(&manager).failed().await?;
-        assert_eq!(error.to_string(), "backup failed: the disk is full");
+        assert_eq!(error.to_string(), "task backup failed: the disk is full");
         assert!(matches!(error, ManagerError::Task { name, .. } if name == "backup"));
         assert_eq!(notes.all(), ["ended"], "what ran was waited for");
     }
@@ -366,7 +369,7 @@ async fn a_manager_runs_once_and_takes_nothing_after_its_end() -> Result<()> {
     running.end().await?;
     let late = manager.controller(Acts::<ConfigMap>::noting(&Notes::new())).register();
     let late = late.unwrap_err().to_string();
-    assert_eq!(late, r#"cannot register "controller configmap": the manager has stopped"#);
+    assert_eq!(late, r#"cannot register "controller configmap": manager has stopped"#);
     let late = manager.task("task", |_| async { Ok(()) }).map(|_| ());
     assert!(matches!(late, Err(RegisterError::Stopped(name)) if name == "task"));
     let again = manager.run_until(async {}).await;
@@ -382,7 +385,7 @@ async fn controllers_that_cannot_work_are_refused_with_advice() -> Result<()> {
     let twice = manager.controller(Acts::<ConfigMap>::noting(&notes)).register().unwrap_err();
     assert_eq!(
         twice.to_string(),
-        r#""configmap" is registered twice: give one of them another name, controllers with named()"#
+        r#""configmap" is already registered: choose another name, for a controller with named()"#
     );
     manager.controller(Acts::<ConfigMap>::noting(&notes)).named("other").register()?;
     let keys = || KeyActs::new(|_| Box::pin(async { Ok(Outcome::done()) }));
@@ -391,7 +394,7 @@ async fn controllers_that_cannot_work_are_refused_with_advice() -> Result<()> {
     // What was refused has not taken its name.
     manager.key_controller("keys", keys()).watches::<Secret>(|_, _| Vec::new()).register()?;
     let nameless = manager.key_controller("", keys()).watches::<Secret>(|_, _| Vec::new()).register();
-    assert_eq!(nameless.unwrap_err().to_string(), "a controller has no name: give it one with named()");
+    assert_eq!(nameless.unwrap_err().to_string(), "controller has no name: set one with named()");
     Ok(())
 }
 

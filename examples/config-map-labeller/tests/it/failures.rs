@@ -98,7 +98,9 @@ async fn a_certificate_that_is_not_there_is_named() -> Result<()> {
     ];
     let error = run(&arguments, &[]).await?.error()?;
     assert!(
-        error.starts_with("the metrics cannot be served over TLS: cannot read nowhere/cert.pem"),
+        error.starts_with(
+            "failed to load the certificate of the metrics server: cannot read nowhere/cert.pem"
+        ),
         "{error}"
     );
     Ok(())

@@ -42,8 +42,8 @@ async fn probes_and_metrics_are_answered() -> Result<()> {
     cluster.create("default", "first", 1).await?;
     let metrics = ["--metrics-bind-address=127.0.0.1:0", "--metrics-secure=false"];
     let mut operator = Program::on(&cluster.kubeconfig(), &metrics, &[])?;
-    let probes = operator.address("serving health probes").await?;
-    let metrics = operator.address("serving metrics").await?;
+    let probes = operator.address("Starting health probe server").await?;
+    let metrics = operator.address("Starting metrics server").await?;
     cluster.labelled("default", "first", "1").await?;
     assert_eq!(get(probes, "/healthz").await?, (200, "ok".to_owned()));
     assert_eq!(get(probes, "/readyz").await?, (200, "ok".to_owned()));
@@ -59,7 +59,7 @@ async fn probes_and_metrics_are_answered() -> Result<()> {
 async fn metrics_are_secure_unless_told_otherwise() -> Result<()> {
     let cluster = Cluster::start().await?;
     let mut operator = Program::on(&cluster.kubeconfig(), &["--metrics-bind-address=127.0.0.1:0"], &[])?;
-    let line = operator.logs("serving metrics").await?;
+    let line = operator.logs("Starting metrics server").await?;
     assert_eq!(line["secure"], true);
     let address = line["address"].as_str().context("the line has an address")?.parse()?;
     assert!(get(address, "/metrics").await.is_err(), "this is TLS, which an HTTP request is not");

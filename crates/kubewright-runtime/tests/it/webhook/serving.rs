@@ -9,7 +9,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kubewright_apiserver::{ApiServer, Options};
 use kubewright_runtime::webhook::{Rejection, Validation, Validator, WebhookOptions};
-use kubewright_runtime::{Client, Key, Manager, ManagerError, ManagerOptions, Object, RegisterError, eventually};
+use kubewright_runtime::{
+    Client, Key, Manager, ManagerError, ManagerOptions, Object, RegisterError, eventually,
+};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -150,10 +152,7 @@ async fn a_webhook_is_registered_once_and_before_the_start() {
     let task = tokio::spawn(manager.clone().run_until(stop.clone().cancelled_owned()));
     manager.addresses().await;
     let late = manager.defaulter(late::Defaults).unwrap_err();
-    assert_eq!(
-        late.to_string(),
-        "cannot register \"mconfigmap-v1.kb.io\": the manager already started"
-    );
+    assert_eq!(late.to_string(), "cannot register \"mconfigmap-v1.kb.io\": manager already started");
     stop.cancel();
     task.await.expect("no panic").expect("no failure");
 }
