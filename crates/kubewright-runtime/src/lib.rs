@@ -15,6 +15,7 @@
 //! - [`owner`], [`finalizer`], [`condition`], [`mod@object`] and [`apply`] are helpers for reconcilers.
 //! - [`webhook`] serves admission and conversion webhooks.
 //! - [`connect`] is the HTTP client, [`serve`] the HTTP server.
+//!
 //! # An operator
 //!
 //! ```

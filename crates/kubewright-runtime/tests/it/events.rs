@@ -319,7 +319,7 @@ async fn a_sentence_as_reason_is_logged() -> anyhow::Result<()> {
     let page = world.page().await;
     world.recorder.normal(&page, "the page is there").note("Created");
     world.recorder.normal(&page, "Created").note("the page is there");
-    let lines = log.saying("the reason of an event should be one CamelCase word");
+    let lines = log.saying("Event reason should be one CamelCase word");
     assert_eq!(lines.len(), 1, "{lines:?}");
     Ok(())
 }
@@ -396,7 +396,7 @@ async fn what_the_server_refuses_is_told_once_and_not_sent_again() {
     }
     assert_eq!(world.requests(), ["POST"]);
     let [line] = log.lines().try_into().unwrap();
-    assert!(line.starts_with("WARN  the API server refused an event event=default/page."), "{line}");
+    assert!(line.starts_with("WARN  API server rejected event event=default/page."), "{line}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -429,7 +429,7 @@ async fn the_oldest_are_dropped_when_there_are_too_many_and_the_log_says_so() {
         world.recorder.normal(&Pod::default(), "Synced").action("Sync").note("");
     }
     assert_eq!(count(&world.eventually(1).await[0]), 1000);
-    assert_eq!(log.lines(), ["WARN  events were not written dropped=500 suppressed=0"]);
+    assert_eq!(log.lines(), ["WARN  Events dropped dropped=500 suppressed=0"]);
 }
 
 #[tokio::test(start_paused = true)]
