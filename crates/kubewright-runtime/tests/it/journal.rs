@@ -249,7 +249,7 @@ async fn a_request_without_an_answer_is_told_with_its_reason() -> Result<()> {
         _ => None,
     };
     let request = connection.find(of_it).await?;
-    assert_eq!(request.error.as_deref(), Some("given up before there was an answer"));
+    assert_eq!(request.error.as_deref(), Some("cancelled before the response"));
     assert!(request.ms >= 90.0, "{request:?}");
     running.stop.cancel();
     running.task.await??;

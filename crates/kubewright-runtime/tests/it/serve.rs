@@ -204,7 +204,10 @@ async fn a_port_that_is_taken_names_the_flag_and_what_to_do() -> Result<()> {
     let error = Server::bind(&address, "--metrics-bind-address").await.expect_err("the port is taken");
     assert!(matches!(error, BindError::InUse { .. }));
     let said = error.to_string();
-    assert!(said.starts_with(&format!("--metrics-bind-address: {address} is in use; stop what")), "{said}");
+    assert!(
+        said.starts_with(&format!("--metrics-bind-address: {address} is already in use; stop")),
+        "{said}"
+    );
     // TEST-NET-1 is on no machine.
     let error = Server::bind(&"192.0.2.1:0".parse()?, "--x").await.expect_err("this address is not ours");
     assert!(matches!(error, BindError::Listen { .. }), "{error}");

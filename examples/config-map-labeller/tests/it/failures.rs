@@ -82,7 +82,10 @@ async fn a_port_that_is_taken_is_named_with_its_flag() -> Result<()> {
     let kubeconfig = kubeconfig_flag(&cluster.kubeconfig());
     let probes = format!("--health-probe-bind-address={address}");
     let error = run(&[&kubeconfig, &probes], &[]).await?.error()?;
-    assert!(error.starts_with(&format!("--health-probe-bind-address: {address} is in use; ")), "{error}");
+    assert!(
+        error.starts_with(&format!("--health-probe-bind-address: {address} is already in use; ")),
+        "{error}"
+    );
     Ok(())
 }
 
