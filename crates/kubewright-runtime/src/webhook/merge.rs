@@ -1,11 +1,11 @@
-//! The three-way merge that restores what a version could not represent.
+//! The three-way merge that restores fields that a version cannot represent.
 
 use serde_json::Value;
 
-/// Takes from `kept` what `shown` hid and `edited` did not change.
+/// Restores the fields of `kept` that `shown` lacks and `edited` did not change.
 ///
-/// `kept` is the complete object as it was, `shown` is what remained of it in the other version, and `edited` is what came
-/// back. Where the edited object still equals what was shown, the kept value is right; everywhere else the edit is.
+/// `kept` is the complete object, `shown` is its conversion to the other version, and `edited` is the object that came
+/// back. Where `edited` equals `shown`, the value of `kept` is used; otherwise the edited value is.
 pub(super) fn restore(edited: &mut Value, shown: &Value, kept: &Value) {
     if edited == shown {
         edited.clone_from(kept);
