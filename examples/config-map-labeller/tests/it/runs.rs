@@ -67,7 +67,7 @@ async fn metrics_are_secure_unless_told_otherwise() -> Result<()> {
 }
 
 #[tokio::test]
-async fn only_the_namespaces_that_are_named_are_watched() -> Result<()> {
+async fn only_the_configured_namespaces_are_watched() -> Result<()> {
     let cluster = Cluster::start().await?;
     for namespace in ["team-a", "team-b", "team-c"] {
         cluster.create_namespace(namespace).await?;
