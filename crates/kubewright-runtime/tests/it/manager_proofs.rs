@@ -401,7 +401,7 @@ async fn persistent_errors_are_retried_with_backoff() -> Result<()> {
     let manager = manager(&world)?;
     let acts = Acts::<ConfigMap>::new(|map, cx| {
         Box::pin(async move {
-            cx.client().patch(&*map.expect("it is there"), &sign("me")).await?;
+            cx.client().patch(&*map.expect("the object exists"), &sign("me")).await?;
             Ok(Outcome::done())
         })
     });
