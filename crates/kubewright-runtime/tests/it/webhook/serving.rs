@@ -1,5 +1,5 @@
-//! A manager that serves its webhooks over TLS, with certificates that it keeps itself. The API server calls it through the
-//! Service, as in a cluster: one endpoint on loopback stands for each replica.
+//! A manager that serves its webhooks over TLS with self-signed certificates. The API server calls it through the
+//! Service, as in a cluster, with one loopback endpoint per replica.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -97,7 +97,7 @@ fn manager(client: &Client) -> Manager {
 }
 
 #[tokio::test]
-async fn a_manager_issues_a_certificate_injects_its_ca_and_answers_the_api_server() {
+async fn a_manager_issues_a_certificate_injects_its_ca_and_serves_the_api_server() {
     let client = cluster().await;
     let stop = CancellationToken::new();
     let (first, second) = (manager(&client), manager(&client));
@@ -107,7 +107,7 @@ async fn a_manager_issues_a_certificate_injects_its_ca_and_answers_the_api_serve
         route(&client, name, manager.addresses().await.webhook.expect("webhooks are served")).await;
     }
     let full = json!({ "key": "value" });
-    // Until the CA is injected, the API server trusts neither replica and refuses the write.
+    // Until the CA is injected, the API server trusts neither replica and rejects the write.
     eventually(LIMIT, async || client.create(&config_map("full", &full)).await.map(|_| ()))
         .await
         .expect("the webhook answers");
