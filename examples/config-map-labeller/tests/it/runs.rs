@@ -75,7 +75,7 @@ async fn only_the_configured_namespaces_are_watched() -> Result<()> {
     }
     let watched = [("WATCH_NAMESPACE", "team-a,team-b")];
     let mut operator = Program::on(&cluster.kubeconfig(), &[], &watched)?;
-    assert_eq!(operator.logs("starting").await?["namespaces"], "team-a,team-b");
+    assert_eq!(operator.logs("Starting manager").await?["namespaces"], "team-a,team-b");
     for namespace in ["team-a", "team-b"] {
         cluster.labelled(namespace, "there", "1").await?;
         cluster.create(namespace, "new", 1).await?;
@@ -92,7 +92,7 @@ async fn the_log_says_who_runs_and_what_is_reconciled() -> Result<()> {
     let cluster = Cluster::start().await?;
     cluster.create("default", "first", 3).await?;
     let mut operator = Program::on(&cluster.kubeconfig(), &["--namespace=default"], &[])?;
-    let starting = operator.logs("starting").await?;
+    let starting = operator.logs("Starting manager").await?;
     assert_eq!(starting["operator"], "config-map-labeller");
     assert_eq!(starting["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(starting["server"], format!("https://{}/", cluster.address()));
