@@ -209,8 +209,8 @@ impl Manager {
         })
     }
 
-    /// Creates a manager without a connection that runs nothing: [`Manager::run`] passes the manifest of what was
-    /// registered to `told` and returns. With it, a program can generate its own manifests, such as its RBAC rules.
+    /// Creates a manager without a connection that runs nothing: [`Manager::run`] calls the function with the manifest
+    /// and returns. With it, a program can generate its own manifests, such as its RBAC rules.
     ///
     /// Requests made before that get status 503.
     pub fn describing(

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_to_do() {
+    fn an_error_says_what_to_do() {
         let ms = Duration::from_millis;
         let refusals = [
             ElectionOptions { name: String::new(), ..options() },

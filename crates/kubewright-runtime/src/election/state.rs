@@ -36,7 +36,7 @@ impl Moment {
     }
 }
 
-/// An event.
+/// An input of the state machine.
 #[derive(Debug, Clone)]
 pub(crate) enum Event {
     /// The start, or the end of a [`Step::Wait`].

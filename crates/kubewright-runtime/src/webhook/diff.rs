@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_that_the_type_does_not_know_stay() {
+    fn fields_unknown_to_the_type_are_kept() {
         let raw = json!({ "spec": { "unknown": 1, "replicas": 1 }, "extra": true });
         let before = json!({ "spec": { "replicas": 1 } });
         let after = json!({ "spec": { "replicas": 2, "image": "a" } });

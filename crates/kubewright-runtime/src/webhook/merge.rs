@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hidden_fields_come_back_and_edits_stay() {
+    fn hidden_fields_are_restored_and_edits_are_kept() {
         let kept =
             json!({ "a": 1, "hidden": 2, "nested": { "x": 1, "hidden": 3 }, "list": [{ "n": 1, "h": 4 }] });
         let shown = json!({ "a": 1, "nested": { "x": 1 }, "list": [{ "n": 1 }] });
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_another_length_is_the_edit() {
+    fn a_list_of_another_length_is_taken_from_the_edit() {
         let kept = json!({ "list": [{ "n": 1, "h": 4 }] });
         let shown = json!({ "list": [{ "n": 1 }] });
         let mut edited = json!({ "list": [{ "n": 1 }, { "n": 2 }] });

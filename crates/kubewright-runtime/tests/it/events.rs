@@ -313,7 +313,7 @@ async fn a_recorder_that_ignores_notes_keeps_the_first_note() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sentence_as_reason_is_logged() -> anyhow::Result<()> {
+async fn a_reason_with_several_words_is_logged() -> anyhow::Result<()> {
     let log = crate::operator::Log::keep()?;
     let world = World::new();
     let page = world.page().await;
