@@ -190,7 +190,7 @@ async fn config(yaml: &str) -> Result<kube::Config, AssetsError> {
 
 /// Whether the server is ready and has the namespace `default`.
 async fn ready(client: kube::Client) -> Result<(), String> {
-    let request = |path: &str| http::Request::get(path).body(Vec::new()).expect("a path makes a request");
+    let request = |path: &str| http::Request::get(path).body(Vec::new()).expect("the path is valid");
     client.request_text(request("/readyz")).await.map_err(|error| error.to_string())?;
     client.request_text(request("/api/v1/namespaces/default")).await.map_err(|error| error.to_string())?;
     Ok(())

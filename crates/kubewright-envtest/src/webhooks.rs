@@ -38,9 +38,9 @@ pub(crate) enum Route {
 /// Webhooks could not be installed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WebhookError {
-    #[error("failed to create a certificate for webhooks")]
+    #[error("failed to create the webhook certificate")]
     Issue(#[from] kubewright_runtime::webhook::certificates::IssueError),
-    #[error("failed to use the certificate of webhooks")]
+    #[error("failed to load the webhook certificate")]
     Certificate(#[from] kubewright_runtime::certs::CertificateError),
     #[error("failed to serve webhooks")]
     Bind(#[from] kubewright_runtime::serve::BindError),

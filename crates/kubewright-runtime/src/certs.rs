@@ -209,7 +209,7 @@ impl Certificates {
         let resolver: Arc<dyn ResolvesServerCert> = self.shown.clone();
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .expect("ring speaks the default versions of TLS")
+            .expect("ring supports the default TLS versions")
             .with_no_client_auth()
             .with_cert_resolver(resolver);
         config.alpn_protocols = vec![b"http/1.1".to_vec()];

@@ -196,7 +196,7 @@ impl Election {
             Step::Send { request, until } => {
                 let answer = timeout_at(self.instant(until), self.send(request)).await;
                 answer.unwrap_or_else(|_| {
-                    tracing::warn!(lease = self.name, "lease request timed out");
+                    tracing::warn!(lease = self.name, "Lease request timed out");
                     Event::Failed
                 })
             }
@@ -236,7 +236,7 @@ impl Election {
             };
             if !expected {
                 let error: &dyn std::error::Error = &error;
-                tracing::warn!(lease = self.name, error, "failed to {verb} lease");
+                tracing::warn!(lease = self.name, error, "Failed to {verb} lease");
             }
             event
         })

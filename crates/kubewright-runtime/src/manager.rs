@@ -7,9 +7,8 @@
 //! 3. controllers and tasks that run on every replica;
 //! 4. leader election, and the controllers and tasks that run on the leader only.
 //!
-//! It stops them in reverse order: controllers and tasks first, then cache, events and servers. The Lease is released
-//! last, so that no other replica leads while a controller still runs here. When leadership is lost, everything stops
-//! immediately.
+//! It stops them in reverse order, controllers and tasks first. The Lease is released last, so that no other replica
+//! leads while a controller still runs here. When leadership is lost, everything stops immediately.
 
 mod attached;
 mod error;
@@ -111,7 +110,6 @@ struct Inner {
 
 struct State {
     rng: fastrand::Rng,
-    /// The names of controllers and clusters, which must be unique.
     names: BTreeSet<String>,
     controllers: Vec<(Controller, Life)>,
     tasks: Vec<(Task, Life)>,
@@ -122,7 +120,6 @@ struct State {
     running: Option<Running>,
     /// Receives the manifest instead of running; set by [`Manager::describing`].
     told: Option<manifest::Told>,
-    /// Runs before anything starts.
     before_run: Option<manifest::BeforeRun>,
 }
 
@@ -455,7 +452,6 @@ impl Manager {
         ended
     }
 
-    /// Binds the servers and starts the components that run on every replica.
     async fn start(&self) -> Result<Started, ManagerError> {
         let inner = &self.inner;
         // It runs with the servers, which stop last, so that it records reconciles until the end.
@@ -551,7 +547,6 @@ impl Manager {
 }
 
 impl Inner {
-    /// Starts the informer of a source.
     fn watch(&self, source: &KindSource) {
         let informer = source.informer(&self.cache);
         if source.optional && !self.cache.initial().iter().any(|it| Arc::ptr_eq(it, &informer)) {

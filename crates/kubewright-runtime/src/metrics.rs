@@ -69,7 +69,7 @@ impl Metrics {
             self.with_registry(|registry| prometheus_client::encoding::text::encode(&mut page, registry));
         // Writing to a String cannot fail, so only a user's collector can.
         if written.is_err() {
-            tracing::warn!("metrics collector failed; later metrics are missing");
+            tracing::warn!("Metrics collector failed; later metrics are missing");
         }
         if accept.is_some_and(accepts_open_metrics) {
             (OPEN_METRICS, page)

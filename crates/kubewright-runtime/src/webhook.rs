@@ -297,7 +297,7 @@ impl Webhooks {
         let review = match check(headers, body).and_then(|()| Review::decode(body)) {
             Ok(review) => review,
             Err(error) => {
-                tracing::warn!(webhook = path, %error, "Rejected a request that is not an admission review");
+                tracing::warn!(webhook = path, %error, "Rejected invalid admission review");
                 return encode_error(&error);
             }
         };
@@ -317,7 +317,7 @@ impl Webhooks {
             name = request.name,
             allowed = response.is_allowed(),
             message = response.message(),
-            "Answered admission request"
+            "Handled admission request"
         );
         review.encode(&response)
     }

@@ -73,7 +73,7 @@ impl Plan {
             retry_period: renew_deadline * self.retry / 100,
             ..ElectionOptions::new("lock")
         };
-        options.settle(&mut fastrand::Rng::with_seed(0)).expect("the plan's own options work")
+        options.settle(&mut fastrand::Rng::with_seed(0)).expect("the options of the plan are valid")
     }
 
     /// The longest time from the last fault to a leader: a process restarts or waits for a lost response, reads the old
@@ -132,7 +132,7 @@ struct Node {
 impl Node {
     fn local(&self, time: Time) -> Duration {
         let drifted = i128::from(time) * i128::from(1_000_000 + self.drift) / 1_000_000;
-        Duration::from_micros(self.offset + u64::try_from(drifted).expect("time goes on"))
+        Duration::from_micros(self.offset + u64::try_from(drifted).expect("time is not negative"))
     }
 
     /// The first true time at which the local clock shows `local`.
@@ -175,8 +175,7 @@ impl World {
                 contender: None,
                 drift,
                 offset: rng.u64(..1000 * SECOND),
-                wall: Timestamp::from_second(rng.i64(1_700_000_000..1_800_000_000))
-                    .expect("a time of these years"),
+                wall: Timestamp::from_second(rng.i64(1_700_000_000..1_800_000_000)).expect("a valid time"),
                 life: 0,
                 turn: 0,
                 stands_still_until: 0,
@@ -232,7 +231,7 @@ impl World {
 
     fn note(&mut self, node: usize, what: &str) {
         writeln!(self.trace, "{:>9} {node}.{} {what}", self.now, self.nodes[node].life)
-            .expect("memory is there");
+            .expect("writing to a String succeeds");
     }
 
     fn later(&mut self, time: Time, happening: Happening) {

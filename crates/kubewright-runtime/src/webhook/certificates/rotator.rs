@@ -89,7 +89,7 @@ impl Readiness {
 enum RoundError {
     #[error("failed to read Secret {0}")]
     ReadSecret(Key, #[source] client::Error),
-    #[error("Secret {0}")]
+    #[error("invalid Secret {0}")]
     Secret(Key, #[source] SecretError),
     #[error("failed to write Secret {0}")]
     WriteSecret(Key, #[source] client::Error),
@@ -97,11 +97,11 @@ enum RoundError {
     ReadTargets(&'static str, #[source] client::Error),
     #[error("failed to inject the CA into {0}")]
     Inject(Target, #[source] client::Error),
-    #[error("the certificate of Secret {0} cannot be served")]
+    #[error("invalid certificate in Secret {0}")]
     Serve(Key, #[source] CertificateError),
     #[error(transparent)]
     Issue(#[from] IssueError),
-    #[error("no webhook configuration or CRD names Service {0}; apply config/webhook")]
+    #[error("no webhook configuration or CRD references Service {0}; apply config/webhook")]
     NoTarget(Service),
 }
 

@@ -21,13 +21,13 @@ const STATE: &str = "state.json";
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// A key is absent.
-    #[error("the Secret has no {0}; delete it to have new certificates created")]
+    #[error("key {0} is missing; delete the Secret to recreate the certificates")]
     Absent(&'static str),
     /// A value is not UTF-8.
-    #[error("{0} of the Secret is not text; delete the Secret to have new certificates created")]
+    #[error("key {0} is not UTF-8; delete the Secret to recreate the certificates")]
     NotText(&'static str),
     /// The state cannot be parsed.
-    #[error("{STATE} of the Secret cannot be read; delete the Secret to have new certificates created")]
+    #[error("key {STATE} is invalid; delete the Secret to recreate the certificates")]
     State(#[source] serde_json::Error),
 }
 

@@ -229,5 +229,5 @@ fn the_secret_round_trips() {
     assert_eq!(Material::from_data(&std::collections::BTreeMap::new()).expect("empty"), None);
     let foreign = std::collections::BTreeMap::from([("password".to_owned(), b"x".to_vec())]);
     let error = Material::from_data(&foreign).expect_err("not ours").to_string();
-    assert_eq!(error, "the Secret has no state.json; delete it to have new certificates created");
+    assert_eq!(error, "key state.json is missing; delete the Secret to recreate the certificates");
 }

@@ -188,7 +188,7 @@ async fn readiness_names_what_is_missing() {
     let namespace: k8s_openapi::api::core::v1::Namespace =
         serde_json::from_value(json!({ "metadata": { "name": "system" } })).expect("a Namespace");
     client.create(&namespace).await.expect("created");
-    reason("no webhook configuration or CRD names Service system/webhook-service").await;
+    reason("no webhook configuration or CRD references Service system/webhook-service").await;
     let validating: ValidatingWebhookConfiguration =
         serde_json::from_value(configuration("ValidatingWebhookConfiguration", "v"))
             .expect("a configuration");
